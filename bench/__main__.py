@@ -8,6 +8,7 @@ from typing import Final
 
 from bench import broker, jvm, load, names, pipeline, policies, refusal, soak
 from bench.disks import latency, recovery, scope, stop, tap
+from bench.markdown import machine_line
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "callback": lambda args: jvm.callback(),
@@ -47,7 +48,7 @@ def main() -> int:
     for name in args.which or usual:
         print(f"\n## {name}\n", flush=True)
         try:
-            print(RUNS[name](args), flush=True)
+            print(f"{RUNS[name](args)}\n\n{machine_line()}", flush=True)
         except Exception:  # the others have figures all the same
             traceback.print_exc()
             failed = True

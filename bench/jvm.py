@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.java.jars import BUILD, broker_jars, maven_jar
 from harness.java.jdk import program
 from harness.plugin import JAR
@@ -100,7 +100,7 @@ def sweep() -> str:
         figures = dict(zip(words[2::2], words[3::2], strict=True))
         rows.append([name, *(figures[key] for key in ("longest", "p9999", "changes", "table-bytes-a-client"))])
     heads = [f"{SCOPES:,} clients", "longest, ms", "99.99 %, ms", "changes of limits", "heap a client, bytes"]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)
 
 
 def _run(main: str, *arguments: str, heap: str = "1g") -> list[str]:

@@ -22,7 +22,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from bench.names import USERS, OtherClient
 from harness.clients.load import Load
 from harness.clients.raw import RawClient, record_batch
@@ -108,4 +108,4 @@ def main() -> str:
         for name, run in runs.items()
     ]
     heads = ["clients' quotas", "MB/s in all", "small client's p99, ms", "MB/s / best static", "p99 / best static"]
-    return f"FULL is {full / 1e6:.1f} MB/s.\n\n{table(heads, rows)}\n\n{machine_line()}"
+    return f"FULL is {full / 1e6:.1f} MB/s.\n\n{table(heads, rows)}"

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.clients.raw import PRODUCE, RawClient, introduce_clients, produce_body, record_batch
 from harness.java.jdk import program
 from harness.kafka.admin import DEFAULT, create_topic, set_quota
@@ -149,4 +149,4 @@ def main(scope: str) -> str:
             rows.append([f"{kind}: {what}", f"{ours:.1f}", f"{stocks:.1f}", f"{ours / stocks:.2f}"])
         print(*(" | ".join(row) for row in rows[-3:]), sep="\n", file=sys.stderr)
     heads = [f"a fresh client-id for each request, scope {scope}", "quotahost", "stock", "quotahost / stock"]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)

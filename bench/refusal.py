@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from bench.names import OtherClient
 from harness.clients.raw import PRODUCE, produce_body, record_batch
 from harness.java.jmx import Jmx
@@ -148,7 +148,7 @@ def report(costs: dict[Means, dict[str, Cost]]) -> str:
                 f"{each.p99:.1f}", f"{each.p99 / peer.p99:.2f}",
             ])  # fmt: skip
     heads += ["MB/s appended", "requests/s", "p99 of another, ms", "ratio"]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)
 
 
 def main() -> str:

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from confluent_kafka import Producer
 
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import RawClient, introduce_clients, record_batch
@@ -150,7 +150,7 @@ def main(minutes: float) -> str:
         rows.append([name, ends, f"{slope(samples, 1):+.1f}", anonymous, f"{slope(samples, 2):+.1f}"])
     heads = [f"{minutes:g} minutes, the first {WARM_UP / 60:.0f} not counted", "resident MB", "MB/h"]
     heads += ["of it without mapped files, MB", "MB/h"]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)
 
 
 # ---- the load, and the changes ----

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.disks.brokers import CHECK_INTERVAL, Contender, brokers, free_bytes, is_stopped, min_free
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
@@ -98,4 +98,4 @@ def main(crossings: int | None = None) -> str:
             _row(f"{name}: limit to stop, all three", [max(each) for each in stops]),
             _row(f"{name}: space to go, all three", [max(each) for each in openings]),
         ]
-    return table(["seconds", "crossings", "p50", "p99", "longest"], rows) + "\n\n" + machine_line()
+    return table(["seconds", "crossings", "p50", "p99", "longest"], rows)

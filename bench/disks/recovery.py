@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bench.disks.brokers import Contender, brokers, check_alive, free_bytes, is_stopped, min_free, on_disk
 from bench.disks.load import PacedProducer
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.java.helper import Helper
@@ -170,7 +170,7 @@ def report(found: dict[Contender, list[Recovered]]) -> str:
         ]
         for contender, each in found.items()
     ]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)
 
 
 def main(count: int | None = None) -> str:

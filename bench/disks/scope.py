@@ -31,7 +31,7 @@ from bench.disks.brokers import (
 )
 from bench.disks.load import PacedProducer
 from bench.jvm import strimzi_jars
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.kafka.admin import place_topics
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
@@ -203,4 +203,4 @@ def _shares(found: Found, state: int, affected: bool) -> list[float]:
 
 def main() -> str:
     """Measures all contenders; returns the Markdown table."""
-    return report({contender: run(contender) for contender in Contender}) + "\n\n" + machine_line()
+    return report({contender: run(contender) for contender in Contender})

@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException, Producer
 
 from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import create_topic
 from harness.system.waiting import eventually
@@ -112,7 +112,7 @@ def report(runs: dict[Contender, Stopped], after: float = AFTER) -> str:
         ]
         for contender, each in runs.items()
     ]
-    return table(heads, rows) + "\n\n" + machine_line()
+    return table(heads, rows)
 
 
 def main(after: float = AFTER) -> str:

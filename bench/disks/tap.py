@@ -16,7 +16,7 @@ from typing import Final
 from bench.disks.brokers import MEGA, Ballast, Holder, Room, check_alive, set_by_hand, small_broker
 from bench.disks.load import longest_silence, means
 from bench.jvm import strimzi_jars
-from bench.markdown import machine_line, table
+from bench.markdown import table
 from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
@@ -165,4 +165,4 @@ def main(runs: int | None = None) -> str:
                 for holder, clients in zip(HOLDERS, pool.map(run, HOLDERS, [windows] * len(HOLDERS)), strict=True):
                     found[holder] += clients
         tables.append(report(windows, found))
-    return "\n\n".join([*tables, machine_line()])
+    return "\n\n".join(tables)

@@ -12,6 +12,7 @@ Private; it imports nothing else of quotahost but volumes and limits.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, NamedTuple
 
 from quotahost.model.limits import Limit, LimitType, exact
@@ -74,14 +75,11 @@ class Topics:
 
 def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, Part]:
     """By budget what these replicas take of it, and their topics; a topic of several budgets counts in each."""
-    known = Topics(budgets)
+    budgets_of = cache(Topics(budgets).budgets)
     used: dict[str, int] = {budget.name: 0 for budget in budgets}
     topics: dict[str, set[str]] = {budget.name: set() for budget in budgets}
-    of: dict[str, list[Budget]] = {}
     for replica in replicas:
-        if replica.topic not in of:
-            of[replica.topic] = known.budgets(replica.topic)
-        for budget in of[replica.topic]:
+        for budget in budgets_of(replica.topic):
             topics[budget.name].add(replica.topic)
             if replica.leads or budget.replicas:
                 used[budget.name] += replica.bytes

@@ -14,32 +14,20 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FakeBroker:
-    """A ``quotahost.api.Broker`` and ``Metrics`` for tests; change its attributes at any time.
+    """A ``quotahost.api.Broker`` and ``Metrics`` for tests; change its attributes at any time."""
 
-    Attributes:
-        node: what ``properties()`` answers, such as ``{"log.dirs": "/data/1"}``.
-        client: what ``client_config()`` answers.
-        brokers: what ``registered()`` answers or raises: id and whether it is fenced.
-        directories: what ``log_dirs()`` answers, for the brokers asked for, or raises.
-        usages: what ``usage()`` answers, or raises.
-        looked: what ``look()`` answers, with ``most`` of its uses, or raises.
-        loaded: what ``load()`` answers, or raises.
-        explained: what ``explain()`` answers, by client.
-        offline: what ``offline_log_dirs()`` answers.
-        sizes: what ``replicas()`` answers, by topic and partition.
-        shown: every gauge and counter by type, name and attribute, as it is now.
-    """
-
-    node: Mapping[str, str] = field(default_factory=dict)
-    client: dict[str, str] = field(default_factory=dict)
+    node: Mapping[str, str] = field(default_factory=dict)  # ``properties()``, such as ``{"log.dirs": "/data/1"}``
+    client: dict[str, str] = field(default_factory=dict)  # ``client_config()``
+    # An exception is raised in place of an answer. By id, whether a broker of ``registered()`` is fenced.
     brokers: dict[int, bool] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
-    offline: tuple[str, ...] = ()
-    sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)
+    offline: tuple[str, ...] = ()  # ``offline_log_dirs()``
+    sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)  # ``replicas()``, by topic, partition
     usages: list[ClientUsage] | Exception = field(default_factory=list)
     looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))
     explained: dict[Client, list[str]] = field(default_factory=dict)
+    #: Every gauge and counter by type, name and attribute, as it is now.
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
 
     def number(self, type: str, attribute: str, name: str = "") -> float | None:

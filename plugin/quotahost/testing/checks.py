@@ -1,7 +1,7 @@
 """One check for each role.
 
 Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
-the plugin, and looks for threads that it left behind. A supplier's answers are kept from event to event (``_Answers``):
+the plugin, and looks for threads that it left behind (``_check``). A supplier's answers are kept from event to event:
 each must be of the right type, come from memory, and stay the same until the supplier announces another. A policy that
 knows its limits is asked for those of each volume, which must fit the factor that it gave the volume.
 """
@@ -51,20 +51,8 @@ def check_supplier(
     Raises:
         AssertionError: what is wrong, and which number of the contract it breaks.
     """
-    with _hosted(Role.SUPPLIER, entry, properties, name) as host:
-        answers = _Answers(host, [*CLIENTS, *clients])
-        answers.expect_announced("nothing has happened")
-        # Brokers come and go: a supplier may divide a quota by their number, and must announce what that changes.
-        host.cluster(1, 2, 3)
-        host.cluster(1)
-        answers.expect_announced("cluster_changed()")
-        for change in CLIENT_QUOTAS:
-            host.client_quota(change)
-        answers.expect_announced("client_quota_changed()")
-        host.tick()
-        answers.expect_announced("tick()")
-        for _ in _changed(host, properties, reconfigured):
-            answers.forget()
+    check = partial(_check_answers, clients=[*CLIENTS, *clients])
+    _check(Role.SUPPLIER, entry, properties, name, reconfigured, check)
 
 
 def check_factor_source(
@@ -74,16 +62,8 @@ def check_factor_source(
     name: str | None = None,
     reconfigured: Properties | None = None,
 ) -> None:
-    """Check a factor source: what it reads, again and again. Arguments as of :func:`check_supplier`.
-
-    Raises:
-        AssertionError: what is wrong, and which number of the contract it breaks.
-    """
-    with _hosted(Role.FACTOR_SOURCE, entry, properties, name) as host:
-        for _ in range(3):
-            _check_reading(host)
-        for _ in _changed(host, properties, reconfigured):
-            _check_reading(host)
+    """Check a factor source: what it reads, again and again. Arguments and errors as of :func:`check_supplier`."""
+    _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, _check_readings)
 
 
 def check_policy(
@@ -96,16 +76,11 @@ def check_policy(
 ) -> None:
     """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
 
-    ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments as of
+    ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments and errors as of
     :func:`check_supplier`.
-
-    Raises:
-        AssertionError: what is wrong, and which number of the contract it breaks.
     """
-    with _hosted(Role.POLICY, entry, properties, name) as host:
-        _check_factors(host, [*VOLUMES, *volumes])
-        for _ in _changed(host, properties, reconfigured):
-            _check_factors(host, [*VOLUMES, *volumes])
+    check = partial(_check_factors, volumes=[*VOLUMES, *volumes])
+    _check(Role.POLICY, entry, properties, name, reconfigured, check)
 
 
 def check_task(
@@ -118,69 +93,187 @@ def check_task(
 ) -> None:
     """Check a task: it runs, and runs again, each time ``within`` so many seconds.
 
-    Other arguments as of :func:`check_supplier`.
-
-    Raises:
-        AssertionError: what is wrong, and which number of the contract it breaks.
+    Other arguments and errors as of :func:`check_supplier`.
     """
-    with _hosted(Role.TASK, entry, properties, name) as host:
-        host.run(within)
-        host.run(within)
-        for _ in _changed(host, properties, reconfigured):
-            host.run(within)
+    _check(Role.TASK, entry, properties, name, reconfigured, lambda host: host.run(within))
 
 
-@contextmanager
-def _hosted(
-    role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None
-) -> Iterator[FakeHost[PluginT]]:
+def _check(
+    role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None,
+    reconfigured: Properties | None, check: Callable[[FakeHost[PluginT]], None],
+) -> None:  # fmt: skip
+    """Check a plugin when it is built, and again after each live change: to equal settings, to others, and back."""
     # Taken before the plugin is built, since its constructor may start threads already.
     before = set(threading.enumerate())
-    try:
+    with _refusal(1, "with these properties a broker would not start"):
         host = FakeHost(role, entry, properties, name=name)
-    except (PluginError, SettingsError) as error:
-        raise ContractBroken(1, f"with these properties a broker would not start: {error}") from error
     with host:
-        yield host
+        check(host)
+        # Another object, as after a change of other properties (contract 8).
+        host.context.settings = host.context.settings.model_copy()
+        check(host)
+        reconfigure: Callable[[Any], None] | None = getattr(host.plugin, "reconfigure", None)
+        if callable(reconfigure):
+            host.call("reconfigure()", partial(reconfigure, host.context.section))
+            check(host)
+        for given in () if reconfigured is None else (reconfigured, properties or {}):
+            with _refusal(8, "a live change would be refused"):
+                host.reconfigure(given)
+            check(host)
     # Only after close(), and not after a failure: that one is what the author must see.
     _check_threads(before, host.patience)
 
 
-def _changed(host: FakeHost[Any], properties: Properties | None, other: Properties | None) -> Iterator[None]:
-    """Change settings live: the broker's to equal ones, then the plugin's own, and back."""
-    # Another object, as after a change of other properties (contract 8).
-    host.context.settings = host.context.settings.model_copy()
-    yield
-    change: Callable[[Any], None] | None = getattr(host.plugin, "reconfigure", None)
-    if callable(change):
-        host.call("reconfigure()", lambda: change(host.context.section))
-        yield
-    for given in (other, properties or {}) if other is not None else ():
-        try:
-            host.reconfigure(given)
-        except (PluginError, SettingsError) as error:
-            raise ContractBroken(8, f"a live change would be refused: {error}") from error
-        yield
-
-
-def _check_reading(host: FakeHost[QuotaFactorSource]) -> None:
-    # `object`: the Protocol promises a type, but a plugin under test may answer anything.
-    answer: object = _from_memory(host, "read()", host.plugin.read)
+@contextmanager
+def _refusal(number: int, what: str) -> Iterator[None]:
     try:
-        as_answer(answer, "")
-    except TypeError as error:
-        raise ContractBroken(6, f"read(): {error}") from None
-    types: object = getattr(host.plugin, "quota_types", None)
-    if types is None:
+        yield
+    except (PluginError, SettingsError) as error:
+        raise ContractBroken(number, f"{what}: {error}") from error
+
+
+def _check_threads(before: set[threading.Thread], patience: float) -> None:
+    end = time.monotonic() + patience
+    # Not by join(), which raises for a thread that is listed, but just being started.
+    while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
+        time.sleep(0.001)
+    for thread in left:
+        raise ContractBroken(7, f"after close() the thread {thread.name!r} still runs")
+
+
+def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T:
+    """The last answer to a question that is asked again only if it was slow. Raises ContractBroken if all were."""
+
+    def quickest() -> tuple[T, float]:
+        # It ends well before call() gives up, so that a slow plugin is reported as slow and not as one that hangs.
+        best, end = float("inf"), time.monotonic() + host.patience / 2
+        for _ in range(_TRIES):
+            begin = time.perf_counter()
+            answer = question()
+            best = min(best, time.perf_counter() - begin)
+            if best <= _FROM_MEMORY or time.monotonic() > end:
+                break
+        return answer, best
+
+    answer, seconds = host.call(what, quickest)
+    if seconds > _FROM_MEMORY:
+        slow = f"{what} took {seconds * 1000:.0f} ms at best"
+        raise ContractBroken(3, f"{slow}: it must answer from memory, and wait for nothing")
+    return answer
+
+
+# ---- a supplier's answers ----
+
+
+def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
+    """Tell the supplier all that may happen, and ask for all again: it must have announced each answer that differs."""
+
+    def brokers_come_and_go() -> None:
+        # A supplier may divide a quota by the number of brokers, and must announce what that changes.
+        host.cluster(1, 2, 3)
+        host.cluster(1)
+
+    def client_quotas_change() -> None:
+        for change in CLIENT_QUOTAS:
+            host.client_quota(change)
+
+    begin, known = len(host.announced), _ask(host, clients)
+    for after, happen in (
+        ("nothing has happened", None), ("cluster_changed()", brokers_come_and_go),
+        ("client_quota_changed()", client_quotas_change), ("tick()", host.tick),
+    ):  # fmt: skip
+        if happen is not None:
+            happen()
+        answers = _ask(host, clients)
+        announced = host.announced[begin:]
+        # An announcement too many costs a question; one too few leaves a client with its old quota.
+        for (client, quota_type), answer in answers.items():
+            before = known[client, quota_type]
+            if answer != before and not _covered(client, announced):
+                raise ContractBroken(
+                    10,
+                    f"after {after} the {quota_type} quota of {_named(client)} is {answer}, not {before} any "
+                    "more, without a call of answers_changed for it: the broker would keep the old one",
+                )
+        begin, known = len(host.announced), answers
+
+
+def _ask(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> dict[tuple[Client, QuotaType], Quota | None]:
+    answers = {(client, of): _answer(host, client, of) for client in clients for of in QUOTA_TYPES}
+    distinct = getattr(host.plugin, "distinct_client_ids", None)
+    if callable(distinct):
+        for principal in dict.fromkeys(client.principal for client in clients):
+            _check_alike(host, principal, distinct, clients)
+    return answers
+
+
+def _answer(host: FakeHost[QuotaSupplier], client: Client, quota_type: QuotaType) -> Quota | None:
+    what = f"quota() for {_named(client)}, {quota_type},"
+    answer: object = _from_memory(host, what, partial(host.plugin.quota, client, quota_type))
+    if answer is not None and not isinstance(answer, Quota):
+        raise ContractBroken(6, f"{what} answered {answer!r}: a supplier answers a Quota or None")
+    return answer
+
+
+def _check_alike(
+    host: FakeHost[QuotaSupplier], principal: str, distinct: Callable[[str], object], clients: Sequence[Client]
+) -> None:
+    """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
+    what = f"distinct_client_ids({principal!r:.40})"
+    named = _from_memory(host, what, partial(distinct, principal))
+    if named is None:
         return
+    if isinstance(named, str) or not isinstance(named, Collection) or not all(isinstance(n, str) for n in named):
+        raise ContractBroken(6, f"{what} answered {named!r:.200}: it answers a collection of texts or None")
+    ids = dict.fromkeys([_NEVER_NAMED, *(client.client_id for client in clients)])
+    first, *others = [Client(principal, name) for name in ids if name not in named]
+    for quota_type in QUOTA_TYPES:
+        quota = host.call("quota()", partial(host.plugin.quota, first, quota_type))
+        for client in others:
+            other = host.call("quota()", partial(host.plugin.quota, client, quota_type))
+            if other != quota:
+                raise ContractBroken(
+                    11,
+                    f"the {quota_type} quota of {_named(client)} is {other}, that of {_named(first)} is {quota}, "
+                    f"and {what} names neither: the broker would give both the same",
+                )
+
+
+def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]]) -> bool:
+    return any(
+        principal in (None, client.principal) and client_id in (None, client.client_id)
+        for principal, client_id in announced
+    )
+
+
+def _named(client: Client) -> str:
+    # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
+    principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
+    return f"principal {principal}, client-id {client_id}"
+
+
+# ---- a factor source's answers ----
+
+
+def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
+    types: object = getattr(host.plugin, "quota_types", None)
+    for _ in range(3):
+        # `object`: the Protocol promises a type, but a plugin under test may answer anything.
+        answer: object = _from_memory(host, "read()", host.plugin.read)
+        _fitting(6, "read(): ", partial(as_answer, answer, ""))
+        if types is not None:
+            _fitting(14, "", partial(check_quota_types, types))
+            _fitting(14, "read(): ", partial(as_typed_answer, answer, ""))
+
+
+def _fitting(number: int, what: str, check: Callable[[], object]) -> None:
     try:
-        check_quota_types(types)
+        check()
     except TypeError as error:
-        raise ContractBroken(14, str(error)) from None
-    try:
-        as_typed_answer(answer, "")
-    except TypeError as error:
-        raise ContractBroken(14, f"read(): {error}") from None
+        raise ContractBroken(number, f"{what}{error}") from None
+
+
+# ---- a policy's answers ----
 
 
 def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> None:
@@ -208,125 +301,6 @@ def _factor(host: FakeHost[QuotaPolicy], volume: Volume) -> float:
         raise ContractBroken(6, f"quota_factor() for {volume} answered {answer!r}: {error}") from None
 
 
-def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T:
-    """The last answer to a question that is asked again only if it was slow. Raises ContractBroken if all were."""
-
-    def quickest() -> tuple[T, float]:
-        # It ends well before call() gives up, so that a slow plugin is reported as slow and not as one that hangs.
-        best, end = float("inf"), time.monotonic() + host.patience / 2
-        for _ in range(_TRIES):
-            begin = time.perf_counter()
-            answer = question()
-            best = min(best, time.perf_counter() - begin)
-            if best <= _FROM_MEMORY or time.monotonic() > end:
-                break
-        return answer, best
-
-    answer, seconds = host.call(what, quickest)
-    if seconds > _FROM_MEMORY:
-        slow = f"{what} took {seconds * 1000:.0f} ms at best"
-        raise ContractBroken(3, f"{slow}: it must answer from memory, and wait for nothing")
-    return answer
-
-
-def _check_threads(before: set[threading.Thread], patience: float) -> None:
-    end = time.monotonic() + patience
-    # Not by join(), which raises for a thread that is listed, but just being started.
-    while (left := set(threading.enumerate()) - before) and time.monotonic() < end:
-        time.sleep(0.001)
-    for thread in left:
-        raise ContractBroken(7, f"after close() the thread {thread.name!r} still runs")
-
-
-# ---- a supplier's answers ----
-
-
-class _Answers:
-    """The supplier's last answer for each client and quota type."""
-
-    def __init__(self, host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
-        self._host, self._clients = host, clients
-        self.forget()
-
-    def forget(self) -> None:
-        """Ask for all again, as the host does when properties have changed."""
-        self._announced_before = len(self._host.announced)
-        self._known = self._ask()
-
-    def expect_announced(self, after: str) -> None:
-        """Ask for all again: the supplier must have announced every answer that differs."""
-        answers = self._ask()
-        announced = self._host.announced[self._announced_before :]
-        # An announcement too many costs a question; one too few leaves a client with its old quota.
-        for (client, quota_type), answer in answers.items():
-            before = self._known[client, quota_type]
-            if answer != before and not _covered(client, announced):
-                raise ContractBroken(
-                    10,
-                    f"after {after} the {quota_type} quota of {_named(client)} is {answer}, not {before} any "
-                    "more, without a call of answers_changed for it: the broker would keep the old one",
-                )
-        self._announced_before, self._known = len(self._host.announced), answers
-
-    def _ask(self) -> dict[tuple[Client, QuotaType], Quota | None]:
-        answers = {
-            (client, quota_type): self._answer(client, quota_type)
-            for client in self._clients
-            for quota_type in QUOTA_TYPES
-        }
-        distinct = getattr(self._host.plugin, "distinct_client_ids", None)
-        if callable(distinct):
-            for principal in dict.fromkeys(client.principal for client in self._clients):
-                self._check_alike(principal, distinct)
-        return answers
-
-    def _check_alike(self, principal: str, distinct: Callable[[str], object]) -> None:
-        """The client-ids that the supplier doesn't name have the same quotas, those that nobody has seen, too."""
-        what = f"distinct_client_ids({principal!r:.40})"
-        named = _from_memory(self._host, what, partial(distinct, principal))
-        if named is None:
-            return
-        if isinstance(named, str) or not isinstance(named, Collection) or not all(isinstance(n, str) for n in named):
-            raise ContractBroken(6, f"{what} answered {named!r:.200}: it answers a collection of texts or None")
-        ids = dict.fromkeys([_NEVER_NAMED, *(client.client_id for client in self._clients)])
-        others = [Client(principal, name) for name in ids if name not in named]
-        for quota_type in QUOTA_TYPES:
-            quotas = self._host.call("quota()", partial(self._quotas, others, quota_type))
-            for client, quota in zip(others, quotas, strict=True):
-                if quota != quotas[0]:
-                    raise ContractBroken(
-                        11,
-                        f"the {quota_type} quota of {_named(client)} is {quota}, that of {_named(others[0])} is "
-                        f"{quotas[0]}, and {what} names neither: the broker would give both the same",
-                    )
-
-    def _quotas(self, clients: Sequence[Client], quota_type: QuotaType) -> list[Quota | None]:
-        return [self._host.plugin.quota(client, quota_type) for client in clients]
-
-    def _answer(self, client: Client, quota_type: QuotaType) -> Quota | None:
-        what = f"quota() for {_named(client)}, {quota_type},"
-        answer: object = _from_memory(self._host, what, partial(self._host.plugin.quota, client, quota_type))
-        if answer is not None and not isinstance(answer, Quota):
-            raise ContractBroken(6, f"{what} answered {answer!r}: a supplier answers a Quota or None")
-        return answer
-
-
-def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]]) -> bool:
-    return any(
-        principal in (None, client.principal) and client_id in (None, client.client_id)
-        for principal, client_id in announced
-    )
-
-
-def _named(client: Client) -> str:
-    # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
-    principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
-    return f"principal {principal}, client-id {client_id}"
-
-
-# ---- a policy's limits ----
-
-
 def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) -> None:
     """Ask a policy that knows its limits for those of one volume; ``factor`` is what it gave it."""
     lacking = [name for name in (*_LIMITS, *_BREACHES) if not callable(getattr(host.plugin, name, None))]
@@ -334,39 +308,28 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
         return
     if lacking:
         raise ContractBroken(12, f"a policy has all four methods of limits or none; this one lacks {lacking[0]}()")
-    limits = [_ask(host, name, volume) for name in _LIMITS]
-    _check_types(limits, (Limit, type(None)), "a Limit or None", volume)
-    breaches = [_ask(host, name, volume) for name in _BREACHES]
-    _check_types(breaches, (bool,), "True or False", volume)
-    levels = byte_limits(volume, *limits)
-    if all(limits) and levels and levels.contradict:
-        raise ContractBroken(12, f"{volume} reaches its hard limit, {limits[1]}, before its soft one, {limits[0]}")
-    _check_breaches(breaches[0], breaches[1], factor, volume)
-    _check_hard(limits[1], factor, volume)
-
-
-def _ask(host: FakeHost[QuotaPolicy], name: str, volume: Volume) -> Any:
-    return host.call(f"{name}() for {volume}", lambda: getattr(host.plugin, name)(volume))
-
-
-def _check_types(answers: list[Any], types: tuple[type, ...], words: str, volume: Volume) -> None:
-    for answer in answers:
-        if not isinstance(answer, types):
-            raise ContractBroken(6, f"{answer!r} is no answer about the limits of {volume}: it must be {words}")
-
-
-def _check_breaches(soft: bool, hard: bool, factor: float, volume: Volume) -> None:
-    if hard and not soft:
-        raise ContractBroken(12, f"{volume} breaches its hard limit, but not its soft one")
-    if hard and factor != 0:
-        raise ContractBroken(12, f"{volume} breaches its hard limit, but its factor is {factor} and not 0")
-    if not soft and factor != 1:
-        raise ContractBroken(12, f"{volume} doesn't breach its soft limit, but its factor is {factor} and not 1")
-
-
-def _check_hard(hard: Limit | None, factor: float, volume: Volume) -> None:
-    """From a hard limit on that the policy tells the factor is 0, and not before; near it a policy may round."""
+    soft, hard = (_told(host, name, volume, Limit | None, "a Limit or None") for name in _LIMITS)
+    breaches_soft, breaches_hard = (_told(host, name, volume, bool, "True or False") for name in _BREACHES)
+    levels = byte_limits(volume, soft, hard)
     level = volume.capacity if hard is None else hard.consumed_at(volume.capacity)
     away = volume.consumed - level
-    if level < volume.capacity and abs(away) > max(1, volume.capacity / 1000) and (factor == 0) != (away > 0):
-        raise ContractBroken(12, f"the hard limit of {volume} is {hard}, but its factor is {factor}")
+    may_round = abs(away) <= max(1, volume.capacity / 1000)  # a policy, so near its hard limit
+    wrong = {
+        f"{volume} reaches its hard limit, {hard}, before its soft one, {soft}": levels and levels.contradict,
+        f"{volume} breaches its hard limit, but not its soft one": breaches_hard and not breaches_soft,
+        f"{volume} breaches its hard limit, but its factor is {factor} and not 0": breaches_hard and factor != 0,
+        f"{volume} doesn't breach its soft limit, but its factor is {factor} and not 1":
+            not breaches_soft and factor != 1,
+        f"the hard limit of {volume} is {hard}, but its factor is {factor}":
+            level < volume.capacity and not may_round and (factor == 0) != (away > 0),
+    }  # fmt: skip
+    for sentence, is_so in wrong.items():
+        if is_so:
+            raise ContractBroken(12, sentence)
+
+
+def _told(host: FakeHost[QuotaPolicy], name: str, volume: Volume, types: Any, words: str) -> Any:
+    answer = host.call(f"{name}() for {volume}", partial(getattr(host.plugin, name), volume))
+    if not isinstance(answer, types):
+        raise ContractBroken(6, f"{answer!r} is no answer about the limits of {volume}: it must be {words}")
+    return answer

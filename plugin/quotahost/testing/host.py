@@ -57,11 +57,9 @@ class Caller:
         raising: int = 5,
         passing: tuple[type[BaseException], ...] = (),
     ) -> T:
-        """Run the function ``within`` so many seconds, and return its answer.
+        """Run the function ``within`` so many seconds, and return its answer; ``what`` names the call.
 
-        Raises:
-            ContractBroken: number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``;
-                ``what`` names the call.
+        Raises ContractBroken number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``.
         """
         answer: Future[T] = Future()
         self._work.put((function, answer))
@@ -89,15 +87,13 @@ class Caller:
 class FakeHost(Generic[PluginT]):
     """One plugin in one role, on a thread that stands for the host thread.
 
-    Attributes:
-        broker: the plugin's ``context.broker`` and ``context.metrics``.
-        announced: the calls of ``answers_changed`` so far, as (principal, client-id), None for any.
-        patience: seconds after which a call is given up.
-        start_patience: seconds for importing and constructing; a broker waits for 30 s.
+    What calls the plugin raises AssertionError if that raises or hangs. ``broker`` is the plugin's ``context.broker``
+    and ``context.metrics``; ``announced`` has the calls of ``answers_changed`` so far, as (principal, client-id), None
+    for any.
     """
 
-    patience: ClassVar[float] = 5.0
-    start_patience: ClassVar[float] = 10.0
+    patience: ClassVar[float] = 5.0  # seconds after which a call is given up
+    start_patience: ClassVar[float] = 10.0  # seconds for importing and constructing; a broker waits for 30 s
 
     def __init__(
         self,
@@ -109,19 +105,10 @@ class FakeHost(Generic[PluginT]):
         node_id: int = 1,
         broker: FakeBroker | None = None,
     ) -> None:
-        """Build the plugin as at a broker's start.
+        """Build the plugin as at a broker's start; arguments as of ``check_supplier``.
 
-        Args:
-            role: for which the plugin is built.
-            entry: the class or function, an ``EntryPoint``, or the name of an installed one.
-            properties: the broker's, with or without ``client.quota.callback.``.
-            name: of the entry point, for ``plugin.NAME.*``; a class' own by default (OffPeak: off-peak).
-            node_id: of the broker.
-            broker: the broker around it; by default one that knows nothing.
-
-        Raises:
-            PluginError, SettingsError: as at a broker's start.
-            AssertionError: it hangs.
+        ``broker`` is the broker around it, by default one that knows nothing. Raises PluginError or SettingsError as at
+        a broker's start, AssertionError if it hangs.
         """
         self.announced: list[tuple[str | None, str | None]] = []
         self.broker = broker or FakeBroker()
@@ -154,19 +141,14 @@ class FakeHost(Generic[PluginT]):
     # ---- what the host calls ---------------------------------------------------------------------
 
     def call(self, what: str, function: Callable[[], T]) -> T:
-        """Call something of the plugin on the host thread; ``what`` names it in a failure.
-
-        Raises:
-            AssertionError: it raised, or hung.
-        """
+        """Call something of the plugin on the host thread; ``what`` names it in a failure."""
         return self._host_thread.call(what, function, self.patience)
 
     def quota(self, principal: str, client_id: str, quota_type: QuotaType) -> Quota | None:
         """The supplier's answer."""
         supplier: Any = self.plugin
-        client = Client(principal, client_id)
-        answer: Quota | None = self.call("quota()", lambda: supplier.quota(client, quota_type))
-        return answer
+        quota: Callable[[], Quota | None] = partial(supplier.quota, Client(principal, client_id), quota_type)
+        return self.call("quota()", quota)
 
     def client_quota(self, change: ClientQuotaChange) -> None:
         """Kafka's own client quota was set or removed: hand it to a plugin that listens."""
@@ -185,19 +167,14 @@ class FakeHost(Generic[PluginT]):
         self._hand("factor_in_force", factor)
 
     def run(self, within: float = 30.0) -> None:
-        """Run the task once, on the task's thread.
-
-        Raises:
-            AssertionError: it raised, or took more than ``within`` seconds.
-        """
+        """Run the task once, on the task's thread, ``within`` so many seconds."""
         task: Any = self.plugin
         self._task_thread.call("run()", task.run, within, hanging=4)
 
     def reconfigure(self, properties: Properties) -> None:
         """Change the broker's properties live; a plugin without ``reconfigure`` is closed and built anew.
 
-        Raises:
-            PluginError, SettingsError: the new properties are refused; nothing has changed.
+        Raises PluginError or SettingsError if the new properties are refused; then nothing has changed.
         """
         settings = self._settings(properties)
         reconfigure = getattr(self.plugin, "reconfigure", None)
@@ -216,11 +193,7 @@ class FakeHost(Generic[PluginT]):
         self._in_force = settings
 
     def close(self) -> None:
-        """Close the plugin, as at the broker's end, and end the threads that stand for the host's.
-
-        Raises:
-            AssertionError: ``close()`` raised, or took longer than the broker grants.
-        """
+        """Close the plugin, as at the broker's end, and end the threads that stand for the host's."""
         try:
             self._close_plugin()
         finally:
@@ -283,10 +256,10 @@ def _name(entry: Entry[Any]) -> str:
 
 
 def _imported(role: Role, entry: Entry[Any]) -> Callable[[Context[Any]], Any]:
+    made: Any = entry
     if isinstance(entry, str):
-        imported: Callable[[Context[Any]], Any] = discovery.load(role, entry)
-        return imported
-    if isinstance(entry, EntryPoint):
+        made = discovery.load(role, entry)
+    elif isinstance(entry, EntryPoint):
         with discovery.failing(role, entry.name, f"{entry.value} fails to import"):
-            return entry.load()  # type: ignore[no-any-return]
-    return entry
+            made = entry.load()
+    return made  # type: ignore[no-any-return]

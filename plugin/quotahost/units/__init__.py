@@ -9,30 +9,9 @@ parser whose errors say what to write (:mod:`quotahost.units.parse`), and a unit
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-from quotahost.units.parse import (
-    parse_count,
-    parse_duration,
-    parse_limit,
-    parse_percent,
-    parse_quantity,
-    parse_share,
-    parse_size,
-    parse_space,
-)
-from quotahost.units.show import (
-    BYTES,
-    BYTES_PER_SECOND,
-    COUNT,
-    DURATION,
-    MUTATIONS_PER_SECOND,
-    PERCENT,
-    Unit,
-    or_none,
-    show_limit,
-    show_number,
-)
+from quotahost.units import parse, show
 
 __all__ = [
     "Bytes", "BytesLimit", "BytesPerSecond", "Count", "Duration", "MutationsLimit", "PercentLimit", "Share", "Size",
@@ -54,24 +33,19 @@ class Read:
 
 
 # A whole number from 1 to 2**31 - 1.
-Count = Annotated[int, Read(parse_count), COUNT]
+Count = Annotated[int, Read(parse.parse_count), show.COUNT]
 # From 1 ms to 36500 days.
-Duration = Annotated[timedelta, Read(parse_duration), DURATION]
+Duration = Annotated[timedelta, Read(parse.parse_duration), show.DURATION]
 # Above 0.
-Bytes = Annotated[float, Read(parse_quantity), BYTES]
-_OR_NONE: Final = Unit("bytes", or_none(lambda value: show_limit(value, "bytes")))
+Bytes = Annotated[float, Read(parse.parse_quantity), show.BYTES]
 # Whole bytes from 1; ``none`` is None.
-Size = Annotated[int | None, Read(parse_size), _OR_NONE]
+Size = Annotated[int | None, Read(parse.parse_size), show.SIZE]
 # Whole bytes from 0, such as those that must stay free; ``none`` is None.
-Space = Annotated[int | None, Read(parse_space), _OR_NONE]
+Space = Annotated[int | None, Read(parse.parse_space), show.SIZE]
 # 0 to 1, written 0.05 or 5%; ``none`` is None.
-Share = Annotated[
-    float | None,
-    Read(parse_share),
-    Unit("share of the capacity", or_none(lambda value: f"{show_number(value)} ({value:.3%})")),
-]
-BytesPerSecond = Annotated[float, Read(parse_quantity), BYTES_PER_SECOND]
+Share = Annotated[float | None, Read(parse.parse_share), show.SHARE]
+BytesPerSecond = Annotated[float, Read(parse.parse_quantity), show.BYTES_PER_SECOND]
 # Limits: above 0; ``unlimited`` is None.
-BytesLimit = Annotated[float | None, Read(parse_limit), BYTES_PER_SECOND]
-PercentLimit = Annotated[float | None, Read(parse_percent), PERCENT]
-MutationsLimit = Annotated[float | None, Read(parse_limit), MUTATIONS_PER_SECOND]
+BytesLimit = Annotated[float | None, Read(parse.parse_limit), show.BYTES_PER_SECOND]
+PercentLimit = Annotated[float | None, Read(parse.parse_percent), show.PERCENT]
+MutationsLimit = Annotated[float | None, Read(parse.parse_limit), show.MUTATIONS_PER_SECOND]

@@ -28,7 +28,11 @@ def show_number(value: float) -> str:
     if not 1e-9 <= abs(value) < 1e18:
         return repr(value)
     # A float's own format "f" stops after six decimals, and would show 1e-8 as 0.
-    text = f"{Decimal(repr(value)):,f}"
+    return _plain(Decimal(repr(value)))
+
+
+def _plain(number: Decimal) -> str:
+    text = f"{number:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -55,12 +59,16 @@ def show_duration(value: timedelta) -> str:
     """``60 s``, ``0.5 s``, ``3,600 s (1h)``."""
     # Whole microseconds, since a float of seconds would show digits that nobody wrote.
     seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
-    text = f"{seconds:,f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
+    text = _plain(seconds)
     for unit, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
         if value and not value % size:
             return f"{text} s ({value // size}{unit})"
     return f"{text} s"
+
+
+def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The same for a value that may be None, which is shown as the word that an operator writes for it."""
+    return lambda value: "none" if value is None else show(value)
 
 
 def _limit_unit(name: str) -> Unit:
@@ -70,14 +78,11 @@ def _limit_unit(name: str) -> Unit:
 COUNT: Final = Unit("count", lambda value: f"{value:,}")
 DURATION: Final = Unit("duration", show_duration)
 BYTES: Final = _limit_unit("bytes")
+SIZE: Final = Unit("bytes", _or_none(BYTES.show))
+SHARE: Final = Unit("share of the capacity", _or_none(lambda value: f"{show_number(value)} ({value:.3%})"))
 BYTES_PER_SECOND: Final = _limit_unit("bytes/s")
 PERCENT: Final = Unit("%", lambda value: UNLIMITED if value is None else f"{show_number(value)} %")
 MUTATIONS_PER_SECOND: Final = _limit_unit("mutations/s")
-
-
-def or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The same for a value that may be None, which is shown as the word that an operator writes for it."""
-    return lambda value: "none" if value is None else show(value)
 
 
 # ---- rounded: what was measured ----

@@ -248,23 +248,20 @@ def test_targets_of_make_that_are_named_are_there() -> None:
         assert {"test"} <= targets(text) <= TARGETS
 
 
-def test_make_test_leaves_out_what_the_documents_say_and_other_targets_run_that() -> None:
-    left_out = set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"]))
-    assert left_out == {"driver", "long", "clients"}
-    assert re.search(r"^test-pipeline:.*\n\t.* -m driver tests/pipeline$", MAKEFILE, re.MULTILINE)
-    assert re.search(r"^test-long:.*\n\t.* -m long tests$", MAKEFILE, re.MULTILINE)
-    assert re.search(r"^test-clients:.*\n\t.* -m clients tests/clients$", MAKEFILE, re.MULTILINE)
-    whole = r"^test: build ## .*test-pipeline.*test-long.*\n\t.*-j 2 lint test-java\n\t.* test-python$"
-    assert re.search(whole, MAKEFILE, re.MULTILINE)
-    for document in ("README.md", "CONTRIBUTING.md"):
-        named = {"make test", "make test-pipeline", "make test-long", "make test-clients"} - set(SPANS[ROOT / document])
-        assert named == set(), f"{document} tells what make test leaves out"
-
-
-def test_every_test_that_make_test_leaves_out_is_run_by_a_target() -> None:
-    drivers = [path for path in ROOT.glob("tests/**/*.py") if "mark.driver" in path.read_text(encoding="utf-8")]
-    assert drivers
-    assert all(path.is_relative_to(ROOT / "tests/pipeline") for path in drivers if path.name != Path(__file__).name)
+def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() -> None:
+    targets = {"driver": "test-pipeline", "long": "test-long", "clients": "test-clients"}
+    assert set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])) == targets.keys()
+    assert re.search(
+        r"^test: build ## .*test-pipeline.*test-long.*\n\t.*-j 2 lint test-java\n\t.* test-python$", MAKEFILE, re.M
+    )
+    for marker, target in targets.items():
+        (folder,) = re.findall(rf"^{target}:.*\n\t.* -m {marker} (\S+)$", MAKEFILE, re.M)
+        marked = [
+            path for path in ROOT.glob("tests/**/test_*.py") if re.search(rf"mark\.{marker}\b", path.read_text("utf-8"))
+        ]
+        assert all(path.is_relative_to(ROOT / folder) for path in marked), "no target runs it"
+        for document in ("README.md", "CONTRIBUTING.md"):
+            assert f"make {target}" in SPANS[ROOT / document], f"{document} tells what make test leaves out"
 
 
 def test_the_benches_java_programs_are_of_this_jar() -> None:

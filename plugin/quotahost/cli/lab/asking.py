@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -14,8 +15,6 @@ from quotahost.cli.property_files import BrokerFile
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
-_PAGES: Final = (".html", ".htm")
-_PLOTS: Final = (".png", ".svg")
 _SECONDS: Final = "quota.window.size.seconds"
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
@@ -34,31 +33,36 @@ def check_packages(command: str, *names: str, extra: str = "spark") -> None:
         raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[{extra}]'")
 
 
-def check_page(out: Path) -> None:
-    """See that a page can be written there. Raises typer.BadParameter if not."""
-    if not (out.suffix.lower() in _PAGES and out.absolute().parent.is_dir()):
-        raise typer.BadParameter(f"{out} must be a FILE.html in a folder that exists", param_hint="--out")
+def check_out(option: str, out: Path, *endings: str) -> None:
+    """See that a file with one of the endings can be written there. Raises typer.BadParameter if not."""
+    if out.suffix.lower() not in endings or not out.absolute().parent.is_dir():
+        names = " or ".join(f"FILE{ending}" for ending in endings)
+        raise typer.BadParameter(f"{out} must be a {names} in a folder that exists", param_hint=option)
 
 
-def check_plot(command: str, plot: Path) -> None:
-    """See that it can be drawn. Raises QuotahostError without matplotlib, typer.BadParameter for another format."""
-    check_packages(f"{command} --plot", "matplotlib")
-    if plot.suffix.lower() not in _PLOTS:
-        raise typer.BadParameter(f"{plot} is no FILE.png or FILE.svg", param_hint="--plot")
+def check_plot(command: str, plot: Path | None) -> None:
+    """See that a picture can be drawn if one is wanted. Raises QuotahostError without matplotlib."""
+    if plot is not None:
+        check_packages(f"{command} --plot", "matplotlib")
+        check_out("--plot", plot, ".png", ".svg")
 
 
-def windows_of(file: BrokerFile) -> tuple[int, int]:
-    """A broker's number of windows, and the length of one in ms. Raises typer.BadParameter if one is wrong."""
-    number = parsed("quota.window.num", file.get("quota.window.num") or "11", parse_windows)
-    return number, 1000 * parsed(_SECONDS, file.get(_SECONDS) or "1", parse_count)
+def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
+    """The number of windows, given as ``--windows`` or a broker's, and the length of one in ms.
+
+    Raises typer.BadParameter if one is wrong.
+    """
+    option, text = (
+        ("quota.window.num", file.get("quota.window.num", "11")) if windows is None else ("--windows", windows)
+    )
+    number = parsed(option, text, lambda text: at_most(100, "windows", parse_count(text)))
+    return number, 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
 
 
-def parse_windows(text: str) -> int:
-    """``quota.window.num``. Raises ValueError if it is no number from 1 to 100."""
-    windows = parse_count(text)
-    if windows > 100:
-        raise ValueError("windows are too many; take 100 at most")
-    return windows
+def at_most(most: int, what: str, number: int) -> int:
+    if number > most:
+        raise ValueError(f"{what} are too many; take {most:,} at most")
+    return number
 
 
 def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
@@ -67,20 +71,16 @@ def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, 
     A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
-    end = None if until is None else parsed("--to", until, _parse_end)
+    end = None if until is None else parsed("--to", until, partial(_parse_time, is_end=True))
     if start is not None and end is not None and end <= start:
         raise typer.BadParameter("--to is not after --from")
     return start, end
 
 
-def _parse_end(text: str) -> datetime:
-    whole_day = len(text) <= len("2026-11-21")  # no time of day
-    return _parse_time(text, timedelta(days=1) if whole_day else timedelta())
-
-
-def _parse_time(text: str, more: timedelta = timedelta()) -> datetime:
+def _parse_time(text: str, is_end: bool = False) -> datetime:
+    is_day = len(text) <= len("2026-11-21")  # no time of day
     try:
-        at = datetime.fromisoformat(text) + more
+        at = datetime.fromisoformat(text) + timedelta(days=is_end and is_day)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None

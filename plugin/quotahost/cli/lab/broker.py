@@ -120,23 +120,14 @@ class OwnDisk:
 
 
 class Broker:
-    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on. Times are in ms.
+    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on. Times are in ms."""
 
-    Attributes:
-        index: its place in the scene; its id in Kafka is one more.
-        disks: those of all brokers.
-        alive: whether the broker of an index is.
-        hung_since: since when the host hangs; None while it doesn't.
-        up: whether it is in service; ``up_since`` since when. So with ``closed``, the fence.
-        factor, cause: what the host has set last; ``fallback`` the factor in force instead, while the lease is over.
-        tap: the way of the produce limits of all clients.
-        slowed: the way of those who write to affected topics, while the factor is for them only (``slowing``).
-        tell: is called with the name of what happens, and its facts.
-    """
+    up = False  # whether it is in service
 
     def __init__(
         self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: Sequence[Disk], events: Events
     ) -> None:
+        """``index`` is its place in the scene, its id in Kafka is one more; ``disks`` are those of all brokers."""
         self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
         self.source, self._events = source, events
         self._rnd = random.Random(scene.seed * 1009 + index)
@@ -144,22 +135,25 @@ class Broker:
         self._life = 0
         self._waiting: list[Client] = []
         self._flowing: list[Client] = []
+        #: Is called with the name of what happens, and its facts.
         self.tell: Callable[..., None] = lambda event, *facts: None
+        #: Whether the broker of an index is.
         self.alive: Callable[[int], bool] = lambda index: True
-        self.up, self.up_since, self.closed, self.closed_since = False, 0, False, 0
         # Lease.check() comes one interval early, since the next one comes only after that.
         self._lease = ms(settings.validity) - LEASE
         self._instead = float(State(settings.fallback_action) is State.OPEN)
-        self.fallback: float | None = None
-        self.hung_since: int | None = None
         self._memory = PauseMemory([])
 
     def start(self) -> None:
         """In service, with a new host and nothing remembered."""
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
-        self.factor, self.cause, self.closed, self.closed_since = 1.0, "", False, events.now
-        self.fallback, self.hung_since = None, None
+        self.closed, self.closed_since = False, events.now  # the fence
+        self.factor, self.cause = 1.0, ""  # what the host has set last
+        self.fallback: float | None = None  # the factor in force instead, while the lease is over
+        self.hung_since: int | None = None  # None while the host doesn't hang
+        # The way of the produce limits of all clients, and of those who write to affected topics (``slowing``) while
+        # the factor is for them only.
         mute = ms(self.settings.max_mute)
         self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
         self.slowing = Slowing(scene.windows, scene.window_ms)

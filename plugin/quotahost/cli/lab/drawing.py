@@ -29,15 +29,16 @@ from quotahost.units.show import show_bytes
 COLOURS: Final = {
     "line": "#1f6feb", "soft": "#b87503", "hard": "#d1242f", "full": "#6e7781", "text": "#40464f", "grid": "#d8dee5",
 }  # fmt: skip
+_LEVELS: Final = {"full": "capacity", "soft": "soft", "hard": "hard"}  # a level's name and colour, and its attribute
 _SHADES: Final = {State.THROTTLE: COLOURS["soft"], State.PAUSE: COLOURS["hard"]}
 _THEN: Final[dict[str, Any]] = {"color": COLOURS["full"], "linewidth": 1.6, "linestyle": (0, (2, 1.5))}
 _NEW: Final[dict[str, Any]] = {"color": COLOURS["line"], "linewidth": 1.5}
+_TEXT: Final[dict[Any, str]] = {"svg.fonttype": "none"}  # text stays text: smaller, and the page's own font
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
 _SECOND: Final = 1000 // STEP  # samples of a run
 At = TypeVar("At", Bucket, UsePoint)
-Levels = dict[str, int | None]
 
 
 # ---- what the figures have in common ----
@@ -57,29 +58,30 @@ def _timeline(height: float, since: datetime, until: datetime) -> tuple[Figure, 
     return figure, axes
 
 
-def _scale(axes: Any, top: float, levels: Levels, full: str) -> None:
-    """Bytes up to ``top``, and the names of the levels to the right, pushed down where they lie close together."""
+def _levels(axes: Any, points: Sequence[At]) -> None:
+    """Capacity and limits over time, as steps."""
+    at = [in_utc(point.at) for point in points]
+    for name, attribute in _LEVELS.items():
+        values = [getattr(point, attribute) for point in points]
+        known = [float("nan") if value is None else value for value in values]  # NaN breaks the line
+        style = "-" if name == "full" else (0, (5, 3))
+        axes.plot(at, known, drawstyle="steps-post", color=COLOURS[name], linewidth=1.1, linestyle=style)
+
+
+def _scale(axes: Any, most: int, last: Bucket | UsePoint) -> None:
+    """Bytes up to ``most``, and the names of the levels to the right, pushed down where they lie close together."""
+    # At least a byte high: a volume may have no capacity, and matplotlib can't draw an axis of no length.
+    top = 1.04 * max(1, most)
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(lambda value, _: show_bytes(value))
     above = 1.0 + _APART
-    known = [(level, name == "full", name) for name, level in levels.items() if level is not None]
+    levels = [(getattr(last, attribute), name == "full", name) for name, attribute in _LEVELS.items()]
     # From the top down. The capacity comes first where a limit is equal to it.
-    for level, is_full, name in sorted(known, reverse=True):
+    for level, _, name in sorted((each for each in levels if each[0] is not None), reverse=True):
         above = min(level / top, above - _APART)
-        look = {"color": COLOURS[full if is_full else name], "fontsize": 8, "va": "center"}
+        look = {"color": COLOURS[name], "fontsize": 8, "va": "center"}
         axes.text(1.01, above, f"{name} {show_bytes(level)}", transform=axes.transAxes, **look)
-
-
-def _limits(axes: Any, points: Sequence[At], names: Iterable[str]) -> None:
-    """The levels of these names over time, as steps."""
-    at = [in_utc(point.at) for point in points]
-    for name in names:
-        style = "-" if name == "capacity" else (0, (5, 3))
-        colour = COLOURS["full" if name == "capacity" else name]
-        values = [getattr(point, name) for point in points]
-        known = [float("nan") if value is None else value for value in values]  # NaN breaks the line
-        axes.plot(at, known, drawstyle="steps-post", color=colour, linewidth=1.1, linestyle=style)
 
 
 def _unbroken(points: Sequence[At]) -> list[list[At]]:
@@ -93,15 +95,14 @@ def _unbroken(points: Sequence[At]) -> list[list[At]]:
     return parts
 
 
-def _spans(states: Iterable[tuple[State, float, float]]) -> list[tuple[State, float, float]]:
-    """The same (state, begin, end) with those that follow upon each other in one state as one."""
-    runs = [list(run) for _, run in groupby(states, key=lambda span: span[0])]
-    return [(run[0][0], run[0][1], run[-1][2]) for run in runs]
+def _shade(axes: Any, states: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
+    """Say by the background when a state, with its begin and end, throttles or pauses.
 
-
-def _shade(axes: Any, spans: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
-    """Say by the background when a state throttles or pauses; ``place`` makes a place on the axis of a time."""
-    for state, begin, end in spans:
+    ``place`` makes a place on the axis of a time.
+    """
+    for state, run in groupby(states, key=lambda span: span[0]):
+        (_, begin, end), *others = run
+        end = others[-1][2] if others else end
         if state in _SHADES:
             axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
 
@@ -111,12 +112,9 @@ def svg(figure: Figure) -> str:
 
     The page, light or dark, shows through.
     """
-    text = StringIO()
-    # Text stays text: smaller, and the page's own font.
-    with rc_context({"svg.fonttype": "none"}):
-        figure.savefig(
-            text, format="svg", transparent=True, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        )
+    text, none = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with rc_context(_TEXT):
+        figure.savefig(text, format="svg", transparent=True, metadata=none)
     # Without the XML prolog: within HTML an <svg> has none.
     _, begin, drawn = text.getvalue().partition("<svg")
     drawn = begin + re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
@@ -133,33 +131,23 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
     # At least a second wide: matplotlib can't draw an axis of no length.
     end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)
     figure, axes = _timeline(2.9, report.since, in_utc(end))
-    _limits(axes, curve.buckets, ("capacity", "soft", "hard"))
+    _levels(axes, [*curve.buckets, newest._replace(at=end)])
     for part in _unbroken(curve.buckets):
         at = [in_utc(bucket.at) for bucket in part]
         low, high = [bucket.low for bucket in part], [bucket.high for bucket in part]
         axes.fill_between(at, low, high, color=COLOURS["line"], alpha=0.25, linewidth=0)
         mark = "o" if len(part) == 1 else None  # a line through one point can't be seen
-        axes.plot(at, [b.last for b in part], color=COLOURS["line"], linewidth=1.5, marker=mark, markersize=3)
-    levels: Levels = {"full": newest.capacity, "soft": newest.soft, "hard": newest.hard}
-    for name, level in levels.items():
-        if level is not None:
-            axes.hlines(level, in_utc(newest.at), in_utc(end), color=COLOURS[name], linewidth=0.8, alpha=0.6)
-    _forecast(axes, curve, end)
-    axes.axvline(report.until, color=COLOURS["grid"], linewidth=1)
-    # At least a byte high: a volume may have no capacity, and matplotlib can't draw an axis of no length.
-    top = 1.04 * max(1, *(max(bucket.high, bucket.capacity) for bucket in curve.buckets))
-    _scale(axes, top, levels, full="full")
-    return figure
-
-
-def _forecast(axes: Any, curve: Curve, end: float) -> None:
-    """Continue the curve to the right edge, in seconds since 1970, or to where the volume is full or empty."""
-    newest, rate = curve.newest, curve.fill_rate
-    if rate is not None and newest.at + 1.0 < end:
+        axes.plot(at, [bucket.last for bucket in part], marker=mark, markersize=3, **_NEW)
+    rate = curve.fill_rate
+    if rate is not None:
+        # The forecast goes to the right edge, or to where the volume is full or empty.
         left = (newest.capacity if rate > 0 else 0) - newest.last
         seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
         at = [in_utc(newest.at), in_utc(newest.at + seconds)]
         axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
+    axes.axvline(report.until, color=COLOURS["grid"], linewidth=1)
+    _scale(axes, max(max(bucket.high, bucket.capacity) for bucket in curve.buckets), newest)
+    return figure
 
 
 # ---- a replay ----
@@ -171,7 +159,7 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     # To the end of the time: the last factor is still in force there.
     points = [*factor.points, factor.points[-1]._replace(at=replay.until)]
     states = ((Factor(point.new).state, point.at, following.at) for point, following in pairwise(points))
-    _shade(axes, _spans(states), in_utc)
+    _shade(axes, states, in_utc)
     at = [in_utc(point.at) for point in points]
     axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
     axes.plot(at, [point.new for point in points], drawstyle="steps-post", **_NEW)
@@ -182,14 +170,12 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
     figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
     for part in _unbroken(volume.points):
-        _limits(axes, part, ("soft", "hard"))
+        _levels(axes, part)
         at = [in_utc(point.at) for point in part]
-        axes.plot(at, [point.capacity for point in part], color=COLOURS["text"], linewidth=0.8)
         axes.plot(at, [point.then for point in part], **_THEN)
         axes.plot(at, [point.new for point in part], **_NEW)
-    top = 1.04 * max(1, volume.peak_then, volume.peak_new, *(point.capacity for point in volume.points))
-    last = volume.points[-1]
-    _scale(axes, top, {"full": last.capacity, "hard": last.hard, "soft": last.soft}, full="text")
+    most = max(volume.then.peak, volume.new.peak, *(point.capacity for point in volume.points))
+    _scale(axes, most, volume.points[-1])
     return figure
 
 
@@ -200,26 +186,24 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     """Draw the disk against its limits, the factor, and bytes/s by client, with the state as background."""
     figure = Figure(figsize=(10, 7), layout="constrained")
     disk, factor, rates = figure.subplots(3, sharex=True, height_ratios=(3, 1, 3))
-    samples = recording.samples
+    samples, bounds = recording.samples, recording.bounds
     seconds = [sample.ms / 1000 for sample in samples]
     disk.plot(seconds, [sample.used / 1e6 for sample in samples], color="#333333", label="consumed")
-    levels = (recording.bounds.soft, "soft limit", State.THROTTLE), (recording.bounds.hard, "hard limit", State.PAUSE)
-    for level, name, state in levels:
-        disk.axhline(level / 1e6, color=_SHADES[state], linestyle="dashed", linewidth=1, label=name)
+    for level, name in ((bounds.soft, "soft"), (bounds.hard, "hard")):
+        disk.axhline(level / 1e6, color=COLOURS[name], linestyle="dashed", linewidth=1, label=f"{name} limit")
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
     for index, name in enumerate(recording.clients):
         sent = [sample.sent[index] for sample in samples[::_SECOND]]
         rates.plot(seconds[_SECOND::_SECOND], [(b - a) / 1e6 for a, b in pairwise(sent)], label=name)
-    spans = _spans((sample.state, sample.ms, sample.ms + STEP) for sample in samples)
     for axes in (disk, factor, rates):
-        _shade(axes, spans, lambda ms: ms / 1000)
+        _shade(axes, ((sample.state, sample.ms, sample.ms + STEP) for sample in samples), lambda ms: ms / 1000)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     disk.set(ylabel="MB")
     disk.set_title(title).set_parse_math(False)
     factor.set(ylabel="factor", ylim=(-0.05, 1.05))
     rates.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    with rc_context({"svg.fonttype": "none"}):  # text as text: letters as lines take as much space as the rest
+    with rc_context(_TEXT):  # letters as lines take as much space as the rest
         figure.savefig(file, dpi=120)
 
 

@@ -70,9 +70,8 @@ def worst(spark: SparkSession, question: Question) -> Report:
     begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
-    drawn = tuple(
-        Curve(name, curves[name], rate if rate is not None and isfinite(rate) else None) for name, rate in rates.items()
-    )
+    known = {name: rate if rate is not None and isfinite(rate) else None for name, rate in rates.items()}
+    drawn = tuple(Curve(name, curves[name], rate) for name, rate in known.items())
     return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
 
 
@@ -99,8 +98,9 @@ def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS)
     uses = stored(spark, USAGE_COLUMNS, folder(report.question.directory, "usage"))
     if uses is None:
         return report
-    question = replace(report.question, since=report.since, until=None)
-    rows = _fitting(uses, question).where(F.col("at") <= F.lit(report.until))
+    # Until the last reading, and that included.
+    question = replace(report.question, since=report.since, until=report.until + timedelta(microseconds=1))
+    rows = _fitting(uses, question)
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -239,11 +239,9 @@ def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width
         for column, values in zip(_VOLUME, zip(*names, strict=True), strict=True):
             readings = readings.where(F.col(column).isin(sorted(set(values))))
         readings = readings.where(F.struct(*_VOLUME).isin([F.struct(*map(F.lit, name)) for name in names]))
+    last = {"consumed": "last", "capacity": "capacity", "soft": "soft", "hard": "hard"}
     columns = ["unix_micros(max(at)) AS at", "min(consumed) AS low", "max(consumed) AS high"]
-    columns += [
-        "max_by(consumed, at) AS last",
-        *(f"max_by({name}, at) AS {name}" for name in ("capacity", "soft", "hard")),
-    ]
+    columns += [f"max_by({column}, at) AS {name}" for column, name in last.items()]
     part = F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket")
     parts = readings.where(F.expr(f"unix_micros(at) >= {since}L")).groupBy(*_VOLUME, part)
     return parts.agg(*map(F.expr, columns)).drop("bucket")
@@ -252,23 +250,19 @@ def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width
 def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
     """The buckets of each volume, oldest first, by name."""
     # Sorted here, where the buckets are few.
-    rows = sorted(parts.collect(), key=lambda row: (*row[:3], row["at"]))
+    rows = sorted(parts.collect(), key=lambda row: row[:4])
     return {
-        name: tuple(Bucket(row["at"] / 1e6, *(row[field] for field in Bucket._fields[1:])) for row in of)
+        name: tuple(Bucket(row[3] / 1e6, *row[4:]) for row in of)
         for name, of in groupby(rows, key=lambda row: Name(*row[:3]))
     }
 
 
 def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
-    part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D))").alias("part")
+    part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
     demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
-    parts = rows.groupBy(*_CLIENT, "broker", part).agg(
-        F.avg("rate").alias("rate"), demand, F.max("quota").alias("quota")
-    )
-    collected = sorted(parts.collect(), key=lambda row: (*row[:3], row["part"], row["broker"]))
+    rate, quota = F.avg("rate").alias("rate"), F.max("quota").alias("quota")
+    parts = rows.groupBy(*_CLIENT, part, "broker").agg(rate, demand, quota).collect()
     return tuple(
-        ClientUse(
-            *name, width, tuple(Use(row["part"] * width, *(row[field] for field in Use._fields[1:])) for row in of)
-        )
-        for name, of in groupby(collected, key=lambda row: (row["cluster"], row["user"], row["client"]))
+        ClientUse(cluster, user, client, width, tuple(Use(*row[3:]) for row in of))
+        for (cluster, user, client), of in groupby(sorted(parts, key=lambda row: row[:5]), key=lambda row: row[:3])
     )

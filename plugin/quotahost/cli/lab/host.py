@@ -10,6 +10,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -141,7 +142,7 @@ class Host:
         self._in_force = FactorInForce(shim, clock)
         policy = policy_of(settings, 0, clock)
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
-        self._tap = Tap(*windows, max_mute_ms=int(settings.max_mute.total_seconds() * 1000))
+        self._tap = Tap(*windows, max_mute_ms=settings.max_mute // timedelta(milliseconds=1))
         self._share = self.factor = self._enforced = 1.0
 
     @property

@@ -28,7 +28,7 @@ def report_page(report: Report) -> str:
 
 def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
     """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal."""
-    factors = sorted(replay.factors, key=lambda factor: (-factor.new.pause_s, -factor.new.throttle_s))
+    factors = sorted(replay.factors, key=lambda factor: factor.new.held, reverse=True)
     drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in factors[:_MOST]]
     drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
     figures = [(title, _figure(figure, title)) for title, figure in drawn]

@@ -28,7 +28,7 @@ from quotahost.settings.storage import match
 from quotahost.text import printable
 
 _MOST_STEPS: Final = 20_000
-_QUESTIONS: Final = 4_000_000  # to a policy in one pass: more take minutes
+_QUESTIONS: Final = 4_000_000  # to policies in one pass: more take minutes
 _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
 _LOCAL: Final = "local"
@@ -61,6 +61,18 @@ class StateTimes:
             self.first_pause = at if self.first_pause is None else self.first_pause
         self.lowest, self.paused = min(self.lowest, factor), state is State.PAUSE
 
+    @property
+    def held(self) -> tuple[float, float]:
+        """By this the worst come first: who was paused longest, then who was slowed longest."""
+        return self.pause_s, self.throttle_s
+
+
+@dataclass(slots=True)
+class VolumeTimes(StateTimes):
+    """Of a volume's own factor; whether that held clients back depends on the other volumes, too."""
+
+    peak: int = 0  # the most bytes consumed
+
 
 class FactorPoint(NamedTuple):
     """A factor from a time on; then, and with the new settings."""
@@ -81,27 +93,17 @@ class UsePoint(NamedTuple):
     hard: int | None
 
 
-class HeldBack(NamedTuple):
-    """For how many seconds a client was slowed, and paused."""
-
-    slowed_s: float
-    paused_s: float
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayedClient:
-    """One producer, as far as brokers published its use, and for how long the factor held it back.
-
-    ``brokers`` is where it wrote; ``rate`` bytes/s of all of them together, in the mean of the time in which it wrote.
-    """
+    """One producer, as far as brokers published its use, and how the factor was while that held it back, else 1."""
 
     cluster: str
     user: str
     client: str
-    brokers: tuple[str, ...]
-    rate: float
-    then: HeldBack
-    new: HeldBack
+    brokers: tuple[str, ...]  # where it wrote
+    rate: float  # bytes/s of all brokers together, in the mean of the time in which it wrote
+    then: StateTimes
+    new: StateTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +145,11 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings in question, those of then (without limits: those come with each reading), and Kafka's windows.
+    """What is played."""
 
-    ``windows`` are ``quota.window.num`` and the length of one in ms.
-    """
-
-    new: Settings
-    then: Settings
-    windows: tuple[int, int] = (11, 1000)
+    new: Settings  # those in question
+    then: Settings  # without limits: those come with each reading
+    windows: tuple[int, int] = (11, 1000)  # ``quota.window.num``, and the length of one in ms
 
 
 def play(report: Report, plan: Plan) -> Replay:
@@ -161,7 +160,7 @@ def play(report: Report, plan: Plan) -> Replay:
     since, until = report.since.timestamp(), report.until.timestamp()
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
-    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // max(len(factor.volumes) for factor in factors)))
+    steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // len(report.curves)))
     step = max(plan.new.factor_interval.total_seconds(), (until - since) / steps)
     # Between two readings, in the mean of the volume that is read most often.
     several = [curve for curve in report.curves if len(curve.buckets) > 1]
@@ -174,10 +173,10 @@ def play(report: Report, plan: Plan) -> Replay:
             for factor in factors:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
-    volumes.sort(key=lambda v: (-v.new.pause_s, -v.new.throttle_s, -v.peak_new / max(1, v.capacity)))
+    volumes.sort(key=lambda v: (v.new.held, v.new.peak / max(1, v.capacity)), reverse=True)
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
-    held = [client for client in clients if any((*client.then, *client.new))]
-    held.sort(key=lambda c: (-c.new.paused_s, -c.new.slowed_s, c.user, c.client))
+    held = [client for client in clients if any(client.then.held + client.new.held)]
+    held.sort(key=lambda client: client.new.held, reverse=True)
     notes = tuple(_notes(plan, report, volumes, any(host.failed for factor in factors for host in factor.hosts)))
     return Replay(since, until, step, factors, tuple(volumes), tuple(held), notes)
 
@@ -268,36 +267,22 @@ class ReplayedFactor:
 
 
 class ReplayedVolume:
-    """One volume, as far as it has come through the history.
-
-    Attributes:
-        then: by its own factor; whether it held others back depends on the other volumes.
-        full_at: when it would have been full; None if not, or if it was full anyway.
-        points: each reading.
-        then_s: seconds at full share that clients have had since the last reading; ``new_s`` with the new settings.
-    """
+    """One volume, as far as it has come through the history."""
 
     def __init__(self, curve: Curve, limits: Limits) -> None:
         self.name, self._buckets, self._limits = curve.name, curve.buckets, limits
         self.key: Key = curve.name.broker, curve.name.volume
         self._taken, self._since = 0, 0.0
         self.growth = Growth(curve.buckets[0].last)
-        self.then, self.new = StateTimes(), StateTimes()
+        self.then, self.new = VolumeTimes(), VolumeTimes()
+        # Seconds at full share that clients have had since the last reading, then and with the new settings.
         self.then_s = self.new_s = 0.0
-        self.points: list[UsePoint] = []
-        self.full_at: float | None = None
+        self.points: list[UsePoint] = []  # each reading
+        self.full_at: float | None = None  # when it would have been full; None if not, or if it was full anyway
 
     @property
     def capacity(self) -> int:
         return self.points[-1].capacity
-
-    @property
-    def peak_then(self) -> int:
-        return max(point.then for point in self.points)
-
-    @property
-    def peak_new(self) -> int:
-        return max(point.new for point in self.points)
 
     def take(self, now: float) -> bool:
         """Go on to the newest reading of this time; False if there is none after the last one."""
@@ -306,12 +291,10 @@ class ReplayedVolume:
         if self._taken == before:
             return False
         newest = self._bucket
-        if before:
-            self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
-        else:
-            self.growth = Growth(newest.last)
+        self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
+        self.then.peak, self.new.peak = max(self.then.peak, newest.last), max(self.new.peak, new.consumed)
         if self.full_at is None and newest.last < newest.capacity <= new.consumed:
             self.full_at = newest.at
         limits = byte_limits(new, new.soft, new.hard)
@@ -376,7 +359,7 @@ class Growth:
 
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
     """For how long these factors held a client back, until then."""
-    then, new = [0.0, 0.0], [0.0, 0.0]
+    then, new = StateTimes(), StateTimes()
     # From when on it wanted how much on all brokers together.
     parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
     for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
@@ -387,21 +370,17 @@ def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: fl
         wanted = sum(inf if use.demand is None else use.demand for use in uses)
         quota = max(use.quota for use in uses)
         for point, length in _parts(factors, at, end):
-            for seconds, factor in ((then, point.then), (new, point.new)):
-                if factor <= 0 < wanted:
-                    seconds[1] += length
-                elif factor < 1 and wanted > quota * factor:
-                    seconds[0] += length
+            for times, factor in ((then, point.then), (new, point.new)):
+                times.add(max(at, point.at), factor if wanted > quota * factor else 1.0, length)
     rate = sum(use.rate for use in client.uses) / len(parts)
     brokers = tuple(sorted({use.broker for use in client.uses}))
-    return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, HeldBack(*then), HeldBack(*new))
+    return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, then, new)
 
 
 def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:
     """The factors in force from then to then, each with its seconds."""
     inside = factors[max(0, _index(factors, begin)) : _index(factors, end) + 1]
-    for at, factor in enumerate(inside):
-        following = inside[at + 1].at if at + 1 < len(inside) else end
+    for factor, following in zip(inside, [*(point.at for point in inside[1:]), end], strict=False):
         length = following - max(begin, factor.at)
         if length > 0:
             yield factor, length

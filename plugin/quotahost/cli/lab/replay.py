@@ -4,13 +4,13 @@ import json as json_module
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 from rich.text import Text
 
 from quotahost.cli.console import begin, console, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range, windows_of
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
@@ -43,7 +43,7 @@ def replay(
     """
     check_packages("replay", "pyspark", *(() if out is None else ("matplotlib", "jinja2")))
     if out is not None:
-        check_page(out)
+        check_out("--out", out, ".html")
     plan = plan_of(properties, then)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     from quotahost.cli.lab.history import everything, start
@@ -59,10 +59,10 @@ def replay(
             out.write_text(replay_page(played, properties.name, tables_of(played)), encoding="utf-8")
     if json:
         say(as_json(played))
-    else:
-        _show(played)
-        if out is not None:
-            say(f"\n{out}")
+        return
+    _show(played)
+    if out is not None:
+        say(f"\n{out}")
 
 
 def plan_of(properties: Path, then: Path | None) -> Plan:
@@ -92,11 +92,13 @@ def _show(played: Replay) -> None:
 
 def tables_of(replay: Replay) -> list[Table]:
     """Factors, volumes and, if any were held back, clients; of volumes and clients those that were so longest."""
-    factors = Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)])
-    volumes = Table(_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes")
-    clients = Table(_CLIENTS, [*map(_client_row, replay.clients)], "clients")
-    shown = [volumes, clients] if replay.clients else [volumes]
-    return [factors, *(t._replace(rows=t.rows[:_MOST], more=max(0, len(t.rows) - _MOST)) for t in shown)]
+    factors = [row for factor in replay.factors for row in _factor_rows(factor, replay)]
+    volumes = [_volume_row(volume, replay) for volume in replay.volumes]
+    clients = [_client_row(client) for client in replay.clients]
+    tables = [Table(_FACTORS, factors), Table(_VOLUMES, volumes[:_MOST], "volumes", max(0, len(volumes) - _MOST))]
+    if clients:
+        tables.append(Table(_CLIENTS, clients[:_MOST], "clients", max(0, len(clients) - _MOST)))
+    return tables
 
 
 def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
@@ -107,26 +109,28 @@ def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
 
 
 def _times(times: StateTimes) -> list[str]:
-    spans = map(_seconds, (times.open_s, times.throttle_s, times.pause_s))
-    return [*spans, str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
+    return [_seconds(times.open_s), *_held(times), str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
 
 
 def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     """Then and with the settings in question where they differ."""
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
+    remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (
-        [_seconds(times.throttle_s), _seconds(times.pause_s), f"{times.lowest:.2f}", _time(times.first_pause), peak]
-        for times, peak in ((volume.then, show_bytes(volume.peak_then)), (volume.new, show_bytes(volume.peak_new)))
+        [*_held(of), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(of.peak)] for of in (volume.then, volume.new)
     )
     *changes, fullest = map(_change, then, new)
-    remarks += ["estimated"] if volume.growth.estimated else []
     title = volume.name.title(replay.several)
     return [title, *changes, f"{fullest} of {show_bytes(volume.capacity)}", ", ".join(remarks)]
 
 
 def _client_row(client: ReplayedClient) -> list[str]:
     names = printable(client.user), printable(client.client), str(len(client.brokers)), f"{show_bytes(client.rate)}/s"
-    return [*names, *map(_change, map(_seconds, client.then), map(_seconds, client.new))]
+    return [*names, *map(_change, _held(client.then), _held(client.new))]
+
+
+def _held(times: StateTimes) -> list[str]:
+    return [_seconds(times.throttle_s), _seconds(times.pause_s)]
 
 
 def _change(then: str, new: str) -> str:
@@ -149,27 +153,18 @@ def as_json(replay: Replay) -> str:
 
     Times are seconds since 1970, sizes bytes, factors 0 to 1.
     """
-
-    def times(of: StateTimes) -> dict[str, Any]:
-        return {name: value for name, value in asdict(of).items() if name != "paused"}
-
     factors = [
-        {"cluster": factor.cluster, "broker": factor.broker or None, "then": times(factor.then),
-         "new": times(factor.new), "unknown_s": factor.unknown_s,
+        {"cluster": factor.cluster, "broker": factor.broker or None, "then": asdict(factor.then),
+         "new": asdict(factor.new), "unknown_s": factor.unknown_s,
          "course": [point._asdict() for point in factor.points]}
         for factor in replay.factors
     ]  # fmt: skip
     volumes = [
-        {**volume.name._asdict(), "then": {**times(volume.then), "peak": volume.peak_then},
-         "new": {**times(volume.new), "peak": volume.peak_new, "full_at": volume.full_at},
+        {**volume.name._asdict(), "then": asdict(volume.then), "new": asdict(volume.new) | {"full_at": volume.full_at},
          "capacity": volume.capacity, "estimated": volume.growth.estimated}
         for volume in replay.volumes
     ]  # fmt: skip
-    clients = [
-        {**asdict(client), "then": client.then._asdict(), "new": client.new._asdict()} for client in replay.clients
-    ]
-    shown = {
-        "since": replay.since, "until": replay.until, "step": replay.step, "factors": factors, "volumes": volumes,
-        "clients": clients, "notes": list(replay.notes),
-    }  # fmt: skip
+    clients = [asdict(client) for client in replay.clients]
+    span = {"since": replay.since, "until": replay.until, "step": replay.step}
+    shown = {**span, "factors": factors, "volumes": volumes, "clients": clients, "notes": replay.notes}
     return json_module.dumps(shown, indent=2)

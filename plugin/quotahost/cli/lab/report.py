@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.cli.console import begin, console, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_packages, check_page, parse_range
+from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
@@ -36,7 +36,7 @@ def report(
     times = parse_range(since, until)
     span = parsed("--recent", recent, parse_duration) if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
-    check_page(out)
+    check_out("--out", out, ".html")
     from quotahost.cli.lab.history import start
     from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page

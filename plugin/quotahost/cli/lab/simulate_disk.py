@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -15,15 +16,14 @@ from typing import Annotated, Final, TypeAlias, cast
 import typer
 
 from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_plot, parse_windows, windows_of
+from quotahost.cli.lab.asking import check_plot, windows_of
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import Recording, World, pauses, record
+from quotahost.cli.lab.world import Recording, World, pauses, record, volume_of
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.errors import QuotahostError
-from quotahost.model import State, Volume
-from quotahost.model.limits import exact
-from quotahost.model.volumes import byte_limits
+from quotahost.model import State
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.units.parse import parse_duration, parse_quantity, parse_size
 from quotahost.units.show import show_bytes
@@ -64,32 +64,29 @@ def disk(
     the file has in shadow is played as if it were enforced. With --budget show how who writes to its topics
     is slowed as it fills, and when turned back.
     """
-    if plot is not None:
-        check_plot("simulate disk", plot)
+    check_plot("simulate disk", plot)
     if budget is not None and limits:
         raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     file = _NO_FILE if properties is None else read_broker_file(properties)
-    merged, (count, window_ms) = properties_of(file, given), windows_of(file)
+    own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
     clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
-    size, lasts = _size("--budget", budget) if budget else _size("--capacity", capacity), parsed("--time", time, _time)
-    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
-    count = count if windows is None else parsed("--windows", windows, parse_windows)
-
-    limited, soft = _budgeted(merged, size) if budget else _limited(merged, size)
-    lump = max(1, ms(parsed("--every", every, parse_duration)))
-    first = soft if used is None else _size("--used", used)
-    volume = DiskPlan(size, first, drain=drained, lump=lump, is_budget=budget is not None)
+    lasts = parsed("--time", time, _time)
     _check_work(clients, lasts)
+    size = _size("--budget", budget) if budget else _size("--capacity", capacity)
+    start = 0 if used is None else _size("--used", used)
+    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
+    lump = ms(parsed("--every", every, parse_duration))
+    volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
     has_fence = properties is None or file.get(AUTHORIZER) in FENCES
-    played = record(World(Scene(0, ms(lasts), limited, clients, (volume,), count, window_ms, has_fence)))
+    played = record(World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence)))
     _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
 
         with writing(plot):
-            draw_run(played, f"policy {merged.get('policy', 'limits')}, {count} windows", plot)
+            draw_run(played, f"policy {dict(own).get('policy', 'limits')}, {count} windows", plot)
         say(f"\n{plot}")
 
 
@@ -116,8 +113,8 @@ def parse_demand(text: str) -> list[Demand]:
     return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
-def properties_of(file: BrokerFile, given: dict[str, str]) -> dict[str, str]:
-    """A broker's properties under our prefix, without it, with ``given`` in their place.
+def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> tuple[tuple[str, str], ...]:
+    """A broker's properties under our prefix, without it, with ``given`` in their place, for a scene of one broker.
 
     Of the policy and the factor sources that the scene replaces, the properties of their own go, too.
     """
@@ -128,29 +125,24 @@ def properties_of(file: BrokerFile, given: dict[str, str]) -> dict[str, str]:
     # Limits are of several forms that exclude each other: those on the command line take the place of all.
     if any(name.startswith("static.storage.") for name in given):
         without += ("static.storage.",)
-    return {name: text for name, text in own.items() if not name.startswith(without)} | given | {"shadow": ""}
+    # A broker has budgets with the source snapshots alone; what other brokers publish is not played.
+    source, budgets = ("snapshots", "on") if is_budget else ("local", "off")
+    played = {"factor.source": source, "budgets": budgets, "shadow": ""}
+    kept = {name: text for name, text in own.items() if not name.startswith(without)}
+    return tuple(sorted((kept | given | played).items()))
 
 
-def _budgeted(properties: dict[str, str], most: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """The properties of the scene, and how much of a budget is used when it reaches its soft limit."""
-    # A broker has budgets with this factor source alone; what other brokers publish is not played.
-    limited = tuple(sorted({**properties, "factor.source": "snapshots", "budgets": "on"}.items()))
-    return limited, int(most * exact(settings_of(limited).budget_soft_share))
+def _filled(plan: DiskPlan, settings: Settings) -> DiskPlan:
+    """The same disk, if nobody says how full it is as full as its soft limit.
 
-
-def _limited(properties: dict[str, str], capacity: int) -> tuple[tuple[tuple[str, str], ...], int]:
-    """The properties of the scene, and the consumption at which the volume reaches its soft limit.
-
-    Raises QuotahostError if a property is wrong, or there are no limits to try.
+    Raises QuotahostError if there are no limits to try.
     """
-    limited = tuple(sorted({**properties, "factor.source": "local", "budgets": "off"}.items()))
-    settings = settings_of(limited)
-    levels = byte_limits(Volume("1", "/data", capacity, 0), settings.storage_soft, settings.storage_hard)
+    _, levels = volume_of(plan, settings, "1")
     if levels is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
-    if levels.hard >= capacity:
+    if levels.hard >= plan.capacity and not plan.is_budget:
         raise QuotahostError("there is no hard limit below --capacity, so nothing would stop before the disk is full")
-    return limited, min(levels.soft, levels.hard)
+    return replace(plan, used=plan.used or levels.soft)
 
 
 def _clients(demands: Iterable[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
@@ -185,20 +177,21 @@ def _show(played: Recording, is_budget: bool) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
-    silence = f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"
+    bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
-    rows = [
-        ["limits", f"{show_bytes(played.bounds.soft)} soft, {show_bytes(played.bounds.hard)} hard"],
-        ["at rest after", "not within this time" if played.rest_ms is None else f"{played.rest_ms / 1000:,.1f} s"],
-        ["place", place if played.bounds.soft < played.bounds.hard else "there is no way from soft to hard"],
-        ["PAUSEs", str(pauses([sample.factor for sample in played.samples]))],
-        ["longest silence", silence],
+    rows = [["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"]]
+    if is_budget:
+        rows.append(["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))])
+        rows.append(["turned back after", _after(played.first(State.PAUSE))])
+    rows += [
+        ["at rest after", _after(played.rest_ms)],
+        ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
+        ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
+        ["longest silence", f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"],
         ["beyond hard", show_bytes(played.beyond)],
     ]
-    if is_budget:
-        firsts = played.first(State.THROTTLE, State.PAUSE), played.first(State.PAUSE)
-        rows[1:1] = [
-            [what, "not within this time" if at is None else f"{at / 1000:,.1f} s"]
-            for what, at in zip(("slowed after", "turned back after"), firsts, strict=True)
-        ]
     console().print(table(["", "outcome"], rows))
+
+
+def _after(ms: int | None) -> str:
+    return "not within this time" if ms is None else f"{ms / 1000:,.1f} s"

@@ -15,7 +15,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from quotahost.cli.console import console, parsed, table, writing
-from quotahost.cli.lab.asking import check_plot
+from quotahost.cli.lab.asking import at_most, check_plot
+from quotahost.cli.lab.traffic import ms
 from quotahost.throttling import (
     RevisionDiffRate,
     SampledRate,
@@ -74,9 +75,8 @@ def quota(
     revision diff's rate fills past windows up to the quota; version 15's spreads a request evenly over all of them.
     Kafka has neither, and both can let more than their rate through in the long run.
     """
-    if plot is not None:
-        check_plot("simulate quota", plot)
-    window_ms = int(parsed("--window", window, parse_duration).total_seconds() * 1000)
+    check_plot("simulate quota", plot)
+    window_ms = ms(parsed("--window", window, parse_duration))
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
     limit = parsed("--rate", rate, parse_quantity)
@@ -109,21 +109,19 @@ def parse_requests(text: str) -> list[Request]:
         return [Request(amount, start)]
     if step < 1 or stop < start or (stop - start) // step >= _MOST:
         raise ValueError("has no or too many requests; FROM must not exceed TO, and STEP be 0.001 or more")
-    return [Request(amount, ms) for ms in range(start, stop + 1, step)]
+    return [Request(amount, at) for at in range(start, stop + 1, step)]
 
 
 def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:
     if burst is None:
-        return parsed("--samples", samples or "11", lambda text: _bounded(parse_count(text)))
+        return parsed("--samples", samples or "11", lambda text: at_most(_MOST, "samples", parse_count(text)))
     if samples is not None:
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
-    return parsed("--burst", burst, lambda text: _bounded(samples_of_burst(rate, parse_quantity(text), window_ms)))
 
+    def parse(text: str) -> int:
+        return at_most(_MOST, "samples", samples_of_burst(rate, parse_quantity(text), window_ms))
 
-def _bounded(samples: int) -> int:
-    if samples > _MOST:
-        raise ValueError(f"samples are too many; take {_MOST:,} at most")
-    return samples
+    return parsed("--burst", burst, parse)
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:

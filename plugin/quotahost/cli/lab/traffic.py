@@ -212,8 +212,8 @@ class Slowing:
     def __init__(self, windows: int, window_ms: int) -> None:
         """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
         self._windows, self._window_ms = windows, window_ms
-        self._own: dict[str, Tags] = {}
-        self._slowed: dict[str, Tags] = {}
+        #: By client, and whether they are its slowed ones.
+        self._tags: dict[tuple[str, bool], Tags] = {}
         self.affected: Affected | None = None
 
     def affect(self, affected: Affected | None, now: int) -> None:
@@ -224,9 +224,8 @@ class Slowing:
         marked = () if self.affected is None else self.affected.places
         self.affected = affected
         for client in marked:
-            tags = self._own.get(client)
-            if not self.slows(client) and (tags is None or not self._recent(tags, now)):
-                self._own[client] = Tags(self._rate(), now, NEVER)
+            if not self.slows(client) and self._recent(client, False, now) is None:
+                self._tags[client, False] = Tags(self._rate(), now, NEVER)
 
     def slows(self, client: str) -> bool:
         return self.affected is not None and client in self.affected.places
@@ -236,15 +235,13 @@ class Slowing:
 
     def tags(self, client: str, now: int) -> Tags:
         """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
-        slows = self.slows(client)
-        tags = (self._slowed if slows else self._own).get(client)
-        if tags is None or (slows and not self._recent(tags, now)):
-            return Tags(self._rate(), now if slows else None, now)
-        return tags
+        if self.slows(client):
+            return self._recent(client, True, now) or Tags(self._rate(), now, now)
+        return self._tags.get((client, False)) or Tags(self._rate(), None, now)
 
     def use(self, client: str, now: int) -> Tags:
         """The same, which Kafka knows from now on."""
-        tags = (self._slowed if self.slows(client) else self._own)[client] = self.tags(client, now)
+        tags = self._tags[client, self.slows(client)] = self.tags(client, now)
         tags.seen = now
         return tags
 
@@ -254,10 +251,12 @@ class Slowing:
 
     def pairs(self, client: str, since: int) -> int:
         """How many pairs of tags a client has used since then, in ms: its own, and the slowed ones."""
-        return sum(kept[client].seen >= since for kept in (self._own, self._slowed) if client in kept)
+        return sum(tags.seen >= since for (name, _), tags in self._tags.items() if name == client)
 
     def _rate(self) -> SampledRate:
         return SampledRate(self._windows, self._window_ms)
 
-    def _recent(self, tags: Tags, now: int) -> bool:
-        return now - tags.seen <= (self._windows + 1) * self._window_ms
+    def _recent(self, client: str, slowed: bool, now: int) -> Tags | None:
+        """These tags, if they were used in the time that Kafka looks back."""
+        tags = self._tags.get((client, slowed))
+        return tags if tags and now - tags.seen <= (self._windows + 1) * self._window_ms else None

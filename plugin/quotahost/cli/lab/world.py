@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -14,6 +14,7 @@ from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene
 from quotahost.model import Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
+from quotahost.settings.broker import Settings
 
 VOLUME: Final = "/data"
 STEP: Final = 100  # ms; what is shorter than that is not seen
@@ -54,15 +55,17 @@ class World:
             self.events.run(self.scene.ms)
 
     def _disk(self, plan: DiskPlan, broker: str) -> Disk:
-        settings = self.settings
-        if plan.is_budget:
-            budget = Budget(BUDGET, ("*",), plan.capacity)
-            volume = as_volume(budget, plan.used, frozenset(), settings.budget_soft_share)
-        else:
-            volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-        limits = byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
-        limits = limits or ByteLimits(plan.capacity, plan.capacity)
-        return self.disk(plan, volume, limits)
+        volume, bounds = volume_of(plan, self.settings, broker)
+        return self.disk(plan, volume, bounds or ByteLimits(plan.capacity, plan.capacity))
+
+
+def volume_of(plan: DiskPlan, settings: Settings, broker: str) -> tuple[Volume, ByteLimits | None]:
+    """What a broker sees of its disk, and between which consumptions the factor falls; None without limits."""
+    if plan.is_budget:
+        volume = as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
+    else:
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
+    return volume, byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
 
 
 class Sample(NamedTuple):
@@ -127,7 +130,7 @@ class Recording:
         return longest
 
 
-def pauses(factors: Sequence[float]) -> int:
+def pauses(factors: Iterable[float]) -> int:
     """How often a PAUSE begins in a course of factors, which follows upon OPEN."""
     return sum(new <= 0 < old for old, new in pairwise([1.0, *factors]))
 

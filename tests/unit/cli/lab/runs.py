@@ -1,4 +1,4 @@
-"""Runs of the simulator, kept as the pipeline would: the readings of all snapshots, and the factors beside them."""
+"""Histories of volumes: of numbers, and of runs of the simulator, kept as the pipeline would, with the factors."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Run:
     factors: dict[str, list[tuple[float, float]]]
 
 
-def two_brokers(policy: str, seconds: int = 240, **properties: str) -> ClusterScene:
-    """The disk of the first broker fills to its hard limit, is freed, and fills again."""
-    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms", **properties}
+def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 500) -> ClusterScene:
+    """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
+    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
     clients = (
         ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
         ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
     )
-    soft, hard = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (400, 500))
+    limits = Limit(LimitType.CONSUMED_BYTES, soft * MB), Limit(LimitType.CONSUMED_BYTES, hard * MB)
     others, cleanups = ((60_000, 4.0 * MB), (80_000, 0.0)), ((120_000, 120 * MB),)
-    first = DiskPlan(1000 * MB, 380 * MB, soft, hard, 1.0 * MB, 2000, others, cleanups)
-    second = DiskPlan(1000 * MB, 100 * MB, soft, hard, drain=0.5 * MB)
+    first = DiskPlan(1000 * MB, 380 * MB, *limits, 1.0 * MB, 2000, others, cleanups)
+    second = DiskPlan(1000 * MB, 100 * MB, *limits, drain=0.5 * MB)
     return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
@@ -54,11 +54,10 @@ def recorded(scene: ClusterScene) -> Run:
         publish(snapshot)
         for volume in snapshot.volumes:
             levels = byte_limits(volume, volume.soft, volume.hard)
-            limits = (levels.soft, levels.hard) if levels else (None, None)
+            assert levels is not None
             used, at = volume.consumed, snapshot.captured_at.timestamp()
-            readings[Name("c", volume.broker, volume.name)].append(
-                Bucket(at, used, used, used, volume.capacity, *limits)
-            )
+            bucket = Bucket(at, used, used, used, volume.capacity, levels.soft, levels.hard)
+            readings[Name("c", volume.broker, volume.name)].append(bucket)
 
     world.topic.publish = keep  # type: ignore[method-assign]
 
@@ -71,6 +70,13 @@ def recorded(scene: ClusterScene) -> Run:
     world.events.at(EVERY, look)
     world.run()
     return Run(report(readings), dict(factors))
+
+
+def each_minute(
+    used: Iterable[int], soft: int | None = None, hard: int | None = None, capacity: int = 1000
+) -> list[Bucket]:
+    """A reading a minute, from 1970 on."""
+    return [Bucket(60.0 * i, bytes, bytes, bytes, capacity, soft, hard) for i, bytes in enumerate(used)]
 
 
 def report(readings: dict[Name, list[Bucket]]) -> Report:

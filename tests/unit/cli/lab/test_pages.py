@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.cli.lab.curves import Curve, Name, Question, Report, in_utc
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.play import Replay, play
@@ -16,6 +16,7 @@ from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
 
 HOSTILE = "</title><script>alert('\"&{{ 7 * 7 }}')</script>$x_{ \x1b[31m\u202e\r\n\x9b31m\ud800"
+TIME = 1795296600.0  # 2026-11-21 21:30
 
 
 def page(replay: Replay, name: str = "server.properties") -> str:
@@ -25,6 +26,11 @@ def page(replay: Replay, name: str = "server.properties") -> str:
 def report_of(curve: Curve) -> Report:
     since, until = in_utc(curve.buckets[0].at), in_utc(curve.newest.at + 3600)
     return Report(Question("/history"), since, until, timedelta(hours=1), known=1, curves=(curve,))
+
+
+def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
+    (bucket,) = runs.each_minute([consumed], soft, hard)
+    return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
 
 
 def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
@@ -40,10 +46,8 @@ def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetch
 
 
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:
-    readings = {
-        Name("c", str(broker), "/d"): [Bucket(60.0 * i, used, used, used, 1000, None, None) for i in range(3)]
-        for broker, used in [*((broker, 10) for broker in range(1, 30)), (9, 990)]
-    }
+    used = dict.fromkeys(range(1, 30), 10) | {9: 990}
+    readings = {Name("c", str(broker), "/d"): runs.each_minute([of] * 3) for broker, of in used.items()}
     own = settings(factor__source="local", static__storage__soft="800", static__storage__hard="900")
     shown = re.findall(r"<h2>(.*?)</h2>", page(play(runs.report(readings), runs.plan(own))))
     assert shown[0] == "Factor of broker 9"
@@ -51,8 +55,7 @@ def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> Non
 
 
 def test_hostile_names_command_nothing_and_are_never_markup() -> None:
-    name = Name(HOSTILE, HOSTILE, HOSTILE)
-    buckets = [Bucket(3600.0 * hour, hour, hour, hour, 100, 50, 90) for hour in range(3)]
+    name, buckets = Name(HOSTILE, HOSTILE, HOSTILE), runs.each_minute(range(3), 50, 90)
     report = report_of(Curve(name, tuple(buckets), 1 / 3600))
     replayed = play(runs.report({name: buckets}), runs.plan(settings(factor__source="local")))
     for text in (report_page(report), report.title(report.curves[0]), page(replayed, "<script>file</script>")):
@@ -61,18 +64,15 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
-def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
-    bucket = Bucket(1795296600.0, consumed, consumed, consumed, 1000, soft, hard)  # 2026-11-21 21:30
-    return Curve(Name("c", "1", "/d"), (bucket,), rate)
-
-
-def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
-    told = {
-        "in 1 h (2026-11-21 22:30)": curve(540, 0.1), "not at this rate": curve(540, -0.1),
-        "not known": curve(540, None), "reached": curve(900, None), "no limit": curve(540, 0.1, hard=None),
-    }  # fmt: skip
-    for words, each in told.items():
-        assert each.show_when(each.newest.hard) == words
+@pytest.mark.parametrize(
+    ("each", "words"),
+    [
+        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)"), (curve(540, -0.1), "not at this rate"),
+        (curve(540, None), "not known"), (curve(900, None), "reached"), (curve(540, 0.1, hard=None), "no limit"),
+    ],
+)  # fmt: skip
+def test_when_a_limit_is_reached_follows_from_the_fill_rate(each: Curve, words: str) -> None:
+    assert each.show_when(each.newest.hard) == words
 
 
 @pytest.mark.parametrize(("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")])
@@ -82,8 +82,7 @@ def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str)
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])
 def test_a_single_reading_can_be_drawn(consumed: int) -> None:
-    alone = report_of(curve(consumed, None, None, None))
-    assert report_page(alone).count("<svg role") == 1
-    one = {Name("c", "1", "/d"): [Bucket(60.0, consumed, consumed, consumed, 0, None, None)]}
+    assert report_page(report_of(curve(consumed, None, None, None))).count("<svg role") == 1
+    one = {Name("c", "1", "/d"): runs.each_minute([consumed], capacity=0)}
     found = play(runs.report(one), runs.plan(settings(factor__source="snapshots")))
     assert page(found).count("<svg role") == 2

@@ -15,20 +15,37 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 
 from harness.loop.cluster import ClusterScene
-from quotahost.cli.lab.curves import Bucket, ClientUse, Name, Use
+from quotahost.cli.lab import play as play_module
+from quotahost.cli.lab.curves import ClientUse, Name, Report, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page
 from quotahost.cli.lab.play import FactorPoint, Growth, ReplayedFactor, play, replayed_client
 from quotahost.cli.lab.replay import plan_of, tables_of
-from quotahost.model import Limit, LimitType
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
 from tests.unit.cli.lab import runs
-from tests.unit.cli.lab.runs import MB, plan, report
+from tests.unit.cli.lab.runs import MB, each_minute, plan, report
 
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
+NAME = Name("c", "1", "/data")
+
+
+def local(soft: int | None = None, hard: int | None = None, **more: str) -> Settings:
+    """The settings of a broker that judges its own disks by these limits, in bytes."""
+    limits = {"static__storage__soft": soft, "static__storage__hard": hard}
+    given = {name: str(level) for name, level in limits.items() if level is not None}
+    return settings(factor__source="local", **given, **more)
+
+
+def settings_for(scene: ClusterScene, **more: str) -> Settings:
+    """The scene's settings with the limits of its disks, which it has beside them."""
+    soft, hard = scene.disks[0].soft, scene.disks[0].hard
+    assert soft
+    assert hard
+    limits = {"static.storage.soft": str(soft.level), "static.storage.hard": str(hard.level)}
+    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
 
 
 def near(factor: ReplayedFactor, time: float) -> list[float]:
@@ -56,23 +73,19 @@ def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
 
 
 def test_limits_alone_make_brokers_judge_their_own_disks_then_as_with_these_settings(tmp_path: Path) -> None:
-    lines = ["static.storage.soft=500", "static.storage.hard=900"]
+    lines = [f"{PREFIX}static.storage.soft=500", f"{PREFIX}static.storage.hard=900", "quota.window.size.seconds=120"]
     file = tmp_path / "server.properties"
-    file.write_text("\n".join([*(f"{PREFIX}{each}" for each in lines), "quota.window.size.seconds=120"]))
-    used = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(range(0, 1000, 100))]
-    found = play(report({NAME: used}), plan_of(file, None))
+    file.write_text("\n".join(lines))
+    found = play(report({NAME: each_minute(range(0, 1000, 100), 500, 900)}), plan_of(file, None))
     assert found.factors[0].then == found.factors[0].new
     assert found.factors[0].then.pauses == 1
     assert plan_of(file, None).windows == (11, 120_000)
 
 
 def test_a_volume_has_the_limits_of_its_override() -> None:
-    used = [Bucket(60.0 * i, 100 * i, 100 * i, 100 * i, 1000, 850, 950) for i in range(10)]
+    used = each_minute(range(0, 1000, 100), 850, 950)
     history = report({Name("c", "1", "/a"): used, Name("c", "1", "/b"): used})
-    own = settings(
-        factor__source="local", static__storage__soft="850", static__storage__hard="950",
-        static__storage__overrides="/b soft=300 hard=500",
-    )  # fmt: skip
+    own = local(850, 950, static__storage__overrides="/b soft=300 hard=500")
     volumes = {volume.name.volume: volume for volume in play(history, plan(own)).volumes}
     assert (volumes["/a"].points[0].soft, volumes["/b"].points[0].soft) == (850, 300)
     assert volumes["/b"].new.throttle_s > 0
@@ -80,66 +93,46 @@ def test_a_volume_has_the_limits_of_its_override() -> None:
 
 
 def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
-    used = [*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600]
-    buckets = [Bucket(60.0 * i, each, each, each, 1000, 500, 900) for i, each in enumerate(used)]
-    limits = {"static__storage__soft": "500", "static__storage__hard": "900"}
-    paused = []
-    for release in ("0", "0.5"):
-        own = settings(factor__source="local", pause__resume__free_share=release, **limits)
-        paused.append(play(report({NAME: buckets}), plan(own)).factors[0].new.pause_s)
-    assert paused[1] - paused[0] == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
+    history = report({NAME: each_minute([*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600], 500, 900)})
+    settings = [local(500, 900, pause__resume__free_share=share) for share in ("0", "0.5")]
+    none, half = (play(history, plan(own)).factors[0].new.pause_s for own in settings)
+    assert half - none == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
 
 
-NAME = Name("c", "1", "/data")
+def test_brokers_that_judge_their_own_disks_are_looked_at_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a week of a thousand of them would take a quarter of an hour."""
+    monkeypatch.setattr(play_module, "_QUESTIONS", 6000)
+    history = report({Name("c", broker, "/d"): each_minute([10] * 170) for broker in "1234"})
+    steps = {play(history, plan(settings(factor__source=source))).step for source in ("local", "snapshots")}
+    assert steps == {169 * 60 / 1500}
+
+
 USED = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
 LEVELS = st.tuples(st.integers(1, 900), st.integers(0, 100)).map(lambda each: (each[0], each[0] + each[1]))
-
-
-def history(used: list[int], levels: tuple[int, int]) -> dict[Name, list[Bucket]]:
-    return {NAME: [Bucket(60.0 * i, each, each, each, 1000, *levels) for i, each in enumerate(used)]}
 
 
 @options(max_examples=20, deadline=None)
 @given(USED, LEVELS, st.integers(0, 200))
 def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
-    own = settings(factor__source="local", pause__resume__free_share="0")
+    own = local(pause__resume__free_share="0")
     higher = levels[0] + more, levels[1] + more
-    low, high = (play(report(history(used, each)), plan(own)) for each in (levels, higher))
+    low, high = (play(report({NAME: each_minute(used, *each)}), plan(own)) for each in (levels, higher))
     assert high.factors[0].then.lowest >= low.factors[0].then.lowest - 0.01  # the host takes steps of 0.01
     assert high.volumes[0].then.pause_s <= low.volumes[0].then.pause_s
 
 
 @options(max_examples=20, deadline=None)
 @given(USED, LEVELS)
-def test_without_limits_the_factor_is_1_and_no_volume_emptier(used: list[int], levels: tuple[int, int]) -> None:
-    found = play(report(history(used, levels)), plan(settings(factor__source="local")))
-    assert [point.new for point in found.factors[0].points] == [1.0] * len(found.factors[0].points)
-    assert all(point.new >= point.then for point in found.volumes[0].points)
-
-
-@options(max_examples=20, deadline=None)
-@given(USED, LEVELS)
-def test_the_limits_of_then_give_what_was_recorded(used: list[int], levels: tuple[int, int]) -> None:
-    soft, hard = levels
-    own = settings(factor__source="local", static__storage__soft=str(soft), static__storage__hard=str(hard))
-    found = play(report(history(used, levels)), plan(own))
+def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_is_emptier(
+    used: list[int], levels: tuple[int, int]
+) -> None:
+    history = report({NAME: each_minute(used, *levels)})
+    found = play(history, plan(local(*levels)))
     assert found.factors[0].then == found.factors[0].new
     assert [point.new for point in found.volumes[0].points] == used
-
-
-def scene(policy: str, soft: int, hard: int) -> ClusterScene:
-    low, high = (Limit(LimitType.CONSUMED_BYTES, size * MB) for size in (soft, hard))
-    base = runs.two_brokers(policy, 600)
-    return replace(base, disks=tuple(replace(disk, soft=low, hard=high) for disk in base.disks))
-
-
-def settings_for(scene: ClusterScene, **more: str) -> Settings:
-    """The scene's settings with the limits of its disks, which it has beside them."""
-    disk = scene.disks[0]
-    assert disk.soft
-    assert disk.hard
-    limits = {"static.storage.soft": str(disk.soft.level), "static.storage.hard": str(disk.hard.level)}
-    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
+    found = play(history, plan(local()))
+    assert {point.new for point in found.factors[0].points} == {1.0}
+    assert all(point.new >= point.then for point in found.volumes[0].points)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +147,9 @@ def settings_for(scene: ClusterScene, **more: str) -> Settings:
 def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
-    before, direct = runs.recorded(scene(*then)), runs.recorded(scene(*new))
-    found = play(before.history, plan(settings_for(scene(*new)), settings_of(scene(*then).properties)))
+    scenes = [runs.two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
+    before, direct = map(runs.recorded, scenes)
+    found = play(before.history, plan(settings_for(scenes[1]), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
     away = [abs(p.new - runs.at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
@@ -163,7 +157,7 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     points = found.factors[0].points
     errors = [abs(runs.at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    in_shadow = play(before.history, plan(settings_for(scene(*new), shadow="factor")))
+    in_shadow = play(before.history, plan(settings_for(scenes[1], shadow="factor")))
     assert in_shadow.factors[0].new.lowest < 1
     assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
     assert any("in shadow" in note for note in in_shadow.notes)
@@ -210,8 +204,8 @@ def test_an_estimate_of_readings_ten_seconds_apart(
 FACTORS = tuple(FactorPoint(600.0 * i, 1.0, new) for i, new in enumerate((1.0, 0.5, 0.0, 1.0)))
 
 
-def client(demand: float | None, brokers: int = 1, until: int = 40, name: str = "app") -> ClientUse:
-    uses = [Use(60.0 * i, str(b), 100.0, demand, 1000.0) for i in range(until) for b in range(brokers)]
+def client(demand: float | None, brokers: str = "0", until: int = 40, name: str = "app") -> ClientUse:
+    uses = [Use(60.0 * i, broker, 100.0, demand, 1000.0) for i in range(until) for broker in brokers]
     return ClientUse("c", "alice", name, 60.0, tuple(uses))
 
 
@@ -220,38 +214,39 @@ def client(demand: float | None, brokers: int = 1, until: int = 40, name: str = 
 )
 def test_a_client_is_slowed_beyond_what_the_factor_leaves(demand: float | None, slowed: int, paused: int) -> None:
     found = replayed_client(client(demand), FACTORS, 2400.0)
-    assert found.new == (slowed, paused)
-    assert found.then == (0, 0)
-    on_two = replayed_client(client(demand and demand / 2, brokers=2), FACTORS, 2400.0)
+    assert found.new.held == (paused, slowed)
+    assert found.then.held == (0, 0)
+    on_two = replayed_client(client(demand and demand / 2, "01"), FACTORS, 2400.0)
     assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "what it wants counts together"
 
 
 def test_one_that_wants_nothing_or_was_gone_is_not_held_back_but_one_that_was_paused_counts_on() -> None:
     for gone in (client(0.0), client(None, until=5)):
         found = replayed_client(gone, FACTORS, 2400.0)
-        assert found.new == found.then == (0, 0)
+        assert found.new.held == found.then.held == (0, 0)
     factors = tuple(point._replace(then=point.new) for point in FACTORS)
-    assert replayed_client(client(None, until=20), factors, 2400.0).then == (600, 600)
+    assert replayed_client(client(None, until=20), factors, 2400.0).then.held == (600, 600)
+
+
+def with_client(history: Report, **use: str) -> Report:
+    return replace(history, clients=(client(None, **use),))  # type: ignore[arg-type]
 
 
 def test_of_brokers_with_factors_of_their_own_those_count_where_it_writes() -> None:
-    full, empty = ([Bucket(60.0 * i, used, used, used, 1000, 900, 1000) for i in range(40)] for used in (700, 10))
-    recorded = report({Name("c", "0", "/d"): full, Name("c", "7", "/d"): empty})
-    own = settings(factor__source="local", static__storage__soft="300", static__storage__hard="600")
-    (found,) = play(replace(recorded, clients=(client(None),)), plan(own)).clients
-    assert found.new.paused_s > 2000
-    elsewhere = tuple(use._replace(broker="7") for use in client(None).uses)
-    assert play(replace(recorded, clients=(replace(client(None), uses=elsewhere),)), plan(own)).clients == ()
+    full, empty = (each_minute([used] * 40, 900, 1000) for used in (700, 10))
+    history = report({Name("c", "0", "/d"): full, Name("c", "7", "/d"): empty})
+    (found,) = play(with_client(history, brokers="0"), plan(local(300, 600))).clients
+    assert found.new.pause_s > 2000
+    assert play(with_client(history, brokers="7"), plan(local(300, 600))).clients == ()
 
 
 def test_a_replay_names_them_and_says_where_usage_is_lacking() -> None:
-    buckets = [Bucket(60.0 * i, 20 * i, 20 * i, 20 * i, 1000, 900, 1000) for i in range(40)]
-    recorded = report({Name("c", "1", "/d"): buckets})
+    history = report({NAME: each_minute(range(0, 800, 20), 900, 1000)})
     own = settings(factor__source="snapshots", static__storage__soft="300", static__storage__hard="600")
-    assert any("no usage" in note for note in play(recorded, plan(own)).notes)
-    played = play(replace(recorded, clients=(client(None, name="<b>app"),)), plan(own))
+    assert any("no usage" in note for note in play(history, plan(own)).notes)
+    played = play(with_client(history, name="<b>app"), plan(own))
     assert not any("no usage" in note for note in played.notes)
     (found,) = played.clients
-    assert found.new.slowed_s > 60
-    assert found.then == (0, 0)
+    assert found.new.throttle_s > 60
+    assert found.then.held == (0, 0)
     assert "&lt;b&gt;app" in replay_page(played, "server.properties", tables_of(played))

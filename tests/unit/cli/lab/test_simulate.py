@@ -52,8 +52,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--time", "1s"], 2, "write 10s to 2h"),
         ([*DISK, "--windows", "101"], 2, "too many; take 100 at most"),
         ([*DISK, "--batch", "none"], 2, "must be a size"),
-        ([*DISK, "--plot", "a.gif"], 2, "is no FILE.png"),
-        (["quota", "--rate", 5, "--plot", "a.gif", "5@0"], 2, "is no FILE.png"),
+        ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
+        (["quota", "--rate", 5, "--plot", "a.gif", "5@0"], 2, "must be a FILE.png or FILE.svg"),
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
@@ -198,6 +198,8 @@ def test_kip_13s_example_is_delayed_by_2_s() -> None:
     result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9")
     assert rows(result)[-1][2] == "delayed by 2.000 s"
     assert [row[2] for row in rows(result)[1:-1]] == ["admitted"] * 9
+    longer = simulated("quota", "--rate", "5", "--samples", 10, "--window", "1001ms", "1000@0")
+    assert rows(longer)[-1][2] == "delayed by 189.990 s", "a window of 1001 ms is no second"
 
 
 def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
