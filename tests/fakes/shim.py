@@ -55,12 +55,11 @@ class FakeShim(Shim):
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
         factors: every factor that the host has set; so do ``affected``, ``budgets``, ``of_types`` and ``exempted``.
         in_force: the properties of each ``ready``.
-        verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         lines: of the log, and each thread that has detached itself.
         shown: every gauge and counter by type, name and attribute.
         numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word.
-        answered: the host's answers to questions of Java's, by ticket.
+        answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -75,7 +74,6 @@ class FakeShim(Shim):
     exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     affected: list[Affected | None] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
-    verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
@@ -214,9 +212,6 @@ class FakeShim(Shim):
 
     def spare(self, topics: Sequence[str]) -> None:
         self.spared = list(topics)
-
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        self.verdicts[ticket] = problem
 
     def plugin_failed(self, name: str, by: float = 1.0) -> None:
         self.failed.append(name)

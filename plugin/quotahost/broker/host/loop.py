@@ -86,20 +86,19 @@ class Host:
 
     def _start(self) -> LiveChange:
         self._refuse_fault_handler("Python's start")
-        given, strict = self._shim.properties(), not self._shim.restarted()
+        given = self._shim.properties()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        read = read_properties(given) if strict else without_unknown(given, read_properties, [])
-        settings = read[0]
+        (settings, _), _ = without_unknown(given, read_properties, strict=not self._shim.restarted())
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, strict=strict)
+        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install)
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        changes.stage(given, read)
+        changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
@@ -107,7 +106,6 @@ class Host:
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        changes.strict = False
         gc.unfreeze()  # what a host before this one in this process froze, and has left behind
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
@@ -197,7 +195,7 @@ class Host:
     def _handle(self, kind: str, fields: tuple[Any, ...], changes: LiveChange) -> None:
         match kind:
             case "client-quota":
-                self._notifier.client_quota_changed(self._plugins, client_quota(fields))
+                self._notifier.tell(self._plugins, client_quota(fields))
             case "cluster":
                 self._cluster.kafka_tells()
                 self._know(cluster(fields))
@@ -218,7 +216,7 @@ class Host:
             self._exempt()
             # A client that is exempt now may stand in the table with a quota.
             self._clients.answers_changed()
-        self._notifier.cluster_changed(self._plugins, now)
+        self._notifier.tell(self._plugins, now)
 
     def _tick(self) -> None:
         now = self._clock()
@@ -254,7 +252,7 @@ class Host:
 
     def _close(self) -> None:
         # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
-        self._scheduler.close()
+        self._scheduler.set([])
         self._shadow.close()
         close(list(self._plugins), self._guard)
         self._cluster.close()

@@ -294,10 +294,6 @@ class Shim:
         """Answer an event that has a ticket, in the form that the event asks for."""
         self._call("answer", ticket, text)
 
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        """Answer a "validate" event: None, or why the properties are refused."""
-        self.answer(ticket, problem or "")
-
     @_declare("text: text", most=_MANY, waits=False)
     def held(self, text: str) -> None:
         """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""

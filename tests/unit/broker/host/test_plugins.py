@@ -166,7 +166,7 @@ def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_confi
     scheduler.set([("second", second), ("seldom", seldom)])
     assert (first.closed_by, second.closed_by) == ("quotahost-task-first", "")
     assert shim.lines == ["detached quotahost-task-first"]
-    scheduler.close()
+    scheduler.set([])
     assert second.closed_by == "quotahost-task-second"
     assert seldom.runs == 1
 
@@ -191,4 +191,4 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
     scheduler = Scheduler(Guard(shim), shim.detach)
     scheduler.set([("changing", cast("DataSourceTask", task))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
-    scheduler.close()
+    scheduler.set([])

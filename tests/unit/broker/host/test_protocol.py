@@ -125,7 +125,7 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         lambda shim: shim.count("Volume", "/data/\udcff is full", "Failures", 1),
         lambda shim: shim.forget("Volume", "/data/\udcff is full"),
         lambda shim: shim.refuse("/data/\udcff is full"),
-        lambda shim: shim.verdict("1", "/data/\udcff is full"),
+        lambda shim: shim.answer("1", "/data/\udcff is full"),
     ],
 )
 def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[Shim], None]) -> None:
