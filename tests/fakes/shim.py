@@ -131,9 +131,6 @@ class FakeShim(Shim):
     def refuse(self, problem: str) -> None:
         self.refused = problem
 
-    def closing(self) -> bool:
-        return not self.script and not self.again
-
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         self.configured, self.measured = settings, measured
 
@@ -142,6 +139,8 @@ class FakeShim(Shim):
         if self.again:
             again, self.again = list(dict.fromkeys(self.again)), []
             return Batch(again)
+        if not self.script:
+            return Batch([], closing=True)
         step = self.script.popleft()
         if isinstance(step, Batch):
             return step
@@ -186,6 +185,8 @@ class FakeShim(Shim):
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self.shown[(type, name, attribute)] = self.shown.get((type, name, attribute), 0.0) + by
+        if (type, attribute) == ("Plugin", "Errors") and by:
+            self.failed.append(name)
 
     def forget(self, type: str, name: str) -> None:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
@@ -213,9 +214,6 @@ class FakeShim(Shim):
     def spare(self, topics: Sequence[str]) -> None:
         self.spared = list(topics)
 
-    def plugin_failed(self, name: str, by: float = 1.0) -> None:
-        self.failed.append(name)
-
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
 
@@ -234,7 +232,6 @@ class FakeShim(Shim):
 
 
 def serve(shim: FakeShim, clock: Callable[[], float] = lambda: 1000.0) -> FakeShim:
-    """Runs a host to the end of the shim's script, and once more round."""
-    shim.idle()
+    """Runs a host to the end of the shim's script."""
     Host(shim, clock).run()
     return shim

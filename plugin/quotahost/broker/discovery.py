@@ -11,7 +11,7 @@ Every error names the role, the plugin and a remedy. The host builds the configu
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -114,15 +114,6 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
     if model is None or (isinstance(model, type) and issubclass(model, BaseModel)):
         return model
     raise TypeError(f"its attribute Section is {model!r}; make it a subclass of pydantic.BaseModel")
-
-
-def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
-    """The settings models of these plugins, by name. Raises PluginError if one of them can't be loaded."""
-    by_name = {}
-    for role, name in plugins:
-        with failing(role, name, "cannot be used"):
-            by_name[name] = settings_model(load(role, name))
-    return by_name
 
 
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:

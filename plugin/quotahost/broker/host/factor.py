@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
 from quotahost.background import Clock, LineLimit, LoggedOnce
-from quotahost.broker.host.plugins import Failed, Guard, PluginSet
+from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
@@ -50,6 +50,7 @@ log = logging.getLogger("quotahost.factor")
 STEP: Final = 0.01
 SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
+_FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
@@ -103,8 +104,8 @@ class FactorLoop:
 
     def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
         name, plugin = source
-        answer = self._guard.call(
-            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}")
+        answer: object = self._guard.call(
+            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}"), _FAILED
         )
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if self._known_at is None else validity
@@ -112,7 +113,7 @@ class FactorLoop:
             self._volumes.hide()
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
-            why = "fails" if isinstance(answer, Failed) else "doesn't know"
+            why = "fails" if answer is _FAILED else "doesn't know"
             return Scoped(OPEN), f"the factor source {name} {why}", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
@@ -249,9 +250,9 @@ class TypedSources:
         # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
         # fallback.action applies here.
         answer = self._guard.call(
-            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}")
+            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}"), OPEN
         )
-        return OPEN if isinstance(answer, Failed) else Factor(answer.value, _line(answer.cause))
+        return Factor(answer.value, _line(answer.cause))
 
     def _log(self, name: str, factor: Factor) -> None:
         slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))

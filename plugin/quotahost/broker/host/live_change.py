@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quotahost.background import Clock
-from quotahost.broker.discovery import PluginError, models
+from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -74,7 +74,7 @@ class LiveChange:
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
         (settings, translation, sections), unknown = without_unknown(given, self._validated, strict=self._strict)
-        live = live_properties(settings, models(sections))
+        live = live_properties(settings, {name: section and type(section) for (_, name), section in sections.items()})
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
         made = Configuration(dict(given), settings, translation, sections, live, plugins, unknown)

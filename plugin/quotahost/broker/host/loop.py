@@ -35,7 +35,7 @@ from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
-from quotahost.broker.host.messages import Event, client_quota, cluster
+from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
 from quotahost.broker.host.protocol import Shim
@@ -166,7 +166,8 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
-        while not self._shim.closing():
+        batch = Batch(())
+        while not batch.closing:
             batch = self._shim.take(TAKE)
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:

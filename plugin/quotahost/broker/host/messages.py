@@ -70,6 +70,7 @@ class Batch:
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
+    closing: bool = False  # the host has to end
 
 
 @dataclass(slots=True)

@@ -51,14 +51,6 @@ _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right wh
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
 
 
-class Failed:
-    """The answer of a guarded call if the plugin failed."""
-
-
-#: Not None, which is an answer: a supplier has no quota for the client, or a factor source knows nothing.
-FAILED: Final = Failed()
-
-
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
@@ -72,18 +64,19 @@ class Guard:
         #: By plugin and method, what limits the new types of errors, and each type that was logged.
         self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
-    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed:
-        """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
+    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T], instead: Any = None) -> T:
+        """The plugin's answer; ``instead`` if it fails. Success heals it: its next failure is logged again."""
         try:
             answer = function()
         except BaseException as error:  # a plugin's SystemExit is its failure, not the broker's end
             self.report(plugin, what, consequence, error)
-            return FAILED
-        self.heal(plugin, what)
+            answer = instead
+        else:
+            self.heal(plugin, what)
         return answer
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
-        self._shim.plugin_failed(plugin)
+        self._shim.count("Plugin", plugin, "Errors")
         if (plugin, what) not in self._methods:
             self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
         limit, types = self._methods[plugin, what]
@@ -336,9 +329,7 @@ class Scheduler:
         def seconds() -> float:
             # A task may change its period while it runs, and may get it wrong.
             nonlocal period
-            now = self._guard.call(name, "period", "its last period stays", lambda: check_period(task.period))
-            if not isinstance(now, Failed):
-                period = now
+            period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
             return period.total_seconds()
 
         def run() -> None:

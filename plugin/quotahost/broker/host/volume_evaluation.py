@@ -22,7 +22,7 @@ from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
 from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.exemptions import node_id
-from quotahost.broker.host.plugins import Failed, Guard
+from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Limit, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
@@ -135,9 +135,11 @@ class VolumeEvaluation:
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
-        consequence = "it is asked about every volume each time"
-        ask = partial(getattr, policy, "depends_on_time", False)
-        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask())) is not False
+        consequence, ask = (
+            "it is asked about every volume each time",
+            partial(getattr, policy, "depends_on_time", False),
+        )
+        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask()), True)
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
@@ -279,11 +281,10 @@ class Pauses:
             self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
         if (aware := self._aware) is None:
             return None
-        answer = self._guard.call(
+        return self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
             lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
         )  # fmt: skip
-        return None if isinstance(answer, Failed) else answer
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
@@ -321,8 +322,7 @@ class VolumeLimits:
         def ask() -> dict[str, dict[str, float]]:
             return {each.name: _numbers(plugin, each) for each in volumes} if isinstance(plugin, LimitAware) else {}
 
-        answer = self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask)
-        return {} if isinstance(answer, Failed) else answer
+        return self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask, instead={})
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:

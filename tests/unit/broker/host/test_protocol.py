@@ -104,9 +104,7 @@ def test_rows_of_the_cluster_and_answers_become_values() -> None:
     assert shim.factor().value == 0.5
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
-    assert not shim.closing()
-    assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())])
-    assert shim.closing()
+    assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())], closing=True)
 
 
 def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
