@@ -154,12 +154,12 @@ class FakeShim(Shim):
         self.again += [c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)]
 
     def publish(self, batch: Batch, answers: Answers) -> int:
-        width = len(QUOTA_TYPES)
+        width, names, ids = len(QUOTA_TYPES), list(answers.groups), list(answers.distinct_ids)
         for client, i in zip(batch.clients, answers.rows, strict=True):
             distinct = answers.distinct[i]
-            self.distinct[client] = distinct if distinct < 0 else answers.distinct_ids[distinct]
+            self.distinct[client] = distinct if distinct < 0 else ids[distinct]
             codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
-            groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
+            groups = [names[code - 16] if code >= 16 else "" for code in codes]
             self.table[client] = list(zip(codes, rates, groups, strict=True))
             sources = answers.sources[i * width :][:width]
             self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]

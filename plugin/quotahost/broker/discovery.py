@@ -84,7 +84,11 @@ def _entry_point(role: Role, name: str) -> EntryPoint:
     known = entry_points(group=role.group)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
-        raise PluginError(role, name, f"there is none; {_hint(role, name, sorted(known.names))}")
+        hint = f"no package installed here has an entry point of the group {role.group}"
+        if names := sorted(known.names):
+            like = nearest(name, names)
+            hint = (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(names)}"
+        raise PluginError(role, name, f"there is none; {hint}")
     if len(matching) > 1:
         origins = " and ".join(map(_origin, matching))
         raise PluginError(
@@ -96,13 +100,6 @@ def _entry_point(role: Role, name: str) -> EntryPoint:
 def _origin(entry: EntryPoint) -> str:
     dist = entry.dist
     return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
-
-
-def _hint(role: Role, name: str, known: Sequence[str]) -> str:
-    if not known:
-        return f"no package installed here has an entry point of the group {role.group}"
-    like = nearest(name, known)
-    return (f"did you mean {like!r}? " if like else "") + f"There are: {', '.join(known)}"
 
 
 # ---- a plugin's own properties ---------------------------------------------------------------------------------

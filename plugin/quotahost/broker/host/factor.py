@@ -289,19 +289,15 @@ class FactorInForce:
 
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
-        transition = new.factor.state is not self._factor.state
         # Another volume may be the cause now, which explain and the metrics have to show.
         new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
-        # The first one always: nobody else would take back what is in the table from before.
-        if new == self._last:
-            self._log_state()
-            return
-        self._factor, self._last = new.factor, new
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
-        self._shown.show(self._cause())
-        if transition:
-            self._shim.count("Factor", "", "Transitions", 1)
-            self._transitions += 1
+        if new != self._last:  # the first one always: nobody else would take back what is in the table from before
+            if new.factor.state is not self._factor.state:
+                self._shim.count("Factor", "", "Transitions", 1)
+                self._transitions += 1
+            self._factor, self._last = new.factor, new
+            self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
+            self._shown.show(self._cause())
         self._log_state()
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:

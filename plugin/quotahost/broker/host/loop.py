@@ -19,6 +19,7 @@ a host before this one has ended; put exemptions, settings and the factor into J
 import faulthandler
 import gc
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -67,7 +68,7 @@ class Host:
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)
         self._tick_at = clock()
-        self._fence_asked_at: float | None = clock() + _SETTLED  # None: it was asked for
+        self._ask_for_fence_at = clock() + _SETTLED
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterWatch(shim)
         self._opened = ExitStack()  # what closes after the plugins
@@ -234,20 +235,19 @@ class Host:
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
         has_source = self._roles.broker and self._plugins.factor_source() is not None
-        if self._fence_asked_at is None or not has_source or self._settings.shadow.factor:
+        if not has_source or self._settings.shadow.factor or self._clock() < self._ask_for_fence_at:
             return
-        if self._clock() < self._fence_asked_at:
+        self._ask_for_fence_at = math.inf
+        if self._shim.fence():
             return
-        self._fence_asked_at = None
-        if not self._shim.fence():
-            _factor_log.warning(
-                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-                "producer to floor.bytes, and a producer that opens new connections evades even that"
-            )
-            if self._settings.factor_scope == "topics":
-                _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
-            if self._settings.budgets == "on":
-                _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
+        _factor_log.warning(
+            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
+            "producer to floor.bytes, and a producer that opens new connections evades even that"
+        )
+        if self._settings.factor_scope == "topics":
+            _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
+        if self._settings.budgets == "on":
+            _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
 
     # ---- the end ----
 

@@ -145,7 +145,7 @@ class Resolver:
         table = AnswerTable(self._names)
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
-        numbers = table.answers.rows
+        numbers = table.rows
         for client in clients:
             if reason := self._exemptions.reason(client):
                 # Known by its client-id alone, it tells nothing of the principal's others: of each of them Java's table
@@ -160,7 +160,7 @@ class Resolver:
                 if distinct is not None and client.client_id not in distinct:
                     alike[client.principal] = known
             numbers.append(known[0])
-        return table.finished()
+        return table
 
     def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
         """The row of a client's answer, and for which client-ids another row may hold; None: for each."""
@@ -275,7 +275,7 @@ class Chain:
         return union
 
 
-class AnswerTable:
+class AnswerTable(Answers):
     """The answers for one batch while they are collected.
 
     Of 20,000 clients that are new at once most have equal answers, so each answer is kept once, as a row, and a row's
@@ -284,14 +284,11 @@ class AnswerTable:
 
     def __init__(self, names: Sequence[str]) -> None:
         """``names`` are those to which sources refer."""
-        self.answers = Answers()
-        self._names = names
+        super().__init__(suppliers=list(names))
         self._rows: dict[tuple[tuple[Answer, ...], int, Would], int] = {}
         # The row that was asked for last: most clients that come at once have the same.
         self._last: tuple[tuple[Answer, ...], Distinct | int, Would, int] = ((), None, (), -1)
-        self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
-        self._distinct: dict[frozenset[str], int] = {}
         self._room = MOST_DISTINCT
         self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
@@ -306,30 +303,24 @@ class AnswerTable:
         if key not in self._rows:
             self._rows[key] = len(self._rows)
             for code, rate, source in answers:
-                self.answers.codes.append(code)
-                self.answers.rates.append(rate)
-                self.answers.sources.append(source)
-            self.answers.distinct.append(known_ids)
-            self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
+                self.codes.append(code)
+                self.rates.append(rate)
+                self.sources.append(source)
+            self.distinct.append(known_ids)
+            self.shadows.append(shadow_text(would, list(self.groups), self.suppliers))
         row = self._rows[key]
         self._last = answers, distinct, would, row
         return row
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
-        if ids not in self._distinct:
+        if ids not in self.distinct_ids:
             size = sum(len(name) + 2 for name in ids)  # with the bytes of each one's length
             if size > self._room:
                 return EACH
             self._room -= size
-            self._distinct[ids] = len(self._distinct)
-        return self._distinct[ids]
-
-    def finished(self) -> Answers:
-        self.answers.groups = list(self._groups)
-        self.answers.suppliers = (*self._names, *self._combined)
-        self.answers.distinct_ids = list(self._distinct)
-        return self.answers
+            self.distinct_ids[ids] = len(self.distinct_ids)
+        return self.distinct_ids[ids]
 
     def answer(self, quota: Quota, source: int) -> Answer:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
@@ -337,22 +328,23 @@ class AnswerTable:
         key = (id(quota), source)
         known = self._quotas.get(key)
         if known is None:
+            # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
+            if not isinstance(quota, Quota):
+                raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
+            code = int(quota.scope.kind.value)
+            if quota.scope.kind is ScopeKind.GROUP:
+                code = GROUP + self.groups.setdefault(quota.scope.name, len(self.groups))
             # The quota is kept, too, so that no other gets its id().
-            known = self._quotas[key] = (quota, (*self._checked(quota), source))
+            known = quota, (code, UNLIMITED if quota.rate is None else float(quota.rate), source)
+            self._quotas[key] = known
         return known[1]
-
-    def _checked(self, quota: Quota) -> tuple[int, float]:
-        # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
-        if not isinstance(quota, Quota):
-            raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-        code = int(quota.scope.kind.value)
-        if quota.scope.kind is ScopeKind.GROUP:
-            code = GROUP + self._groups.setdefault(quota.scope.name, len(self._groups))
-        return code, UNLIMITED if quota.rate is None else float(quota.rate)
 
     def source(self, text: str) -> int:
         """The number of a source that is more than a name."""
-        return self._combined.setdefault(text, len(self._names) + len(self._combined))
+        if text not in self._combined:
+            self._combined[text] = len(self.suppliers)
+            self.suppliers.append(text)
+        return self._combined[text]
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""

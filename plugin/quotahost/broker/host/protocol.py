@@ -218,7 +218,7 @@ class Shim:
         # has to survive the way into Python and back.
         changed = self._call(
             "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
-            list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
+            list(answers.groups), array("i", answers.sources), answers.suppliers, array("i", answers.distinct),
             list(map(_ids, answers.distinct_ids)), answers.shadows,
         )  # fmt: skip
         return int(changed)

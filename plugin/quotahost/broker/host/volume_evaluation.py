@@ -230,7 +230,10 @@ class Pauses:
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
-        self._begin()
+        # Volumes that nobody has reported for long are forgotten.
+        now = self._clock()
+        since = {key: now if since is None else since for key, since in self._missing_since.items()}
+        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
         judged: list[Judged] = []
         failure: BaseException | None = None
         for volume in volumes:
@@ -262,12 +265,6 @@ class Pauses:
             return None
         self._remember(key)
         return limits.lets_go_at(share)
-
-    def _begin(self) -> None:
-        """A new answer is judged: forget volumes that nobody has reported for long."""
-        now = self._clock()
-        since = {key: now if since is None else since for key, since in self._missing_since.items()}
-        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
 
     def _remember(self, key: tuple[str, str]) -> None:
         if key in self._missing_since or len(self._missing_since) < MOST_HELD:
