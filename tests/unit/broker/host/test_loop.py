@@ -112,22 +112,17 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-def test_a_faulthandler_before_the_plugins_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
-    fault_handler()
+@pytest.mark.parametrize("by", ["Python's start", "a plugin"])
+def test_a_faulthandler_that_is_enabled_at_the_start_is_refused(
+    mine: Any, fault_handler: Callable[[], None], by: str
+) -> None:
+    if by == "a plugin":
+        mine.Supplier.__init__ = lambda self, context: fault_handler()
+    else:
+        fault_handler()
     shim = serve(FakeShim({"supplier": "mine"}))
-    assert shim.refused is not None
-    assert "Python's faulthandler was enabled by Python's start: it takes the JVM's handler" in shim.refused
-    assert mine.BUILT == []
-    assert not faulthandler.is_enabled()
-
-
-def test_a_plugin_that_enables_faulthandler_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
-    mine.Supplier.close = lambda self: None
-    mine.Supplier.__init__ = lambda self, context: fault_handler()
-    shim = serve(FakeShim({"supplier": "mine"}))
-    assert shim.refused is not None
-    assert "faulthandler was enabled by a plugin" in shim.refused
-    assert not faulthandler.is_enabled()
+    assert f"Python's faulthandler was enabled by {by}: it takes the JVM's handler" in str(shim.refused)
+    assert (mine.BUILT, faulthandler.is_enabled()) == ([], False)
 
 
 def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
