@@ -53,11 +53,14 @@ class FakeShim(Shim):
         table: for each client and quota type the scope code, the rate and the group, as published last.
         sources: who answered, for each client and quota type.
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
-        factors: every factor that the host has set; so do ``affected``, ``budgets``, ``of_types`` and ``exempted``.
+        shadows: for each client, the text of what suppliers in shadow would give.
+        factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
         in_force: the properties of each ``ready``.
         failed: the plugin of every counted failure.
         lines: of the log, and each thread that has detached itself.
         shown: every gauge and counter by type, name and attribute.
+        told: what calls are answered with, by their names; an exception is raised, a function is called for it.
+        called: those calls and their arguments.
         numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word.
         answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
     """
@@ -70,8 +73,6 @@ class FakeShim(Shim):
     in_force: list[dict[str, str]] = field(default_factory=list)
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
-    spared: list[str] = field(default_factory=list)
-    exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     affected: list[Affected | None] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -92,6 +93,9 @@ class FakeShim(Shim):
     questions: list[tuple[str, ...]] = field(default_factory=list)
     answered: dict[str, str] = field(default_factory=dict)
     numbers: list[Gauge] = field(default_factory=list)
+    shadows: dict[Client, str] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -111,8 +115,12 @@ class FakeShim(Shim):
     # ---- quotahost.broker.host.protocol.Shim ----
 
     def _call(self, name: str, *arguments: object) -> Any:
-        """Calls of which no test looks at what they hand over."""
-        return {"fence": self.has_fence, **_ANSWERS}.get(name)
+        """Those calls that have no method below."""
+        self.called.append((name, arguments))
+        answer = {"fence": self.has_fence, **_ANSWERS, **self.told}.get(name)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
@@ -157,6 +165,7 @@ class FakeShim(Shim):
         width, names, ids = len(QUOTA_TYPES), list(answers.groups), list(answers.distinct_ids)
         for client, i in zip(batch.clients, answers.rows, strict=True):
             distinct = answers.distinct[i]
+            self.shadows[client] = answers.shadows[i]
             self.distinct[client] = distinct if distinct < 0 else ids[distinct]
             codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
             groups = [names[code - 16] if code >= 16 else "" for code in codes]
@@ -208,12 +217,6 @@ class FakeShim(Shim):
             self.factors.append(value)
         self.last_factor = Factor(value, cause)
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self.exempted.append((list(principals), list(client_ids), internal_client_ids))
-
-    def spare(self, topics: Sequence[str]) -> None:
-        self.spared = list(topics)
-
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
 
@@ -221,6 +224,10 @@ class FakeShim(Shim):
         self.lines.append(f"detached {threading.current_thread().name}")
 
     # ---- what tests read ----
+
+    def arguments(self, name: str) -> list[Any]:
+        """Those of each call of this name."""
+        return [list(arguments) for called, arguments in self.called if called == name]
 
     def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
         """The rate that the host published for a client; None if unlimited."""

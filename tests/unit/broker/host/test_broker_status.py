@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,7 +12,7 @@ from harness.system.waiting import eventually
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.broker_status import answer_question, lines, parse, use_of, uses
 from quotahost.broker.host.dump import quota_of, state_of, whose
-from quotahost.broker.host.messages import ConfigRow, Gauge
+from quotahost.broker.host.messages import Gauge
 from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, ClientUsage, LimitedBy, QuotaType, State, VolumeUse
 from quotahost.model.use import ClientUse
@@ -264,16 +263,10 @@ def test_java_gets_so_many_rows_as_metrics_clients_says(shim: FakeShim, most: in
     assert len(answered(shim, "clients-table", str(most)).splitlines()) == most
 
 
-class Silent(FakeShim):
-    """A broker that gets no answer of the cluster."""
-
-    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        raise ConnectionError("TimeoutException: no answer")
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [(("retention", "a"), "TimeoutException: no answer"), (("what", "else"), "unknown question: what else")],
 )
 def test_a_question_without_an_answer_has_an_error(words: tuple[str, ...], problem: str) -> None:
-    assert json.loads(answered(Silent(), *words)) == {"error": problem}
+    silent = FakeShim(told={"configs": ConnectionError("TimeoutException: no answer")})
+    assert json.loads(answered(silent, *words)) == {"error": problem}
