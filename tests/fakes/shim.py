@@ -53,14 +53,16 @@ class FakeShim(Shim):
         table: for each client and quota type the scope code, the rate and the group, as published last.
         sources: who answered, for each client and quota type.
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
-        factors: every factor that the host has set; so do ``affected``, ``budgets``, ``of_types`` and ``exempted``.
+        shadows: for each client, the text of what suppliers in shadow would give.
+        factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
         in_force: the properties of each ``ready``.
-        verdicts: for each ticket why the properties are refused, None if they are not.
         failed: the plugin of every counted failure.
         lines: of the log, and each thread that has detached itself.
         shown: every gauge and counter by type, name and attribute.
+        told: what calls are answered with, by their names; an exception is raised, a function is called for it.
+        called: those calls and their arguments.
         numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word.
-        answered: the host's answers to questions of Java's, by ticket.
+        answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -71,11 +73,8 @@ class FakeShim(Shim):
     in_force: list[dict[str, str]] = field(default_factory=list)
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
-    spared: list[str] = field(default_factory=list)
-    exempted: list[tuple[list[str], list[str], str]] = field(default_factory=list)
     affected: list[Affected | None] = field(default_factory=list)
     sources: dict[Client, list[str]] = field(default_factory=dict)
-    verdicts: dict[str, str | None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
@@ -94,6 +93,9 @@ class FakeShim(Shim):
     questions: list[tuple[str, ...]] = field(default_factory=list)
     answered: dict[str, str] = field(default_factory=dict)
     numbers: list[Gauge] = field(default_factory=list)
+    shadows: dict[Client, str] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -113,8 +115,12 @@ class FakeShim(Shim):
     # ---- quotahost.broker.host.protocol.Shim ----
 
     def _call(self, name: str, *arguments: object) -> Any:
-        """Calls of which no test looks at what they hand over."""
-        return {"fence": self.has_fence, **_ANSWERS}.get(name)
+        """Those calls that have no method below."""
+        self.called.append((name, arguments))
+        answer = {"fence": self.has_fence, **_ANSWERS, **self.told}.get(name)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
@@ -133,9 +139,6 @@ class FakeShim(Shim):
     def refuse(self, problem: str) -> None:
         self.refused = problem
 
-    def closing(self) -> bool:
-        return not self.script and not self.again
-
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         self.configured, self.measured = settings, measured
 
@@ -144,6 +147,8 @@ class FakeShim(Shim):
         if self.again:
             again, self.again = list(dict.fromkeys(self.again)), []
             return Batch(again)
+        if not self.script:
+            return Batch([], closing=True)
         step = self.script.popleft()
         if isinstance(step, Batch):
             return step
@@ -157,12 +162,13 @@ class FakeShim(Shim):
         self.again += [c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)]
 
     def publish(self, batch: Batch, answers: Answers) -> int:
-        width = len(QUOTA_TYPES)
+        width, names, ids = len(QUOTA_TYPES), list(answers.groups), list(answers.distinct_ids)
         for client, i in zip(batch.clients, answers.rows, strict=True):
             distinct = answers.distinct[i]
-            self.distinct[client] = distinct if distinct < 0 else answers.distinct_ids[distinct]
+            self.shadows[client] = answers.shadows[i]
+            self.distinct[client] = distinct if distinct < 0 else ids[distinct]
             codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
-            groups = [answers.groups[code - 16] if code >= 16 else "" for code in codes]
+            groups = [names[code - 16] if code >= 16 else "" for code in codes]
             self.table[client] = list(zip(codes, rates, groups, strict=True))
             sources = answers.sources[i * width :][:width]
             self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
@@ -188,6 +194,8 @@ class FakeShim(Shim):
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         self.shown[(type, name, attribute)] = self.shown.get((type, name, attribute), 0.0) + by
+        if (type, attribute) == ("Plugin", "Errors") and by:
+            self.failed.append(name)
 
     def forget(self, type: str, name: str) -> None:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
@@ -209,18 +217,6 @@ class FakeShim(Shim):
             self.factors.append(value)
         self.last_factor = Factor(value, cause)
 
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        self.exempted.append((list(principals), list(client_ids), internal_client_ids))
-
-    def spare(self, topics: Sequence[str]) -> None:
-        self.spared = list(topics)
-
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        self.verdicts[ticket] = problem
-
-    def plugin_failed(self, name: str, by: float = 1.0) -> None:
-        self.failed.append(name)
-
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
 
@@ -228,6 +224,10 @@ class FakeShim(Shim):
         self.lines.append(f"detached {threading.current_thread().name}")
 
     # ---- what tests read ----
+
+    def arguments(self, name: str) -> list[Any]:
+        """Those of each call of this name."""
+        return [list(arguments) for called, arguments in self.called if called == name]
 
     def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
         """The rate that the host published for a client; None if unlimited."""
@@ -239,7 +239,6 @@ class FakeShim(Shim):
 
 
 def serve(shim: FakeShim, clock: Callable[[], float] = lambda: 1000.0) -> FakeShim:
-    """Runs a host to the end of the shim's script, and once more round."""
-    shim.idle()
+    """Runs a host to the end of the shim's script."""
     Host(shim, clock).run()
     return shim

@@ -36,4 +36,4 @@ def resolved(
     exemptions = Exemptions(Settings.from_properties({}), {})
     named: list[tuple[str, Any]] = list(suppliers.items())
     report = (guard or Guard(FakeShim())).report
-    return Resolver(named, exemptions, report, lambda _: None, combine, in_shadow).answers(clients)
+    return Resolver(named, exemptions, lambda *failed: report(*failed[:-1]), combine, in_shadow).answers(clients)

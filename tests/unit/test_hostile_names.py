@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.volume_evaluation import evaluated
+from quotahost.broker.host.volume_evaluation import Judged, smallest
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import Volume
@@ -23,11 +23,7 @@ AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def cause_of_a_factor(name: str) -> Sequence[str]:
-    class Half:
-        def quota_factor(self, volume: Volume) -> float:
-            return 0.5
-
-    return [evaluated(Half(), [Volume(name, name, 1, 1)], "1", lambda volume, factor: None)[0].cause]
+    return [smallest([Judged(Volume(name, name, 1, 1), 0.5)]).cause]
 
 
 def unknown_by_snapshots(name: str) -> Sequence[str]:

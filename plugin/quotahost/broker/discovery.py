@@ -11,7 +11,7 @@ Every error names the role, the plugin and a remedy. The host builds the configu
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -99,15 +99,6 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
     raise TypeError(f"its attribute Section is {model!r}; make it a subclass of pydantic.BaseModel")
 
 
-def models(plugins: Iterable[tuple[Role, str]]) -> dict[str, type[BaseModel] | None]:
-    """The settings models of these plugins, by name. Raises PluginError if one of them can't be loaded."""
-    by_name = {}
-    for role, name in plugins:
-        with failing(role, name, "cannot be used"):
-            by_name[name] = settings_model(load(role, name))
-    return by_name
-
-
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
     """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
@@ -188,7 +179,9 @@ def survey() -> dict[Role, list[Found]]:
 def _found(role: Role, entry: EntryPoint) -> Found:
     error = ""
     try:
-        models([(role, entry.name)])
+        plugin = load(role, entry.name)
+        with failing(role, entry.name, "cannot check its settings"):
+            settings_model(plugin)
     except PluginError as failure:
         error = failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
     dist = entry.dist

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quotahost.api import Context
-from quotahost.broker.host.volume_evaluation import affected
+from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.model import Limit, LimitType, Volume
@@ -171,6 +171,5 @@ def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volu
 
 def affected_by(policy: Limits, volumes: Iterable[Volume]) -> frozenset[str] | None:
     """The topics for whose writers the factor is, None for all."""
-    lowered = [(each, value) for each in volumes if (value := policy.quota_factor(each)) < 1]
-    found = affected(lowered)
+    found = affected(Judged(each, policy.quota_factor(each)) for each in volumes)
     return None if found is None else frozenset(found.places)

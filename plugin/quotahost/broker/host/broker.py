@@ -18,7 +18,6 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from queue import SimpleQueue
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic, start_daemon
@@ -118,7 +117,8 @@ class ClusterWatch:
         self._broker: int | None = None
         self._tries = 0  # to hear what is stored
         self._turns = 0
-        self._heard = SimpleQueue[Cluster | tuple[str, ...]]()  # the cluster, or names of stored properties
+        self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
+        self._answer: Cluster | None = None  # the newest
         self._kafka_tells = False
         self._known: Cluster | None = None  # handed on last
         self._no_answer = LoggedOnce(log, logging.INFO)
@@ -143,14 +143,13 @@ class ClusterWatch:
 
     def hand_on(self, cluster: Callable[[Cluster], None], stored: Callable[[tuple[str, ...]], None]) -> None:
         """Hand on what the cluster has answered since the last call: its brokers, and names of stored properties."""
-        while not self._heard.empty():
-            heard = self._heard.get()
-            if not isinstance(heard, Cluster):
-                stored(heard)
-            # An answer that Kafka's own news has overtaken may be older than they are.
-            elif not self._kafka_tells and heard != self._known:
-                self._known = heard
-                cluster(heard)
+        if names := self._stored:  # the thread sets it once
+            self._stored = ()
+            stored(names)
+        # An answer that Kafka's own news has overtaken may be older than they are.
+        if (answer := self._answer) and answer != self._known and not self._kafka_tells:
+            self._known = answer
+            cluster(answer)
 
     # ---- its own thread ----
 
@@ -175,8 +174,8 @@ class ClusterWatch:
                 log.info("Kafka's stored properties can't be looked at for misspelt names: %s", problem)
             return
         self._tries = 0
-        if names := sorted(row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED):
-            self._heard.put(tuple(names))
+        names = (row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED)
+        self._stored = tuple(sorted(names))
 
     def _ask_brokers(self) -> None:
         try:
@@ -190,4 +189,4 @@ class ClusterWatch:
         self._failed = False
         self._no_answer.healed()
         alive = frozenset(broker for broker, fenced in brokers.items() if not fenced)
-        self._heard.put(Cluster(cluster_id, alive))
+        self._answer = Cluster(cluster_id, alive)

@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LineLimit
-from quotahost.broker.host.plugins import Failed, Guard, PluginSet
+from quotahost.background import Clock, LineLimit, LoggedOnce
+from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
@@ -50,6 +50,7 @@ log = logging.getLogger("quotahost.factor")
 STEP: Final = 0.01
 SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
+_FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _LONGEST: Final = 1000  # characters of such a sentence
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
@@ -103,8 +104,8 @@ class FactorLoop:
 
     def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
         name, plugin = source
-        answer = self._guard.call(
-            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}")
+        answer: object = self._guard.call(
+            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}"), _FAILED
         )
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if self._known_at is None else validity
@@ -112,7 +113,7 @@ class FactorLoop:
             self._volumes.hide()
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
-            why = "fails" if isinstance(answer, Failed) else "doesn't know"
+            why = "fails" if answer is _FAILED else "doesn't know"
             return Scoped(OPEN), f"the factor source {name} {why}", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.value
@@ -214,12 +215,11 @@ class TypedSources:
     """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
-        self._shim, self._guard = shim, guard
+        self._shim, self._guard, self._clock = shim, guard, clock
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
         self._shown = Shown(shim, "TypedFactor")
-        self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
-        self._limit = LineLimit(_LINES, clock)
+        self._slowing: dict[str, LoggedOnce] = {}  # by source
 
     def step(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> None:
         """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
@@ -228,20 +228,19 @@ class TypedSources:
         since it may tell a load, which is never at rest.
         """
         smallest: dict[QuotaType, Factor] = {}
-        factors = {name: self._ask(name, plugin) for name, plugin in sources}
-        self._shown.show({name: {"Factor": factor.value} for name, factor in factors.items()})
-        self._slowing.intersection_update(factors)
-        for name, plugin in sources:
-            self._log(name, factors[name])
-            for quota_type in getattr(plugin, "quota_types", ()):
-                if factors[name].value < smallest.get(quota_type, OPEN).value:
-                    smallest[quota_type] = factors[name]
         last = self._in_force or {}
+        shown: dict[str, dict[str, float]] = {}
+        for name, plugin in sources:
+            factor = self._ask(name, plugin)
+            shown[name] = {"Factor": factor.value}
+            self._log(name, factor)
+            for quota_type in getattr(plugin, "quota_types", ()):
+                if factor.value < smallest.get(quota_type, OPEN).value:
+                    smallest[quota_type] = factor
+        self._shown.show(shown)
         new = {
-            quota_type: last[quota_type]
-            if quota_type in last and not _is_step(last[quota_type].value, factor.value)
-            else factor
-            for quota_type, factor in smallest.items()
+            kind: factor if _is_step(last.get(kind, OPEN).value, factor.value) else last[kind]
+            for kind, factor in smallest.items()
         }
         if new != self._in_force:
             self._in_force = new
@@ -251,19 +250,15 @@ class TypedSources:
         # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
         # fallback.action applies here.
         answer = self._guard.call(
-            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}")
+            name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}"), OPEN
         )
-        return OPEN if isinstance(answer, Failed) else Factor(answer.value, _line(answer.cause))
+        return Factor(answer.value, _line(answer.cause))
 
     def _log(self, name: str, factor: Factor) -> None:
-        is_slowing = factor.value < 1
-        if is_slowing is (name in self._slowing) or not self._limit.passes():
-            return
-        if is_slowing:
-            self._slowing.add(name)
-            log.warning("%s slows clients: factor %.2f (%s)", name, factor.value, factor.cause)
-        else:
-            self._slowing.discard(name)
+        slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))
+        if factor.value < 1:
+            slowing.report("%s slows clients: factor %.2f (%s)", name, factor.value, factor.cause)
+        elif slowing.healed():
             log.info("%s no longer slows clients", name)
 
 
@@ -294,19 +289,15 @@ class FactorInForce:
 
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
-        transition = new.factor.state is not self._factor.state
         # Another volume may be the cause now, which explain and the metrics have to show.
         new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
-        # The first one always: nobody else would take back what is in the table from before.
-        if new == self._last:
-            self._log_state()
-            return
-        self._factor, self._last = new.factor, new
-        self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
-        self._shown.show(self._cause())
-        if transition:
-            self._shim.count("Factor", "", "Transitions", 1)
-            self._transitions += 1
+        if new != self._last:  # the first one always: nobody else would take back what is in the table from before
+            if new.factor.state is not self._factor.state:
+                self._shim.count("Factor", "", "Transitions", 1)
+                self._transitions += 1
+            self._factor, self._last = new.factor, new
+            self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
+            self._shown.show(self._cause())
         self._log_state()
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
@@ -351,8 +342,8 @@ class PauseMemory:
     A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
     other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
     that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
-    topics. To know that, it keeps a file in a log directory while the PAUSE lasts; Kafka reads only directories there
-    (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang; the host thread has the others.
+    topics. To know that, it keeps a file in its log directories while the PAUSE lasts; Kafka reads only directories
+    there (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang.
     """
 
     FILE: ClassVar = "quotahost.paused"
@@ -375,24 +366,27 @@ class PauseMemory:
         self._now, self._before = pause, None
 
     def write(self) -> None:
-        if self._before is not None or self._now == self._written:
-            return
         pause = self._now
+        if self._before is not None or pause == self._written:
+            return
         text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
-        kept, gone = pause is None, True
-        for file in self._files:
-            try:
-                if kept:  # one file is enough
-                    file.unlink(missing_ok=True)
-                else:
-                    file.write_text(text)
-                    kept = True
-            except OSError as error:
-                # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
-                log.debug("the PAUSE can't be remembered, or forgotten: %s", error)
-                gone = False
-        if kept and (pause or gone):  # else it is tried again after the next look
+        done = [_put(file, text) for file in self._files]
+        if any(done) if pause else all(done):  # else it is tried again after the next look
             self._written = pause
+
+
+def _put(file: Path, text: str) -> bool:
+    """Write the file, or remove it if there is no text; whether that was possible."""
+    try:
+        if text:
+            file.write_text(text)
+        else:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
+        log.debug("the PAUSE can't be remembered, or forgotten: %s", error)
+        return False
+    return True
 
 
 def _read(file: Path) -> Scoped | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quotahost.background import Clock
-from quotahost.broker.discovery import PluginError, models
+from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, live_properties, read_properties
@@ -42,7 +42,7 @@ class Configuration:
     sections: Sections  # the plugins' own properties
     live: Sequence[str]  # the properties whose change takes effect without a restart
     plugins: PluginSet  # all of them; those that can stay are the ones in force
-    unknown: tuple[Problem, ...]  # names that nobody here reads; they are ignored
+    unknown: Sequence[Problem]  # names that nobody here reads; they are ignored
 
 
 class LiveChange:
@@ -51,12 +51,12 @@ class LiveChange:
     in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
-        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock,
-        install: Callable[[Configuration], None], *, strict: bool,
-    ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; with ``strict``, until the start, unknown names are errors."""
+        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None]
+    ) -> None:
+        """``install`` puts a configuration in force."""
         self._shim, self._builder, self._guard = shim, builder, guard
-        self._clock, self._install, self.strict = clock, install, strict
+        self._clock, self._install = clock, install
+        self._strict = not shim.restarted()  # until the first is in force
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
         self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
@@ -64,36 +64,32 @@ class LiveChange:
 
     # ---- staging ----
 
-    def stage(self, given: Mapping[str, str], read: tuple[Settings, Translation] | None = None) -> Configuration:
+    def stage(self, given: Mapping[str, str]) -> Configuration:
         """Build what these properties need, unless it is staged already; nothing in force is touched.
 
-        ``read`` is what the caller has made of them already. Raises PluginError or SettingsError; what was built for
-        them is closed then.
+        Raises PluginError or SettingsError; what was built for them is closed then.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
-        unknown: list[Problem] = []
-        validated = self._validated(given, read) if self.strict else without_unknown(given, self._validated, unknown)
-        settings, translation, sections = validated
-        live = live_properties(settings, models(sections))
+        (settings, translation, sections), unknown = without_unknown(given, self._validated, strict=self._strict)
+        live = live_properties(settings, {name: section and type(section) for (_, name), section in sections.items()})
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
-        made = Configuration(dict(given), settings, translation, sections, live, plugins, tuple(unknown))
+        made = Configuration(dict(given), settings, translation, sections, live, plugins, unknown)
         self._staged = self._clock(), made
         return made
 
-    def _validated(
-        self, known: Mapping[str, str], read: tuple[Settings, Translation] | None = None
-    ) -> tuple[Settings, Translation, Sections]:
-        settings, translation = read or read_properties(known)
+    def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
+        settings, translation = read_properties(known)
         return settings, translation, self._builder.validate(settings)
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)
+        self._strict = False
         # What Strimzi's own properties mean here, each sentence once.
         for note in made.translation.notes:
             if note not in self._logged:
@@ -113,13 +109,14 @@ class LiveChange:
     # ---- Kafka's events ----
 
     def on_validate(self, fields: tuple[Any, ...]) -> None:
+        """Answer with the verdict: why the properties are refused, or nothing."""
         ticket, given = fields
-        problem = None
+        problem = ""
         try:
             self.stage(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
-        self._shim.verdict(ticket, problem)
+        self._shim.answer(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
@@ -146,19 +143,18 @@ class LiveChange:
 
     def on_failure(self, kind: str, fields: tuple[Any, ...], error: Exception) -> None:
         if kind == "validate":
-            self._shim.verdict(fields[0], f"the host failed at the change: {error!r}")
+            self._shim.answer(fields[0], f"the host failed at the change: {error!r}")
         if kind == "reconfigure":
             self._show_refused(refused=True)
 
     def on_stored(self, names: Iterable[str]) -> None:
         """Log misspelt names among those that Kafka has stored: while nothing else is stored it sends no event."""
-        given, unknown = self.in_force.given, list[Problem]()
+        given = self.in_force.given
         for name in names:
             # Of a name that is known the empty value may be wrong, which is none of its own.
             with suppress(SettingsError, PluginError):
                 if name not in given:
-                    without_unknown({**given, name: ""}, self._validated, unknown)
-        self._log_unknown(unknown)
+                    self._log_unknown(without_unknown({**given, name: ""}, self._validated)[1])
 
     def _show_refused(self, *, refused: bool) -> None:
         self._shim.gauge("Host", "", "ConfigRefused", float(refused))
@@ -172,15 +168,17 @@ class LiveChange:
                 )
 
 
-def without_unknown(given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], unknown: list[Problem]) -> _T:
-    """What ``read`` makes of the properties but unknown names, which ``unknown`` gets. Raises SettingsError."""
-    known = dict(given)
+def without_unknown(
+    given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], *, strict: bool = False
+) -> tuple[_T, list[Problem]]:
+    """What ``read`` makes of the properties but unknown names, and those. With ``strict`` these are a SettingsError."""
+    known, unknown = dict(given), list[Problem]()
     while True:
         try:
-            return read(known)
+            return read(known), unknown
         except SettingsError as error:
             nobodys = [problem for problem in error.problems if problem.unknown]
-            if not nobodys:
+            if strict or not nobodys:
                 raise
             unknown += nobodys
             # A problem is about names in `known`, as these were read: so each turn leaves fewer.

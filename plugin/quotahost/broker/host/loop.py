@@ -19,6 +19,7 @@ a host before this one has ended; put exemptions, settings and the factor into J
 import faulthandler
 import gc
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -35,7 +36,7 @@ from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
-from quotahost.broker.host.messages import Event, client_quota, cluster
+from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
 from quotahost.broker.host.protocol import Shim
@@ -67,7 +68,7 @@ class Host:
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)
         self._tick_at = clock()
-        self._fence_asked_at: float | None = clock() + _SETTLED  # None: it was asked for
+        self._ask_for_fence_at = clock() + _SETTLED
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterWatch(shim)
         self._opened = ExitStack()  # what closes after the plugins
@@ -86,20 +87,19 @@ class Host:
 
     def _start(self) -> LiveChange:
         self._refuse_fault_handler("Python's start")
-        given, strict = self._shim.properties(), not self._shim.restarted()
+        given = self._shim.properties()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        read = read_properties(given) if strict else without_unknown(given, read_properties, [])
-        settings = read[0]
+        (settings, _), _ = without_unknown(given, read_properties, strict=not self._shim.restarted())
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, strict=strict)
+        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install)
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        changes.stage(given, read)
+        changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
@@ -107,7 +107,6 @@ class Host:
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        changes.strict = False
         gc.unfreeze()  # what a host before this one in this process froze, and has left behind
         gc.collect()  # else freeze() would keep what the imports left behind, too
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
@@ -168,7 +167,8 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
-        while not self._shim.closing():
+        batch = Batch(())
+        while not batch.closing:
             batch = self._shim.take(TAKE)
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
@@ -197,7 +197,7 @@ class Host:
     def _handle(self, kind: str, fields: tuple[Any, ...], changes: LiveChange) -> None:
         match kind:
             case "client-quota":
-                self._notifier.client_quota_changed(self._plugins, client_quota(fields))
+                self._notifier.tell(self._plugins, client_quota(fields))
             case "cluster":
                 self._cluster.kafka_tells()
                 self._know(cluster(fields))
@@ -218,7 +218,7 @@ class Host:
             self._exempt()
             # A client that is exempt now may stand in the table with a quota.
             self._clients.answers_changed()
-        self._notifier.cluster_changed(self._plugins, now)
+        self._notifier.tell(self._plugins, now)
 
     def _tick(self) -> None:
         now = self._clock()
@@ -235,26 +235,25 @@ class Host:
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
         has_source = self._roles.broker and self._plugins.factor_source() is not None
-        if self._fence_asked_at is None or not has_source or self._settings.shadow.factor:
+        if not has_source or self._settings.shadow.factor or self._clock() < self._ask_for_fence_at:
             return
-        if self._clock() < self._fence_asked_at:
+        self._ask_for_fence_at = math.inf
+        if self._shim.fence():
             return
-        self._fence_asked_at = None
-        if not self._shim.fence():
-            _factor_log.warning(
-                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-                "producer to floor.bytes, and a producer that opens new connections evades even that"
-            )
-            if self._settings.factor_scope == "topics":
-                _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
-            if self._settings.budgets == "on":
-                _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
+        _factor_log.warning(
+            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
+            "producer to floor.bytes, and a producer that opens new connections evades even that"
+        )
+        if self._settings.factor_scope == "topics":
+            _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
+        if self._settings.budgets == "on":
+            _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
 
     # ---- the end ----
 
     def _close(self) -> None:
         # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
-        self._scheduler.close()
+        self._scheduler.set([])
         self._shadow.close()
         close(list(self._plugins), self._guard)
         self._cluster.close()

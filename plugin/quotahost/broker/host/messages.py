@@ -70,6 +70,7 @@ class Batch:
 
     clients: Sequence[Client]
     events: Sequence[Event] = ()
+    closing: bool = False  # the host has to end
 
 
 @dataclass(slots=True)
@@ -82,9 +83,9 @@ class Answers:
     sources: list[int] = field(default_factory=list)  # who answered, likewise, by ``suppliers``; -1 is nobody
     #: For each row, the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH or ALONE.
     distinct: list[int] = field(default_factory=list)
-    distinct_ids: Sequence[frozenset[str]] = ()
-    groups: Sequence[str] = ()  # names of the groups that scope codes refer to
-    suppliers: Sequence[str] = ()  # names of suppliers, and reasons of exemptions
+    distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # numbered in order
+    groups: dict[str, int] = field(default_factory=dict)  # those that scope codes refer to, numbered in order
+    suppliers: list[str] = field(default_factory=list)  # names of suppliers, and reasons of exemptions
     shadows: list[str] = field(default_factory=list)  # for each row, a ``shadow_text``
 
 

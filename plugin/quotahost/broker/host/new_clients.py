@@ -37,8 +37,9 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
-#: ``Guard.report``.
-Report: TypeAlias = Callable[[str, str, str, BaseException], None]
+#: Hears of failures: as ``Guard.report``, and of whom Java doesn't know that one has: in shadow, or in
+#: distinct_client_ids(); else None.
+Report: TypeAlias = Callable[[str, str, str, BaseException, str | None], None]
 _LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
@@ -63,22 +64,20 @@ class NewClients:
         self._changed: set[Whom] = set()
         self._retry_at: float | None = None
         self._failed = False  # whether a supplier has failed for somebody since the last retry
-        #: The principals of whom Java doesn't know that one has: in shadow, or in distinct_client_ids(). EVERYONE
-        #: stands for those that are too many to ask again apart.
+        #: The principals of whom Java doesn't know it. EVERYONE stands for those that are too many to ask again apart.
         self._untried: set[Whom] = set()
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._untried.clear()
-        self._resolver = Resolver(suppliers, exempt, self._report, self._retry, combine, in_shadow)
+        self._resolver = Resolver(suppliers, exempt, self._report, combine, in_shadow)
 
-    def _report(self, name: str, what: str, consequence: str, error: BaseException) -> None:
+    def _report(self, name: str, what: str, consequence: str, error: BaseException, untried: str | None) -> None:
         self._failed = True
+        if untried is not None:
+            self._untried.add((untried, None) if len(self._untried) < MOST_APART else EVERYONE)
         self._guard.report(name, what, consequence, error)
-
-    def _retry(self, principal: str) -> None:
-        self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
@@ -108,22 +107,19 @@ class NewClients:
             self._shim.ask_again(*whom)
         if self._retry_at is None or self._clock() < self._retry_at:
             return
-        self._retry_at = None
-        # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
-        if not self._failed:  # nobody has since the last retry
+        again, self._untried = self._untried, set()
+        if self._failed:
+            self._failed, self._retry_at = False, self._clock() + RETRY
+            self._shim.ask_again_the_failed()
+            # While one fails for many, some of them are enough to ask for.
+            again, self._untried = again - {EVERYONE}, again & {EVERYONE}
+        else:  # for nobody since the last retry
+            self._retry_at = None
+            # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
             for name, _ in self._suppliers:
                 self._guard.heal(name, "quota()")
                 self._guard.heal(name, "distinct_client_ids()")
-            with self._lock:
-                self._changed |= self._untried
-            self._untried.clear()
-            return
-        self._failed = False
-        self._retry_at = self._clock() + RETRY
-        self._shim.ask_again_the_failed()
-        # While one fails for many, some of them are enough to ask for.
-        untried, self._untried = self._untried - {EVERYONE}, self._untried & {EVERYONE}
-        for whom in untried:
+        for whom in again:
             self._shim.ask_again(*whom)
 
 
@@ -132,17 +128,13 @@ class Resolver:
 
     def __init__(
         self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, report: Report,
-        untried: Callable[[str], None], combine: str = "first", in_shadow: Collection[str] = (),
+        combine: str = "first", in_shadow: Collection[str] = (),
     ) -> None:  # fmt: skip
-        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``.
-
-        ``report`` hears of failures, ``untried`` of the principals for whom a supplier failed in shadow, or in
-        distinct_client_ids().
-        """
+        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
         numbered = [(at, name, plugin) for at, (name, plugin) in enumerate(suppliers)]
-        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, untried, combine)
+        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, combine)
         self._shadows = frozenset(at for at, name, _ in numbered if name in in_shadow)
-        self._trial = Chain(numbered, report, untried, combine, in_shadow=True) if self._shadows else None
+        self._trial = Chain(numbered, report, combine, in_shadow=True) if self._shadows else None
         # Answers give their source as an index into these, because a supplier may have the name of a Reason.
         self._names = (*(name for name, _ in suppliers), *Reason)
         of_types = len(QUOTA_TYPES)
@@ -153,7 +145,7 @@ class Resolver:
         table = AnswerTable(self._names)
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
-        numbers = table.answers.rows
+        numbers = table.rows
         for client in clients:
             if reason := self._exemptions.reason(client):
                 # Known by its client-id alone, it tells nothing of the principal's others: of each of them Java's table
@@ -168,7 +160,7 @@ class Resolver:
                 if distinct is not None and client.client_id not in distinct:
                     alike[client.principal] = known
             numbers.append(known[0])
-        return table.finished()
+        return table
 
     def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
         """The row of a client's answer, and for which client-ids another row may hold; None: for each."""
@@ -199,9 +191,8 @@ class Chain:
     """
 
     def __init__(
-        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, untried: Callable[[str], None], combine: str,
-        *, in_shadow: bool = False,
-    ) -> None:  # fmt: skip
+        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, combine: str, *, in_shadow: bool = False
+    ) -> None:
         """Each supplier with its number, to which sources refer, and its name.
 
         ``in_shadow``: nothing of the answers is enforced, and sources are suppliers alone.
@@ -211,7 +202,7 @@ class Chain:
         self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for _, name, plugin in suppliers]
         self._names = {at: name for at, name, _ in suppliers}
         self._asked = {at: place for place, at in enumerate(self._names, 1)}
-        self._report, self._untried, self._in_shadow = report, untried, in_shadow
+        self._report, self._in_shadow = report, in_shadow
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
@@ -260,9 +251,7 @@ class Chain:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
         consequence = shadow if self._in_shadow else "its clients keep their last quota or stay newcomers"
-        self._report(name, "quota()", consequence, error)
-        if self._in_shadow:
-            self._untried(principal)
+        self._report(name, "quota()", consequence, error, principal if self._in_shadow else None)
         return NEWCOMER, UNLIMITED, at
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
@@ -279,15 +268,14 @@ class Chain:
                     continue
                 named = table.frozen(ids)
             except BaseException as error:  # see plugins.Guard
-                self._report(name, "distinct_client_ids()", "each client-id may have another quota", error)
-                self._untried(principal)
+                self._report(name, "distinct_client_ids()", "each client-id may have another quota", error, principal)
                 return None
             # The same set for each principal stays one object, which is hashed once.
             union = union | named if union and named else union or named
         return union
 
 
-class AnswerTable:
+class AnswerTable(Answers):
     """The answers for one batch while they are collected.
 
     Of 20,000 clients that are new at once most have equal answers, so each answer is kept once, as a row, and a row's
@@ -296,14 +284,11 @@ class AnswerTable:
 
     def __init__(self, names: Sequence[str]) -> None:
         """``names`` are those to which sources refer."""
-        self.answers = Answers()
-        self._names = names
+        super().__init__(suppliers=list(names))
         self._rows: dict[tuple[tuple[Answer, ...], int, Would], int] = {}
         # The row that was asked for last: most clients that come at once have the same.
         self._last: tuple[tuple[Answer, ...], Distinct | int, Would, int] = ((), None, (), -1)
-        self._groups: dict[str, int] = {}
         self._combined: dict[str, int] = {}
-        self._distinct: dict[frozenset[str], int] = {}
         self._room = MOST_DISTINCT
         self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
@@ -318,30 +303,24 @@ class AnswerTable:
         if key not in self._rows:
             self._rows[key] = len(self._rows)
             for code, rate, source in answers:
-                self.answers.codes.append(code)
-                self.answers.rates.append(rate)
-                self.answers.sources.append(source)
-            self.answers.distinct.append(known_ids)
-            self.answers.shadows.append(shadow_text(would, list(self._groups), self._names))
+                self.codes.append(code)
+                self.rates.append(rate)
+                self.sources.append(source)
+            self.distinct.append(known_ids)
+            self.shadows.append(shadow_text(would, list(self.groups), self.suppliers))
         row = self._rows[key]
         self._last = answers, distinct, would, row
         return row
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
-        if ids not in self._distinct:
+        if ids not in self.distinct_ids:
             size = sum(len(name) + 2 for name in ids)  # with the bytes of each one's length
             if size > self._room:
                 return EACH
             self._room -= size
-            self._distinct[ids] = len(self._distinct)
-        return self._distinct[ids]
-
-    def finished(self) -> Answers:
-        self.answers.groups = list(self._groups)
-        self.answers.suppliers = (*self._names, *self._combined)
-        self.answers.distinct_ids = list(self._distinct)
-        return self.answers
+            self.distinct_ids[ids] = len(self.distinct_ids)
+        return self.distinct_ids[ids]
 
     def answer(self, quota: Quota, source: int) -> Answer:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
@@ -349,22 +328,23 @@ class AnswerTable:
         key = (id(quota), source)
         known = self._quotas.get(key)
         if known is None:
+            # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
+            if not isinstance(quota, Quota):
+                raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
+            code = int(quota.scope.kind.value)
+            if quota.scope.kind is ScopeKind.GROUP:
+                code = GROUP + self.groups.setdefault(quota.scope.name, len(self.groups))
             # The quota is kept, too, so that no other gets its id().
-            known = self._quotas[key] = (quota, (*self._checked(quota), source))
+            known = quota, (code, UNLIMITED if quota.rate is None else float(quota.rate), source)
+            self._quotas[key] = known
         return known[1]
-
-    def _checked(self, quota: Quota) -> tuple[int, float]:
-        # A wrong type must fail here, as the supplier's failure (contract, sentence 6), and not later as the host's.
-        if not isinstance(quota, Quota):
-            raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-        code = int(quota.scope.kind.value)
-        if quota.scope.kind is ScopeKind.GROUP:
-            code = GROUP + self._groups.setdefault(quota.scope.name, len(self._groups))
-        return code, UNLIMITED if quota.rate is None else float(quota.rate)
 
     def source(self, text: str) -> int:
         """The number of a source that is more than a name."""
-        return self._combined.setdefault(text, len(self._names) + len(self._combined))
+        if text not in self._combined:
+            self._combined[text] = len(self.suppliers)
+            self.suppliers.append(text)
+        return self._combined[text]
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""

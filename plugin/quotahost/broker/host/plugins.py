@@ -51,14 +51,6 @@ _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right wh
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
 
 
-class Failed:
-    """The answer of a guarded call if the plugin failed."""
-
-
-#: Not None, which is an answer: a supplier has no quota for the client, or a factor source knows nothing.
-FAILED: Final = Failed()
-
-
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
@@ -72,18 +64,19 @@ class Guard:
         #: By plugin and method, what limits the new types of errors, and each type that was logged.
         self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
 
-    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T]) -> T | Failed:
-        """The plugin's answer, or FAILED. Success heals it: its next failure is logged again."""
+    def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T], instead: Any = None) -> T:
+        """The plugin's answer; ``instead`` if it fails. Success heals it: its next failure is logged again."""
         try:
             answer = function()
         except BaseException as error:  # a plugin's SystemExit is its failure, not the broker's end
             self.report(plugin, what, consequence, error)
-            return FAILED
-        self.heal(plugin, what)
+            answer = instead
+        else:
+            self.heal(plugin, what)
         return answer
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
-        self._shim.plugin_failed(plugin)
+        self._shim.count("Plugin", plugin, "Errors")
         if (plugin, what) not in self._methods:
             self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
         limit, types = self._methods[plugin, what]
@@ -284,31 +277,26 @@ class Notifier:
         self._client_quotas: dict[tuple[QuotaType, QuotaEntity], ClientQuotaChange] = {}
         self.cluster: Cluster | None = None
 
-    def client_quota_changed(self, plugins: Iterable[LoadedPlugin], change: ClientQuotaChange) -> None:
-        key = (change.quota_type, change.entity)
-        if change.rate is None:
-            self._client_quotas.pop(key, None)
+    def tell(self, plugins: Iterable[LoadedPlugin], news: ClientQuotaChange | Cluster) -> None:
+        if isinstance(news, Cluster):
+            self.cluster = news
+        elif news.rate is None:
+            self._client_quotas.pop((news.quota_type, news.entity), None)
         else:
-            self._client_quotas[key] = change
-        for plugin in plugins:
-            self._hand(plugin, "client_quota_changed", change)
-
-    def cluster_changed(self, plugins: Iterable[LoadedPlugin], cluster: Cluster) -> None:
-        self.cluster = cluster
-        for plugin in plugins:
-            self._hand(plugin, "cluster_changed", cluster)
+            self._client_quotas[news.quota_type, news.entity] = news
+        self._hand(plugins, news)
 
     def introduce(self, plugins: Iterable[LoadedPlugin]) -> None:
-        for plugin in plugins:
-            for change in self._client_quotas.values():
-                self._hand(plugin, "client_quota_changed", change)
-            if self.cluster is not None:
-                self._hand(plugin, "cluster_changed", self.cluster)
+        for change in self._client_quotas.values():
+            self._hand(plugins, change)
+        if self.cluster is not None:
+            self._hand(plugins, self.cluster)
 
-    def _hand(self, plugin: LoadedPlugin, listener: str, news: object) -> None:
-        listen = getattr(plugin.plugin, listener, None)
-        if callable(listen):
-            self._guard.call(plugin.context.name, f"{listener}()", "it misses a change", partial(listen, news))
+    def _hand(self, plugins: Iterable[LoadedPlugin], news: ClientQuotaChange | Cluster) -> None:
+        listener = "cluster_changed" if isinstance(news, Cluster) else "client_quota_changed"
+        for loaded in plugins:
+            if callable(listen := getattr(loaded.plugin, listener, None)):
+                self._guard.call(loaded.context.name, f"{listener}()", "it misses a change", partial(listen, news))
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------
@@ -325,13 +313,15 @@ class Scheduler:
     def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
         """Stop and close the tasks that are no longer in the list, start the new ones."""
         wanted = {id(task): (name, task) for name, task in tasks}
-        self._end([key for key in self._running if key not in wanted])
+        ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
+        for _, thread in ended:
+            thread.close(within=0)  # all hear of it before the first is waited for
+        for name, thread in ended:
+            if not thread.close(CLOSE_WITHIN / len(ended)):
+                _tasks_log.warning("task %s did not end in time and is left behind", name)
         for key, (name, task) in wanted.items():
             if key not in self._running:
                 self._running[key] = name, self._start(name, task)
-
-    def close(self) -> None:
-        self._end(list(self._running))
 
     def _start(self, name: str, task: DataSourceTask) -> Periodic:
         period = _UNKNOWN
@@ -339,9 +329,7 @@ class Scheduler:
         def seconds() -> float:
             # A task may change its period while it runs, and may get it wrong.
             nonlocal period
-            now = self._guard.call(name, "period", "its last period stays", lambda: check_period(task.period))
-            if not isinstance(now, Failed):
-                period = now
+            period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
             return period.total_seconds()
 
         def run() -> None:
@@ -355,11 +343,3 @@ class Scheduler:
 
         seconds()  # as the task was built with, before the first run may change it
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))
-
-    def _end(self, keys: list[int]) -> None:
-        for key in keys:
-            self._running[key][1].close(within=0)  # all hear of it before the first is waited for
-        for key in keys:
-            name, thread = self._running.pop(key)
-            if not thread.close(CLOSE_WITHIN / len(keys)):
-                _tasks_log.warning("task %s did not end in time and is left behind", name)

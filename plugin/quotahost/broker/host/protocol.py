@@ -96,7 +96,6 @@ class Shim:
     def __init__(self, transport: Transport) -> None:
         """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
-        self._closing = False
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -193,12 +192,9 @@ class Shim:
     @_declare("timeout_ms: long", "[clients: [[principal, client_id]], events: [[kind, fields: list]], closing: bool]")
     def take(self, timeout: float) -> Batch:
         """Wait for work, at most this many seconds. Renews the lease."""
-        clients, events, self._closing = self._call("take", int(timeout * _MILLIS))
-        return Batch(list(map(Client._make, clients)), [Event(kind, tuple(fields)) for kind, fields in events])
-
-    def closing(self) -> bool:
-        """Whether the host has to end: with the batch that was taken last the shim has said so."""
-        return self._closing
+        clients, events, closing = self._call("take", int(timeout * _MILLIS))
+        of_events = [Event(kind, tuple(fields)) for kind, fields in events]
+        return Batch(list(map(Client._make, clients)), of_events, closing)
 
     @_declare("principal: text or null, client_id: text or null")
     def ask_again(self, principal: str | None, client_id: str | None) -> None:
@@ -222,7 +218,7 @@ class Shim:
         # has to survive the way into Python and back.
         changed = self._call(
             "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
-            list(answers.groups), array("i", answers.sources), list(answers.suppliers), array("i", answers.distinct),
+            list(answers.groups), array("i", answers.sources), answers.suppliers, array("i", answers.distinct),
             list(map(_ids, answers.distinct_ids)), answers.shadows,
         )  # fmt: skip
         return int(changed)
@@ -294,10 +290,6 @@ class Shim:
         """Answer an event that has a ticket, in the form that the event asks for."""
         self._call("answer", ticket, text)
 
-    def verdict(self, ticket: str, problem: str | None) -> None:
-        """Answer a "validate" event: None, or why the properties are refused."""
-        self.answer(ticket, problem or "")
-
     @_declare("text: text", most=_MANY, waits=False)
     def held(self, text: str) -> None:
         """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""
@@ -319,9 +311,6 @@ class Shim:
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
         self._call("forget", type, name)
-
-    def plugin_failed(self, name: str) -> None:
-        self.count("Plugin", name, "Errors")
 
     # ---- the factor, and who is exempt from it ----
 

@@ -12,16 +12,17 @@
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeAlias
+from operator import attrgetter
+from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
 from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.exemptions import node_id
-from quotahost.broker.host.plugins import Failed, Guard
+from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Limit, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
@@ -40,7 +41,14 @@ MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may repor
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
-Factors: TypeAlias = list[tuple[Volume, float]]
+
+
+class Judged(NamedTuple):
+    """A volume and its factor."""
+
+    volume: Volume
+    factor: float
+    until: int | None = None  # at how many bytes used its PAUSE ends, if the policy's factor alone wouldn't keep it
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +103,19 @@ class VolumeEvaluation:
         last = self._last if self._last and not self._depends_on_time(name, plugin) else None
         if last and answer == last[0]:
             return last[1], ""
-        self._pauses.begin()
-        hold = partial(self._pauses.held, policy, share)
-        factor, failure, own, lowered = evaluated(plugin, answer.volumes, self._limits.broker, hold)
-        self._limits.show(policy, own)
+        judged, failure = self._pauses.judge(policy, share, answer.volumes)
+        self._limits.show(policy, judged)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if answer.budgets is None:
             self.slowed_budgets = None
         elif last is None or answer.budgets != last[0].budgets:
-            self._pauses_of_budgets.begin()
-            hold = partial(self._pauses_of_budgets.held, policy, share)
-            _, of_budgets, budgets, _ = evaluated(plugin, answer.budgets, None, hold)
+            budgets, of_budgets = self._pauses_of_budgets.judge(policy, share, answer.budgets)
             failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets)
             self._limits.show_budgets(budgets)
-        scoped = Scoped(factor, affected(lowered), factor.value == 0)
+        factor = smallest(judged)
+        scoped = Scoped(factor, affected(judged), factor.value == 0)
         if failure is None:
-            # evaluated() calls the policy without the guard, so the guard has to hear of the success here.
+            # judge() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
             self._last = answer, scoped
             return scoped, ""
@@ -118,7 +123,7 @@ class VolumeEvaluation:
         self._last = None
         return scoped, f"the policy {name} fails"
 
-    def _slowed(self, budgets: Factors) -> tuple[SlowedBudget, ...]:
+    def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
         if left_out:
             text = "budgets slow at most %s topics on a broker: %d budgets slow nobody here, such as %s"
@@ -130,45 +135,22 @@ class VolumeEvaluation:
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
-        consequence = "it is asked about every volume each time"
-        ask = partial(getattr, policy, "depends_on_time", False)
-        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask())) is not False
+        consequence, ask = (
+            "it is asked about every volume each time",
+            partial(getattr, policy, "depends_on_time", False),
+        )
+        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask()), True)
 
 
-def evaluated(
-    policy: QuotaPolicy, volumes: Iterable[Volume], broker: str | None, hold: Callable[[Volume, float], int | None]
-) -> tuple[Factor, BaseException | None, Factors, Factors]:
-    """The smallest factor of the volumes that the policy can judge, its first failure, and the factors of volumes.
-
-    The factors are those of the volumes of the ``broker`` of this id, or of all if it is None, and then those below 1.
-    Each volume is asked about once: the answer of a policy may depend on how often it was asked. ``hold`` tells of a
-    volume with this factor, in bytes used, where its PAUSE ends, if it is in one.
-    """
-    smallest: tuple[float, Volume, int | None] | None = None
-    failure: BaseException | None = None
-    own: Factors = []
-    lowered: Factors = []
-    for volume in volumes:
-        try:
-            # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
-            value = Factor(policy.quota_factor(volume)).value
-            until = hold(volume, value)
-            if until is not None:
-                value = 0.0
-            if broker is None or volume.broker == broker:
-                own.append((volume, value))
-        except BaseException as error:  # see plugins.Guard
-            failure = failure or error
-        else:
-            if value < 1:
-                lowered.append((volume, value))
-            if smallest is None or value < smallest[0]:
-                smallest = value, volume, until
-    if smallest is None:
-        return OPEN, failure, own, lowered
-    value, volume, until = smallest
-    held = f": PAUSE until {until:,} bytes or fewer are used (pause.resume.free-share)" if until is not None else ""
-    return Factor(value, f"{place(volume)}{held}"), failure, own, lowered
+def smallest(judged: Iterable[Judged]) -> Factor:
+    """The smallest factor, with its volume as the cause; of equal ones the first, OPEN of no volumes."""
+    least = min(judged, key=attrgetter("factor"), default=None)
+    if least is None:
+        return OPEN
+    cause = place(least.volume)
+    if least.until is not None:
+        cause += f": PAUSE until {least.until:,} bytes or fewer are used (pause.resume.free-share)"
+    return Factor(least.factor, cause)
 
 
 def place(volume: Volume) -> str:
@@ -176,7 +158,7 @@ def place(volume: Volume) -> str:
     return f"broker {printable(volume.broker)}, volume {printable(volume.name)}"
 
 
-def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
+def affected(judged: Iterable[Judged]) -> Affected | None:
     """The topics on volumes whose factors are below 1; those on volumes at factor 0 are held.
 
     None, which is all clients, if one of the volumes doesn't tell its topics or there are more than MAX_AFFECTED.
@@ -185,18 +167,19 @@ def affected(lowered: Iterable[tuple[Volume, float]]) -> Affected | None:
     held: set[str] = set()
     # The volumes at 0 first: of several places it names the one that stops a topic. Then by name, so that the same
     # volumes always make the same answer, which is then no news.
-    for volume, value in sorted(lowered, key=lambda one: (one[1] > 0, one[0].broker, one[0].name)):
+    lowered = [each for each in judged if each.factor < 1]
+    for volume, factor, _ in sorted(lowered, key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name)):
         if volume.topics is None:
             return None
         places.update(dict.fromkeys(volume.topics - places.keys(), place(volume)))
-        if value <= 0:
+        if factor <= 0:
             held |= volume.topics
         if len(places) > MAX_AFFECTED:
             return None
     return Affected(places, frozenset(held))
 
 
-def slowed_budgets(judged: Factors) -> tuple[tuple[SlowedBudget, ...], list[str]]:
+def slowed_budgets(judged: Iterable[Judged]) -> tuple[tuple[SlowedBudget, ...], list[str]]:
     """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together, and the names of the others.
 
     What is said of a budget names no bytes used: the host would hand on each change of them.
@@ -205,8 +188,8 @@ def slowed_budgets(judged: Factors) -> tuple[tuple[SlowedBudget, ...], list[str]
     left_out: list[str] = []
     left = MAX_AFFECTED
     # The smallest factor first: those that stop their writers get their place before those that slow them.
-    for volume, value in sorted(judged, key=lambda one: (one[1], one[0].name)):
-        if value >= 1 or not volume.topics:
+    for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
+        if factor >= 1 or not volume.topics:
             continue
         if len(volume.topics) > left:
             left_out.append(volume.name)
@@ -215,7 +198,7 @@ def slowed_budgets(judged: Factors) -> tuple[tuple[SlowedBudget, ...], list[str]
             size = f"{volume.name} of {show_number(volume.capacity)} bytes"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
             told = f"quotahost: {error}; try again later"
-            slowed.append(SlowedBudget(volume.name, value, volume.topics, f"budget {size}", told))
+            slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
     return tuple(slowed), left_out
 
 
@@ -240,6 +223,30 @@ class Pauses:
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
+    def judge(
+        self, policy: Policy, share: float, volumes: Iterable[Volume]
+    ) -> tuple[list[Judged], BaseException | None]:
+        """The volumes that the policy can judge, and its first failure.
+
+        Each is asked about once: the answer of a policy may depend on how often it was asked.
+        """
+        # Volumes that nobody has reported for long are forgotten.
+        now = self._clock()
+        since = {key: now if since is None else since for key, since in self._missing_since.items()}
+        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
+        judged: list[Judged] = []
+        failure: BaseException | None = None
+        for volume in volumes:
+            try:
+                # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
+                factor = Factor(policy[1].quota_factor(volume)).value
+                until = self.held(policy, share, volume, factor)
+            except BaseException as error:  # see plugins.Guard
+                failure = failure or error
+            else:
+                judged.append(Judged(volume, factor if until is None else 0.0, until))
+        return judged, failure
+
     def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
         """At how many bytes used the volume's PAUSE ends, if its factor alone wouldn't keep it."""
         # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
@@ -259,12 +266,6 @@ class Pauses:
         self._remember(key)
         return limits.lets_go_at(share)
 
-    def begin(self) -> None:
-        """A new answer is evaluated next. Forget volumes that nobody has reported for long."""
-        now = self._clock()
-        since = {key: now if since is None else since for key, since in self._missing_since.items()}
-        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
-
     def _remember(self, key: tuple[str, str]) -> None:
         if key in self._missing_since or len(self._missing_since) < MOST_HELD:
             self._missing_since[key] = None
@@ -277,11 +278,10 @@ class Pauses:
             self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
         if (aware := self._aware) is None:
             return None
-        answer = self._guard.call(
+        return self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
             lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
         )  # fmt: skip
-        return None if isinstance(answer, Failed) else answer
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
@@ -298,42 +298,39 @@ class VolumeLimits:
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
-        self.broker: str | None = str(node_id(shim.broker()))  # whose volumes are shown; None for all
+        self._broker = str(node_id(shim.broker()))
 
-    def show_budgets(self, judged: Factors) -> None:
+    def show_budgets(self, judged: Iterable[Judged]) -> None:
         self._budgets.show({
             volume.name: {"Bytes": float(volume.capacity), "Used": float(volume.consumed), "Factor": factor}
-            for volume, factor in judged
+            for volume, factor, _ in judged
         })  # fmt: skip
 
-    def show(self, policy: Policy | None, factors: Factors) -> None:
-        worst = sorted(factors, key=lambda one: one[1])[:MOST_SHOWN]
-        limits = self._limits(policy, [volume for volume, _ in worst])
-        self._volumes.show({volume.name: {"Factor": f, **of} for (volume, f), of in zip(worst, limits, strict=True)})
+    def show(self, policy: Policy | None, judged: Iterable[Judged]) -> None:
+        own = [each for each in judged if each.volume.broker == self._broker]
+        worst = sorted(own, key=attrgetter("factor"))[:MOST_SHOWN]
+        limits = self._limits(policy, [each.volume for each in worst]) if policy and worst else {}
+        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
 
-    def _limits(self, policy: Policy | None, volumes: list[Volume]) -> Sequence[dict[str, float]]:
-        """For each volume what the policy says of its limits; nothing if it can't be asked, or fails."""
-        if policy is not None and volumes:
-            name, plugin = policy
-            answer = self._guard.call(
-                name, _ASKED, "the metrics show no limits of volumes",
-                lambda: [_numbers(plugin, volume) if isinstance(plugin, LimitAware) else {} for volume in volumes],
-            )  # fmt: skip
-            if not isinstance(answer, Failed):
-                return answer
-        return [{}] * len(volumes)
+    def _limits(self, policy: Policy, volumes: Iterable[Volume]) -> dict[str, dict[str, float]]:
+        """What the policy says of each volume's limits, by name; nothing if it can't be asked, or fails."""
+        name, plugin = policy
+
+        def ask() -> dict[str, dict[str, float]]:
+            return {each.name: _numbers(plugin, each) for each in volumes} if isinstance(plugin, LimitAware) else {}
+
+        return self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask, instead={})
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
     """A volume's limits in bytes consumed, and which is breached. Raises TypeError if an answer has a wrong type."""
     soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
-    breached = (policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume))
-    for limit in (soft, hard):
-        if not isinstance(limit, Limit | None):
-            raise TypeError(f"a policy's limit must be a Limit or None, not {limit!r:.200}")
-    for is_so in breached:
-        if not isinstance(is_so, bool):
-            raise TypeError(f"whether a limit is breached must be True or False, not {is_so!r:.200}")
-    numbers = {"Breached": _HARD if breached[1] else _SOFT if breached[0] else 0.0}
+    over_soft, over_hard = policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume)
+    if not (isinstance(soft, Limit | None) and isinstance(hard, Limit | None)):
+        raise TypeError(f"a policy's limits must be Limits or None, not {soft!r:.200} and {hard!r:.200}")
+    if not (isinstance(over_soft, bool) and isinstance(over_hard, bool)):
+        both = f"{over_soft!r:.200} and {over_hard!r:.200}"
+        raise TypeError(f"whether a limit is breached must be True or False, not {both}")
+    numbers = {"Breached": _HARD if over_hard else _SOFT if over_soft else 0.0}
     limits = byte_limits(volume, soft, hard)
     return numbers if limits is None else {"Soft": float(limits.soft), "Hard": float(limits.hard), **numbers}

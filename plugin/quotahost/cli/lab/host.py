@@ -21,7 +21,7 @@ from quotahost.broker.discovery import PluginError, construct, load, plugin_sett
 from quotahost.broker.host.factor import FactorInForce
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.broker.host.volume_evaluation import Scoped, VolumeEvaluation
+from quotahost.broker.host.volume_evaluation import Judged, Scoped, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
@@ -72,13 +72,14 @@ class SmallShim:
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""
 
-    def plugin_failed(self, name: str) -> None:
-        self.failed = name
+    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
+        if type == "Plugin":
+            self.failed = name
 
     def gauge(self, *metric: object) -> None:
         """Nobody looks at metrics."""
 
-    count = forget = gauge
+    forget = gauge
 
 
 def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:
@@ -137,7 +138,7 @@ class Host:
         self._shim, self._volumes = SmallShim(), ClusterVolumes(())
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
-        limits: Any = SimpleNamespace(broker=None, show=self._show, show_budgets=lambda judged: None)
+        limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
         self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
         self._in_force = FactorInForce(shim, clock)
         policy = policy_of(settings, 0, clock)
@@ -162,9 +163,9 @@ class Host:
         self._tap.step(self._enforced, held, int(self._clock() * 1000))
         self._share = 0.0 if held else self._tap.value
 
-    def _show(self, policy: tuple[str, QuotaPolicy] | None, factors: Sequence[tuple[Volume, float]]) -> None:
+    def _show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[Judged]) -> None:
         """In place of ``VolumeLimits``, which shows them in a broker."""
-        self._factors = {(volume.broker, volume.name): factor for volume, factor in factors}
+        self._factors = {(volume.broker, volume.name): factor for volume, factor, _ in judged}
 
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
-from quotahost.broker.host.messages import ConfigRow
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
 from tests.unit.settings.properties import read
@@ -48,27 +47,12 @@ NEWS = Cluster("the-cluster", frozenset({1, 10}))
 PREFIX = "client.quota.callback."
 
 
-@dataclass
-class Asked(FakeShim):
-    """A cluster that answers as it is told; an exception is raised."""
+NO_ANSWER = ConnectionError("TimeoutException: no answer")
 
-    brokers: dict[int, bool] | Exception = field(default_factory=lambda: {10: False, 1: False, 2: True})
-    rows: list[ConfigRow] | Exception = field(default_factory=list)
-    meanwhile: Callable[[], None] = lambda: None
-    asked: list[str] = field(default_factory=list)
 
-    def cluster(self) -> tuple[str, dict[int, bool]]:
-        self.asked.append("cluster")
-        self.meanwhile()
-        if isinstance(self.brokers, Exception):
-            raise self.brokers
-        return "the-cluster", self.brokers
-
-    def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
-        self.asked.append(f"{type} {','.join(names)}")
-        if isinstance(self.rows, Exception):
-            raise self.rows
-        return self.rows
+def asked(shim: FakeShim) -> list[str]:
+    """What the cluster was asked."""
+    return [name for name, _ in shim.called if name in ("cluster", "configs")]
 
 
 def heard(look: ClusterWatch) -> tuple[list[Cluster], list[tuple[str, ...]]]:
@@ -79,51 +63,56 @@ def heard(look: ClusterWatch) -> tuple[list[Cluster], list[tuple[str, ...]]]:
 
 
 @pytest.fixture
-def shim() -> Asked:
-    return Asked()
+def shim() -> FakeShim:
+    return FakeShim(told={"cluster": ["the-cluster", [[10, False], [1, False], [2, True]]]})
 
 
 @pytest.fixture
-def look(shim: Asked) -> Iterator[ClusterWatch]:
+def look(shim: FakeShim) -> Iterator[ClusterWatch]:
     made = ClusterWatch(shim)
     made.start(7)  # its thread waits for much longer than a test
     yield made
     made.close()
 
 
-def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: Asked, look: ClusterWatch) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeShim, look: ClusterWatch) -> None:
     look.look()
     assert heard(look) == ([NEWS], []), "nothing of ours is stored"
     look.look()
     assert heard(look) == ([], [])
-    shim.brokers = {1: False}
+    shim.told["cluster"] = ["the-cluster", [[1, False]]]
     look.look()
     assert heard(look)[0] == [Cluster("the-cluster", frozenset({1}))]
     look.kafka_tells()
     look.look()
-    assert sorted(shim.asked) == ["BROKER 7", "cluster", "cluster", "cluster"], "a Kafka that tells is asked no more"
+    assert asked(shim) == ["configs", "cluster", "cluster", "cluster"], "a Kafka that tells is asked no more"
+    assert shim.arguments("configs") == [["BROKER", ["7"]]]
     alone = ClusterWatch(shim)
     alone.start(None)
-    shim.asked.clear()
+    shim.called.clear()
     alone.look()
     alone.close()
-    assert shim.asked == ["cluster"], "a controller alone is not asked what is stored"
+    assert asked(shim) == ["cluster"], "a controller alone is not asked what is stored"
 
 
 @pytest.mark.parametrize("fetched_late", [False, True])
-def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: Asked, look: ClusterWatch, fetched_late: bool) -> None:
-    if not fetched_late:
-        shim.meanwhile = look.kafka_tells
+def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: ClusterWatch, fetched_late: bool) -> None:
+    def overtaken() -> Any:
+        if not fetched_late:
+            look.kafka_tells()
+        return ["the-cluster", [[1, False]]]
+
+    shim.told["cluster"] = overtaken
     look.look()
     look.kafka_tells()
     assert heard(look)[0] == []
 
 
 def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_once(
-    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
+    shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    shim.brokers = ConnectionError("TimeoutException: no answer")
+    shim.told["cluster"] = NO_ANSWER
     look.look()
     assert caplog.text == ""
     for _ in range(3):
@@ -132,32 +121,28 @@ def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_onc
     assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
 
 
-def row(name: str, source: str = "DYNAMIC_BROKER_CONFIG") -> ConfigRow:
-    return ConfigRow("7", name, source, "")
-
-
-def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: Asked, look: ClusterWatch) -> None:
-    shim.rows = ConnectionError("TimeoutException: no answer")
+def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: FakeShim, look: ClusterWatch) -> None:
+    shim.told["configs"] = NO_ANSWER
     look.look()
-    shim.rows = [
-        row(f"{PREFIX}b"),
-        row(f"{PREFIX}a", "DYNAMIC_DEFAULT_BROKER_CONFIG"),
-        row(f"{PREFIX}c", "STATIC_BROKER_CONFIG"),
-        row("log.retention.ms"),
+    shim.told["configs"] = [
+        ["7", f"{PREFIX}b", "DYNAMIC_BROKER_CONFIG", ""],
+        ["7", f"{PREFIX}a", "DYNAMIC_DEFAULT_BROKER_CONFIG", ""],
+        ["7", f"{PREFIX}c", "STATIC_BROKER_CONFIG", ""],
+        ["7", "log.retention.ms", "DYNAMIC_BROKER_CONFIG", ""],
     ]
     look.look()
     assert heard(look)[1] == [(f"{PREFIX}a", f"{PREFIX}b")]
     look.look()
     assert heard(look)[1] == []
-    assert shim.asked.count("BROKER 7") == 2
+    assert len(shim.arguments("configs")) == 2
 
 
 def test_who_may_not_ask_stops_asking_and_says_so(
-    shim: Asked, look: ClusterWatch, caplog: pytest.LogCaptureFixture
+    shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    shim.rows = ConnectionError("ClusterAuthorizationException: denied")
+    shim.told["configs"] = ConnectionError("ClusterAuthorizationException: denied")
     for _ in range(10):
         look.look()
-    assert shim.asked.count("BROKER 7") == TRIES
+    assert len(shim.arguments("configs")) == TRIES
     assert caplog.text.count("can't be looked at for misspelt names: ClusterAuthorizationException: denied") == 1

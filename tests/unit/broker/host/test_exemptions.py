@@ -135,10 +135,8 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
 
 def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
     builder = "principal.builder.class"
-    assert names({builder: "class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"}) == [
-        "broker",
-        "controller",
-    ]
+    kafkas = "class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+    assert names({builder: kafkas}) == ["broker", "controller"]
     assert names({f"listener.name.internal.{builder}": "org.acme.Builder"}) == ["controller"]
     assert EXCLUDED in caplog.text
 
@@ -169,14 +167,14 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.script.append(lambda: assert_exempted(shim, ["4", "5", "quotahost-4", "quotahost-5"]))
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
-    serve(shim)
-    assert shim.exempted[-1] == (["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS)
-    assert len(shim.exempted) == 3
+    exempted = serve(shim).arguments("exempt")
+    assert exempted[-1] == [["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS]
+    assert len(exempted) == 3
     assert shim.code("ANONYMOUS", "5") == EXEMPT
 
 
 def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
-    assert shim.exempted[-1] == (["broker", "root"], client_ids, INTERNAL_CLIENT_IDS)
+    assert shim.arguments("exempt")[-1] == [["broker", "root"], client_ids, INTERNAL_CLIENT_IDS]
 
 
 def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
@@ -203,9 +201,9 @@ def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_a
     shim = FakeShim({f"{kind}.{name}": value for name, value in own.items()}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     serve(shim)
-    assert shim.exempted == [(["b"], [], "")]
+    assert shim.arguments("exempt") == [[["b"], [], ""]]
     assert EXEMPT not in (shim.code("ANONYMOUS", "quotahost-4"), shim.code("ANONYMOUS", "4"))
-    assert shim.spared == ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
+    assert shim.arguments("spare") == [[["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]]]
 
 
 @pytest.mark.parametrize(
@@ -224,5 +222,4 @@ def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_a
 def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str], brokers: str, tiering: bool) -> None:
     node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
-    serve(shim)
-    assert shim.spared == (["__remote_log_metadata"] if tiering else [])
+    assert serve(shim).arguments("spare") == [[["__remote_log_metadata"] if tiering else []]]

@@ -100,7 +100,7 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     assert shim.table[Client("alice", "app")][0][1] == 5_000_000
     assert shim.shown["Host", "", "EventErrors"] == 3
     assert shim.shown["Host", "", "ConfigRefused"] == 1
-    assert "the host failed at the change" in str(shim.verdicts["7"])
+    assert "the host failed at the change" in shim.answered["7"]
     assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood
 
 
@@ -112,22 +112,17 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-def test_a_faulthandler_before_the_plugins_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
-    fault_handler()
+@pytest.mark.parametrize("by", ["Python's start", "a plugin"])
+def test_a_faulthandler_that_is_enabled_at_the_start_is_refused(
+    mine: Any, fault_handler: Callable[[], None], by: str
+) -> None:
+    if by == "a plugin":
+        mine.Supplier.__init__ = lambda self, context: fault_handler()
+    else:
+        fault_handler()
     shim = serve(FakeShim({"supplier": "mine"}))
-    assert shim.refused is not None
-    assert "Python's faulthandler was enabled by Python's start: it takes the JVM's handler" in shim.refused
-    assert mine.BUILT == []
-    assert not faulthandler.is_enabled()
-
-
-def test_a_plugin_that_enables_faulthandler_ends_it(mine: Any, fault_handler: Callable[[], None]) -> None:
-    mine.Supplier.close = lambda self: None
-    mine.Supplier.__init__ = lambda self, context: fault_handler()
-    shim = serve(FakeShim({"supplier": "mine"}))
-    assert shim.refused is not None
-    assert "faulthandler was enabled by a plugin" in shim.refused
-    assert not faulthandler.is_enabled()
+    assert f"Python's faulthandler was enabled by {by}: it takes the JVM's handler" in str(shim.refused)
+    assert (mine.BUILT, faulthandler.is_enabled()) == ([], False)
 
 
 def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
@@ -181,9 +176,9 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
         shim.validate(ticket, supplier=supplier)
     serve(shim)
-    assert "'unfit'" in str(shim.verdicts["1"])
-    assert "'nobody'" in str(shim.verdicts["2"])
-    assert shim.verdicts["3"] is None
+    assert "'unfit'" in shim.answered["1"]
+    assert "'nobody'" in shim.answered["2"]
+    assert shim.answered["3"] == ""
     assert shim.rate("alice", "a") == 0.5
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
@@ -195,7 +190,7 @@ def test_what_was_built_for_the_verdict_is_what_serves_afterwards(mine: Any) -> 
     shim.script.append(lambda: pytest.fail("closed too early") if mine.CLOSED else None)
     shim.reconfigure(**share("0.25"))
     serve(shim)
-    assert (shim.verdicts, mine.BUILT) == ({"1": None}, [0.5, 0.25])
+    assert (shim.answered, mine.BUILT) == ({"1": ""}, [0.5, 0.25])
     assert shim.in_force == [shim.given, shim.given | share("0.25")]
     assert shim.rate("alice", "a") == 0.25
     assert mine.CLOSED == [0.5, 0.25]
@@ -294,8 +289,8 @@ def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine
     shim = FakeShim({"supplier": "mine"})
     shim.validate("1", **UNKNOWN, **share("much"))
     serve(shim)
-    assert "plugin.mine.share=much" in str(shim.verdicts["1"])
-    assert "prodcue" not in str(shim.verdicts["1"])
+    assert "plugin.mine.share=much" in shim.answered["1"]
+    assert "prodcue" not in shim.answered["1"]
 
 
 @pytest.mark.parametrize(

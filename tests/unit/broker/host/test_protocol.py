@@ -87,26 +87,12 @@ def test_the_first_call_tells_the_version() -> None:
         Shim(Java(hello=ConnectionError("another release")))
 
 
-def test_rows_of_the_cluster_and_answers_become_values() -> None:
-    answers = {
-        "cluster": ["id", [[1, False], [2, True]]],
-        "configs": [["t", "retention.ms", "DEFAULT_CONFIG", "1"]],
-        "log_dirs": [[1, "/data\t1", 10, None, ""]],
-        "factor": [0.5, "full"],
-        "take": [[["alice", "app"]], [["closing", []]], True],
-        "ask": ["alice", 1],
-    }
-    java = Java(**answers)
+def test_a_batch_says_when_the_host_has_to_end_and_names_of_any_kind_go_in_a_question() -> None:
+    java = Java(take=[[["alice", "app"]], [["closing", []]], True], ask=["alice", 1])
     shim = Shim(java)
-    assert shim.cluster() == ("id", {1: False, 2: True})
-    assert shim.configs("TOPIC", ["t"])[0].value == "1"
-    assert (shim.log_dirs([1])[0].path, shim.log_dirs([1])[0].usable) == ("/data\t1", None)
-    assert shim.factor().value == 0.5
+    assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())], closing=True)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
-    assert not shim.closing()
-    assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())])
-    assert shim.closing()
 
 
 def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
@@ -125,7 +111,7 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         lambda shim: shim.count("Volume", "/data/\udcff is full", "Failures", 1),
         lambda shim: shim.forget("Volume", "/data/\udcff is full"),
         lambda shim: shim.refuse("/data/\udcff is full"),
-        lambda shim: shim.verdict("1", "/data/\udcff is full"),
+        lambda shim: shim.answer("1", "/data/\udcff is full"),
     ],
 )
 def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[Shim], None]) -> None:

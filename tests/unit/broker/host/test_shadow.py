@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,6 @@ class Java(FakeShim):
 
     rows: list[list[Any]] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
     now: float = 1000.0
     takes: float = 0.0
     problem: Exception | None = None
@@ -40,8 +40,10 @@ class Java(FakeShim):
         self.now += self.takes
         return {"state": state(**self.state), "holders": [row for row in self.rows if row[3] == words[1]]}
 
-    def held(self, text: str) -> None:
-        self.told.append(text)
+    @property
+    def hears(self) -> list[str]:
+        """The texts of who would be held back."""
+        return [text for (text,) in self.arguments("held")]
 
     def clock(self) -> float:
         return self.now
@@ -60,16 +62,9 @@ def tried(**more: Any) -> Java:
 
 def watch(java: Java, **changes: str) -> Shadow:
     """Without its thread: the test looks itself."""
-    shadow = Shadow(java, java.clock, lambda *_: pytest.fail("a thread was started"))
-    shadow._thread = Idle()  # type: ignore[assignment]
+    shadow = Shadow(java, java.clock, lambda *_: threading.current_thread())
     shadow.configure(settings(**changes))
     return shadow
-
-
-class Idle:
-    def wake(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def looks(shadow: Shadow, java: Java, *after: float) -> None:
@@ -89,12 +84,12 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     java.rows[0][8] = 900.0
     looks(shadow, java, 1)
     assert java.shows(TRIED) == [0, 0, 3, 1_500]
-    assert list(map(json.loads, java.told)) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
+    assert list(map(json.loads, java.hears)) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
     java.rows[0][8] = 1_500.0
     looks(shadow, java, 1)
     shadow.configure(settings())
     looks(shadow, java, 1)
-    assert (java.told[-1], java.shows(TRIED)[:2]) == ("{}", [0, 0])
+    assert (java.hears[-1], java.shows(TRIED)[:2]) == ("{}", [0, 0])
     shadow.configure(settings(shadow=TRIED))
     looks(shadow, java, 3600, 1)
     assert java.shows(TRIED) == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
@@ -158,7 +153,7 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
         java.gauge("Shadow", "topic.t", attribute, value)
     shadow = Shadow(java, java.clock)
     shadow.configure(settings())
-    eventually(lambda: java.told == ["{}"])
+    eventually(lambda: java.hears == ["{}"])
     shadow.close()
     assert java.shows(TRIED) == [0, 0, 7, 8]
     assert java.shows("topic.t") == [3, 2, 7, 8]
@@ -170,7 +165,7 @@ def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host(
     shadow.configure(settings())
     assert shadow._thread is None
     shadow.configure(settings(shadow=TRIED))
-    eventually(lambda: java.told == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
+    eventually(lambda: java.hears == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
     thread = shadow._thread
     assert thread
     shadow.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quotahost.broker.host import volume_evaluation
 from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
-from quotahost.broker.host.volume_evaluation import affected
+from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected, byte_limits
@@ -265,8 +265,9 @@ def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
 
 def test_too_many_topics_make_it_for_all() -> None:
     most = [Volume("1", str(n), 1, 1, topics=frozenset(f"{n}.{m}" for m in range(1000))) for n in range(11)]
-    assert len((affected([(each, 0.5) for each in most[:10]]) or Affected({}, frozenset())).places) == MAX_AFFECTED
-    assert affected([(each, 0.5) for each in most]) is None
+    judged = [Judged(each, 0.5) for each in most]
+    assert len((affected(judged[:10]) or Affected({}, frozenset())).places) == MAX_AFFECTED
+    assert affected(judged) is None
 
 
 def test_a_budget_of_too_many_topics_is_left_out_alone_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
