@@ -12,7 +12,7 @@ from typing import Final
 
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
-from quotahost.pipeline.cluster import MAX_NAME, Rules, filling
+from quotahost.pipeline.cluster import MAX_NAME, Rules
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
@@ -213,7 +213,8 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
         rates_known = passed > 0 and volume.name in before
         rate = float(volume.consumed - before[volume.name]) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
-        yield filling(Volume(broker, name, volume.capacity, volume.consumed, soft, hard, volume.topics), rate)
+        listed = Volume(broker, name, volume.capacity, volume.consumed, soft, hard, volume.topics)
+        yield Filling(listed, rate, listed.free / rate if rate is not None and rate > 0 else None)
 
 
 def _ms(time: datetime) -> int:

@@ -2,8 +2,8 @@
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
 2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
-3. :func:`record` makes the record of a row, which :mod:`quotahost.records.cluster_volumes` encodes and
-   :mod:`quotahost.pipeline.publisher` publishes.
+3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
+   :mod:`quotahost.pipeline.publisher` publishes it.
 4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
    would make the same again, and a tick needs none (:class:`Last`).
 
@@ -22,12 +22,11 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, byte_limits
 from quotahost.pipeline.frames import BATCH_TIME, factor, large_of_stranger, reached_at, sql
 from quotahost.records.budgets import MAX_BUDGETS
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
-from quotahost.records.fields import MAX_LONG, MS, topic_set
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, decode
+from quotahost.records.fields import MAX_LONG, MS
 from quotahost.records.snapshot import budgets as read_budgets
 
 #: Characters of a name in a cluster's record; names are cut there, because the record would become too large. JSON
@@ -128,6 +127,8 @@ def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
         free_share=_free_share("v.capacity", "v.consumed"),
         kind_free_share=_free_share("capacity", "get(top, 0).consumed"),
         silent_free_share=_free_share("s.v.capacity", "s.v.consumed"),
+        # In a lambda over volumes whose ``k`` is what they consume, below 0.
+        seconds_to_full="if(v.fillRate > 0, double(greatest(capacity + v.k, 0)) / v.fillRate, NULL)",
         factor=factor("get(top, 0).consumed"),
         silent_factor=factor("get(silent, 0).consumed"),
         half=MAX_LISTED // 2,
@@ -148,38 +149,17 @@ _ROLLUP: Final = _rollup_sql()
 
 
 def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
-    """The record of one cluster, from a row of :func:`rollup` by these rules; ``sequence`` is its number in the run."""
-    fullest = tuple(map(_filling, row["fullest"]))
-    limited = (
-        (filling.volume, byte_limits(filling.volume, filling.volume.soft, filling.volume.hard)) for filling in fullest
-    )
-    return ClusterRecord(
-        row["cluster"],
-        run,
-        sequence,
-        datetime.fromtimestamp(row["now"] / 1000, UTC),
-        # PySpark returns times without a zone, in this machine's; astimezone reads them so.
-        row["newest"].astimezone(UTC),
-        row["reporting"],
-        row["stale"],
-        row["missing"],
-        tuple(row["staleBrokers"]),
-        tuple(row["missingBrokers"]),
-        row["offline"],
-        tuple(OfflineDir(directory["broker"], directory["logDir"]) for directory in row["offlineLogDirs"]),
-        row["volumeCount"],
-        # Spark's sums are Decimals.
-        int(row["capacity"]),
-        int(row["consumed"]),
-        # As the policy ``limits`` finds it; of all volumes the one with the smallest factor is among the fullest.
-        min((limits.ramp(volume.consumed) for volume, limits in limited if limits), default=None),
-        fullest,
-        tuple(map(_filling, row["silent"])),
-        {kind: tuple(map(_filling, row[kind.value])) for kind in LimitType},
-        row["kinds"],
-        topic_set(row["affectedTopics"]),
-        used_budgets(row["budgets"], rules.registered if row["cluster"] == rules.cluster else ()),
-    )
+    """The record of one cluster, from a row of :func:`rollup` by these rules; ``sequence`` is its number in the run.
+
+    Raises Refused if brokers would refuse it, whatever in the snapshots is the reason.
+    """
+    told = decode(row["cluster"].encode(), row["record"].encode())
+    volumes = [filling.volume for filling in told.fullest]
+    limited = ((volume, byte_limits(volume, volume.soft, volume.hard)) for volume in volumes)
+    # As the policy ``limits`` finds it; of all volumes the one with the smallest factor is among the fullest.
+    factor = min((limits.ramp(volume.consumed) for volume, limits in limited if limits), default=None)
+    budgets = used_budgets(row["budgets"], rules.registered if told.cluster == rules.cluster else ())
+    return replace(told, run=run, sequence=sequence, smallest_factor=factor, budgets=budgets)
 
 
 # Mostly few brokers have new bytes in a batch; with 100 brokers and 1,000 budgets it spares 80 ms of the driver.
@@ -202,20 +182,6 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
     return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))
-
-
-def _filling(row: Any) -> Filling:
-    soft, hard = (
-        limit and Limit(LimitType(limit["type"]), limit["level"]) for limit in (row["softLimit"], row["hardLimit"])
-    )
-    return filling(
-        Volume(row["broker"], row["volumeName"], row["capacity"], row["consumed"], soft, hard), row["fillRate"]
-    )
-
-
-def filling(volume: Volume, rate: float | None) -> Filling:
-    """A volume with its fill rate in bytes/s, and when it is full at that rate; never, unless it fills."""
-    return Filling(volume, rate, volume.free / rate if rate is not None and rate > 0 else None)
 
 
 def true_until(rows: Iterable[Row]) -> float:

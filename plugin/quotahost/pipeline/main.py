@@ -1,4 +1,4 @@
-"""The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
+"""The pipeline as a program: ``quotahost pipeline`` calls ``run``, also where ``spark-submit`` runs that command.
 
 1. It reads the options, and starts the metrics.
 2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
@@ -13,10 +13,10 @@ import fcntl
 import logging
 import shlex
 import signal
-import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
+from quotahost.pipeline.options import Options, OptionsError, as_text, option
 from quotahost.pipeline.session import (
     DEFAULTS,
     POOLS,
@@ -175,26 +175,7 @@ def submit_line(options: Options, master: str) -> str:
         *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
-        [str(path("main.py"))],
+        [str(files("quotahost") / "cli/__main__.py"), "pipeline"],
         *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != usual[name]),
     ]
     return " \\\n  ".join(map(shlex.join, parts))
-
-
-def main(arguments: list[str]) -> int:
-    """Run with options given as ``--name value`` pairs; returns the exit code."""
-    names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
-    try:
-        if len(arguments) % 2:
-            raise OptionsError(f"{arguments[-1]} stands alone; write each option as --name VALUE")
-        chosen = options(**dict(zip(names, arguments[1::2], strict=True)))
-        configure_logging()
-        run(chosen)
-    except QuotahostError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """What the pipeline knows of one cluster at one time, summed up so that its size doesn't grow with the cluster.
 
-A field without a value may be null or left out, as Spark leaves it out.
+A field without a value may be null or left out, as Spark leaves it out, and ``{}`` is no limit.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
-from quotahost.records.fields import Long, Name, SizesJson, SparkLimit, Time, Topics, exact_for, in_utc
+from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, in_utc
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
@@ -43,49 +43,36 @@ class OfflineDir:
 # ---- JSON ------------------------------------------------------------------------------------------
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+_OF_VOLUME: Final = ("broker", "name", "capacity", "consumed", "soft", "hard")
+_RATES: Final = ("fill_rate", "seconds_to_full")
 
 
 class FillingJson(SizesJson):
     """A Filling: one flat object for the volume, its limits and its rates."""
 
     broker: Annotated[Name, Field(alias="brokerId")]
-    soft: NotRequired[Annotated[SparkLimit, Field(alias="softLimit")]]
-    hard: NotRequired[Annotated[SparkLimit, Field(alias="hardLimit")]]
+    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
+    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
     fill_rate: NotRequired[Annotated[Number | None, Field(alias="bytesPerSecond")]]
     seconds_to_full: NotRequired[Number | None]
 
 
 def _filling(form: Any, _: object) -> Filling:
-    rate, left = form.pop("fill_rate", None), form.pop("seconds_to_full", None)
-    return Filling(Volume(**form), rate, left)
+    rates = [form.pop(name, None) for name in _RATES]
+    return Filling(Volume(**form), *rates)
 
 
-def _filling_json(filling: Filling) -> FillingJson:
-    volume = filling.volume
-    return {
-        "broker": volume.broker,
-        "name": volume.name,
-        "capacity": volume.capacity,
-        "consumed": volume.consumed,
-        "soft": volume.soft and exact_for(volume.soft, volume.capacity),
-        "hard": volume.hard and exact_for(volume.hard, volume.capacity),
-        "fill_rate": filling.fill_rate,
-        "seconds_to_full": filling.seconds_to_full,
-    }
+def _filling_json(filling: Filling) -> dict[str, Any]:
+    of_volume = {name: getattr(filling.volume, name) for name in _OF_VOLUME}
+    return of_volume | {name: getattr(filling, name) for name in _RATES}
 
 
 Fillings = tuple[Annotated[Filling, As(FillingJson, _filling, _filling_json)], ...]
-WorstList = Annotated[Fillings, Field(max_length=MAX_WORST), NullIs(())]
 Worst = Mapping[LimitType, tuple[Filling, ...]]
-
-
-@with_config(ConfigDict(strict=True))  # of its own: its names are no camelCase
-class WorstJson(TypedDict):
-    """The volumes nearest to a limit, by its type (``quotahost.model.LimitType``); other types are ignored."""
-
-    ConsumedBytes: NotRequired[WorstList]
-    MinFreeBytes: NotRequired[WorstList]
-    MinFreePercentage: NotRequired[WorstList]
+_WorstList = Annotated[Fillings, Field(max_length=MAX_WORST), NullIs(())]
+#: By limit type; other types are ignored. Its configuration is its own, since its names are no camelCase.
+_WorstJson: Any = TypedDict("_WorstJson", {kind.value: NotRequired[_WorstList] for kind in LimitType})  # type: ignore[misc]
+with_config(ConfigDict(strict=True))(_WorstJson)
 
 
 def _worst(by_type: Mapping[str, Any] | None, _: object) -> Worst:
@@ -177,7 +164,7 @@ class ClusterRecord(Versioned):
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
     fullest: Needed[Listed] = ()
     silent: Annotated[Listed, NullIs(()), Field(alias="silentVolumes")] = ()
-    worst: Annotated[Worst, As(WorstJson | None, _worst, _worst_json)] = field(
+    worst: Annotated[Worst, As(_WorstJson | None, _worst, _worst_json)] = field(
         default_factory=lambda: dict.fromkeys(LimitType, ())
     )
     kinds: Count = 0
@@ -223,4 +210,4 @@ def encode(record: ClusterRecord) -> bytes:
     except Refused as refused:
         if refused.reason != "size" or record.affected is None:
             raise
-    return CODEC.encode(record, affectedTopics=None)
+    return CODEC.encode(replace(record, affected=None))

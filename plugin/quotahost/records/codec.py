@@ -167,12 +167,13 @@ _LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
 class Codec(Generic[_T]):
     """Encodes and decodes the records that one dataclass, ``record``, declares."""
 
-    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str]) -> None:
+    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str], lossy: bool = False) -> None:
         """Make pydantic's adapter of the declaration.
 
         A record's value may have ``most`` bytes; ``key`` gives the id that a record names, which is its key in UTF-8.
+        ``lossy`` writes ``?`` for half a surrogate pair, for which every reader would refuse the whole record.
         """
-        self.record, self._most, self._key = record, most, key
+        self.record, self._most, self._key, self._lossy = record, most, key, lossy
         self._adapter = TypeAdapter(record)
 
     def schema(self) -> dict[str, Any]:
@@ -199,20 +200,19 @@ class Codec(Generic[_T]):
             )
         raise Refused(reason, _text(first))
 
-    def encode(self, record: _T, **instead: Any) -> bytes:
+    def encode(self, record: _T) -> bytes:
         """A record's value as JSON.
 
         Left out are the id of its cluster while it is unknown (""), an unknown age, and a list of budgets where there
-        are none. ``instead`` holds fields, by their JSON names, that are written otherwise than the declaration says.
-        Raises Refused if no reader would take the record.
+        are none. Raises Refused if no reader would take the record.
         """
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
-        fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False) | instead
+        fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False)
         for name, unknown in (("clusterId", ""), ("ageMs", None), ("budgets", None)):
             if name in fields and fields[name] == unknown:
                 del fields[name]
         # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
-        value = json.dumps(fields, separators=(",", ":")).encode()
+        value = json.dumps(fields, separators=(",", ":"), ensure_ascii=not self._lossy).encode(errors="replace")
         # A record that readers refuse would silence its writer for them, so it isn't written.
         self.decode(self._key(record).encode(errors="replace"), value)
         return value

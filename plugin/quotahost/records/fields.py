@@ -19,7 +19,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, NotRequired
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Limit, LimitType
@@ -65,15 +65,10 @@ Topics = Annotated[
     frozenset[str] | None,
     As(
         Annotated[list[Topic], Field(max_length=MAX_TOPICS)] | None,
-        lambda listed, _: topic_set(listed),
+        lambda listed, _: None if listed is None else frozenset(listed),
         lambda topics: None if topics is None else sorted(topics),
     ),
 ]
-
-
-def topic_set(listed: list[str] | None) -> frozenset[str] | None:
-    """The topics of a list; None, which stands for all topics, where there is none."""
-    return None if listed is None else frozenset(listed)
 
 
 # ---- times -----------------------------------------------------------------------------------------
@@ -155,22 +150,7 @@ def rounded(given: Limit) -> Limit:
     return given
 
 
-class _SparkLimitJson(TypedDict):
-    type: NotRequired[LimitType | None]
-    level: NotRequired[Long | None]
-
-
-def _without_nulls(fields: object) -> object:
-    # A limit that isn't there comes as null, as {} or as an object of nulls; LimitJson judges anything else.
-    if not isinstance(fields, dict):
-        return {} if fields is None else fields
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 OwnLimit = Annotated[Limit | None, As(LimitJson, _limit, limit_json)]
-#: As Spark writes one: with null, or an object of nulls, for none.
-_SPARK: Final = BeforeValidator(_without_nulls, json_schema_input_type=_SparkLimitJson | None)
-SparkLimit = Annotated[Limit | None, As(Annotated[LimitJson, _SPARK], _limit, limit_json)]
 
 
 class SizesJson(TypedDict):

@@ -127,7 +127,7 @@ class BrokerLook(Versioned):
         )  # fmt: skip
 
 
-CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)
+CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker, lossy=True)
 encode, decode = CODEC.encode, CODEC.decode
 
 
@@ -145,9 +145,8 @@ def of(
     """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
     fence: Any = look.fence
     uses = tuple(_fitting_uses(look.uses))
-    short = ((client, topic) for client, topic in look.marks if len("".join(client)) + len(topic) <= _MAX_TEXT)
-    marks = tuple((Client(*map(_in_unicode, client)), _in_unicode(topic)) for client, topic in short)
-    volumes = tuple(replace(volume, name=_in_unicode(volume.name)) for volume in look.volumes if _fits(volume))
+    marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)
+    volumes = tuple(filter(_fits, look.volumes))
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
         look.clients, look.clients_max, uses, tuple(_fitting_answers(answers))[:MAX_ANSWERS], cluster,
@@ -164,8 +163,7 @@ def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
         if number == MAX_USES or names > _MAX_NAMES:
             return
         if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
-            user, client_id, scope = map(_in_unicode, (use.user, use.client_id, use.scope))
-            yield replace(use, user=user, client_id=client_id, scope=scope, address=use.address[:MAX_ADDRESS])
+            yield replace(use, address=use.address[:MAX_ADDRESS])
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
@@ -184,12 +182,7 @@ def _fits(volume: VolumeUse) -> bool:
 
 
 def _cut(opened: MeasuredVolume) -> MeasuredVolume:
-    topics = [replace(topic, name=_in_unicode(topic.name[:_MAX_TEXT])) for topic in opened.topics[:MAX_TOPICS]]
-    directories, unread = opened.directories[:_MAX_PLACES], opened.unread[:_MAX_PLACES]
-    places, problems = ([_in_unicode(text[:_MAX_TEXT]) for text in texts] for texts in (directories, unread))
+    topics = [replace(topic, name=topic.name[:_MAX_TEXT]) for topic in opened.topics[:MAX_TOPICS]]
+    places = [text[:_MAX_TEXT] for text in opened.directories[:_MAX_PLACES]]
+    problems = [text[:_MAX_TEXT] for text in opened.unread[:_MAX_PLACES]]
     return replace(opened, directories=places, unread=problems, topics=topics)
-
-
-def _in_unicode(text: str) -> str:
-    """Without half surrogate pairs, for one of which every reader would refuse the whole record."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

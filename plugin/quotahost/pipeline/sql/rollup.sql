@@ -40,10 +40,10 @@ named AS (
     if(hardType IS NULL, NULL, struct(hardType AS type, hardLevel AS level)) AS hardLimit
   FROM kinds),
 bounded AS (
-  SELECT *, transform(items, v -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
-      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate)) AS top,
-    transform(lasts, (v, i) -> struct(v.k, v.broker, left(v.volumeName, {max_name}) AS volumeName,
-      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate, i AS place)) AS silent,
+  SELECT *, transform(items, v -> struct(v.k, v.broker AS brokerId, left(v.volumeName, {max_name}) AS volumeName,
+      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate AS bytesPerSecond, {seconds_to_full} AS secondsToFull)) AS top,
+    transform(lasts, (v, i) -> struct(v.k, v.broker AS brokerId, left(v.volumeName, {max_name}) AS volumeName,
+      capacity, -v.k AS consumed, softLimit, hardLimit, v.fillRate AS bytesPerSecond, {seconds_to_full} AS secondsToFull, i AS place)) AS silent,
     -- A soft limit alone falls towards the capacity. One that lies beyond the hard limit counts as the hard limit.
     coalesce({hard_at}, capacity) AS hardAt, least({soft_at}, coalesce({hard_at}, capacity)) AS softAt FROM named),
 -- The factor of the policy `limits`, of the fullest volume: one that consumes less has no smaller factor. It only decides
@@ -63,7 +63,7 @@ clusters AS (
     -- Stale brokers are known, so no broker counts as stale and as missing.
     array_except(running, flatten(collect_list(known))) AS missing,
     flatten(transform(filter(flatten(collect_list(offline)), o -> NOT knows OR array_contains(running, o.broker)),
-      o -> transform(o.offline, d -> struct(o.broker, left(d, {max_name}) AS logDir)))) AS offline,
+      o -> transform(o.offline, d -> struct(o.broker AS brokerId, left(d, {max_name}) AS logDir)))) AS offline,
     flatten(collect_list(budgets)) AS budgets,
     bool_or(anyTopic) OR count_if(size(topics) > 0) > {tellers} AS anyTopic,
     coalesce(array_distinct(flatten(min_by(topics, capacity, {tellers}) FILTER (WHERE size(topics) > 0))), array()) AS topics,
@@ -73,7 +73,7 @@ clusters AS (
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
     -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
     -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
-    array_sort(collect_list(if(size(top) > 0, struct(factor, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).broker, get(top, 0).volumeName,
+    array_sort(collect_list(if(size(top) > 0, struct(factor, {kind_free_share} AS a, get(top, 0).k AS b, get(top, 0).brokerId, get(top, 0).volumeName,
       softLimit IS NOT NULL AND hardLimit IS NOT NULL AS judged, get(top, 0) AS v), NULL))) AS byFactor,
     flatten(collect_list(top)) AS tops, flatten(collect_list(transform(silent, v -> struct(expired, v.place, silentFactor, v)))) AS silent
   FROM rated GROUP BY cluster),
@@ -81,21 +81,27 @@ clusters AS (
 -- brokers judge by their own.
 cut AS (
   SELECT *, concat(slice(byFactor, 1, {half}).v, slice(array_sort(transform(slice(byFactor, {half} + 1, size(byFactor)),
-    x -> struct(x.judged, x.a, x.b, x.broker, x.volumeName, x.v))), 1, {half}).v) AS fullest
+    x -> struct(x.judged, x.a, x.b, x.brokerId, x.volumeName, x.v))), 1, {half}).v) AS fullest
   FROM clusters)
-SELECT cluster, now, size(if(knows, array_intersect(reporting, running), reporting)) AS reporting, stale,
-  -- The first ids only: a record of 10,000 silent brokers must stay small. Those in service come first.
-  slice(if(knows, concat(array_sort(array_intersect(staleBrokers, running)), array_sort(array_except(staleBrokers, running))),
-    array_sort(staleBrokers)), 1, {listed}) AS staleBrokers,
-  newest, until, volumeCount, capacity, consumed, size(byFactor) AS kinds,
-  if(anyTopic OR size(topics) > {topics}, NULL, array_sort(topics)) AS affectedTopics,
-  if(cluster = :cluster, size(missing), 0) AS missing,
-  if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
-  size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
+-- The record itself, with the fields of quotahost.records.cluster_volumes; Python adds what is left out here.
+SELECT cluster, until,
   budgets,  -- added up in pipeline/cluster.py
-  slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {listed}).v AS fullest,
-  slice(array_sort(transform(silent, s -> struct(s.expired, s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.broker, s.v.volumeName, s.v))), 1, {listed}).v AS silent,
-  slice(array_sort(transform(tops, v -> struct(v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
-  slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,
-  slice(array_sort(transform(tops, v -> struct({free_share} AS a, v.k AS b, v.broker, v.volumeName, v))), 1, {worst}).v AS MinFreePercentage
+  to_json(struct(1 AS version, cluster AS clusterId, 0 AS run, 0 AS sequence,
+    timestamp_millis(now) AS computedAt, newest AS newestSnapshotAt,
+    size(if(knows, array_intersect(reporting, running), reporting)) AS reporting, stale,
+    if(cluster = :cluster, size(missing), 0) AS missing,
+    -- The first ids only: a record of 10,000 silent brokers must stay small. Those in service come first.
+    slice(if(knows, concat(array_sort(array_intersect(staleBrokers, running)), array_sort(array_except(staleBrokers, running))),
+      array_sort(staleBrokers)), 1, {listed}) AS staleBrokers,
+    if(cluster = :cluster, slice(array_sort(missing), 1, {listed}), array()) AS missingBrokers,
+    size(offline) AS offline, slice(array_sort(offline), 1, {listed}) AS offlineLogDirs,
+    volumeCount, capacity, consumed, size(byFactor) AS kinds,
+    if(anyTopic OR size(topics) > {topics}, NULL, array_sort(topics)) AS affectedTopics,
+    slice(array_sort(transform(fullest, v -> struct({free_share} AS a, v.k AS b, v.brokerId, v.volumeName, v))), 1, {listed}).v AS fullest,
+    slice(array_sort(transform(silent, s -> struct(s.expired, s.place, s.silentFactor, {silent_free_share} AS a, s.v.k AS b, s.v.brokerId, s.v.volumeName, s.v))), 1, {listed}).v AS silentVolumes,
+    struct(
+      slice(array_sort(transform(tops, v -> struct(v.k AS b, v.brokerId, v.volumeName, v))), 1, {worst}).v AS ConsumedBytes,
+      slice(array_sort(transform(tops, v -> struct(v.capacity - v.consumed AS a, v.k AS b, v.brokerId, v.volumeName, v))), 1, {worst}).v AS MinFreeBytes,
+      slice(array_sort(transform(tops, v -> struct({free_share} AS a, v.k AS b, v.brokerId, v.volumeName, v))), 1, {worst}).v AS MinFreePercentage
+    ) AS worst)) AS record
 FROM cut WHERE newest IS NOT NULL  -- a cluster whose brokers have all expired has no record
