@@ -65,6 +65,7 @@ class Interpreter(BaseModel):
     Attributes:
         named: the executable as the operator named it, a path or a name to look up on PATH.
         executable: the path that it gives for itself.
+        attach: quotahost's library by which a JVM takes this Python in.
         jpype: the installed version of jpype1; ``quotahost`` that of quotahost.
         config: variables of its build, as ``NAME=VALUE``.
     """
@@ -76,6 +77,7 @@ class Interpreter(BaseModel):
     executable: str = ""
     prefix: str = ""
     libpython: str = ""
+    attach: str = ""
     is_free_threaded: bool = Field(False, alias="free-threaded")
     jpype: str = ""
     quotahost: str = ""
@@ -166,6 +168,9 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
         install += f"; or, for the one that runs this doctor, {OURS}"
     for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
         yield good(f"{name} {installed}") if installed else wrong(f"{name} is not installed there", install)
+    if interpreter.quotahost and not interpreter.attach and not in_child:
+        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
+        yield wrong(text, f"a platform of docs/reference/platforms.md; or set {PROCESS}=child")
 
 
 # ---- the jar ---------------------------------------------------------------------------------------------------

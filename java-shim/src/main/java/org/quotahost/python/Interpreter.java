@@ -3,7 +3,6 @@ package org.quotahost.python;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
@@ -45,17 +44,17 @@ public final class Interpreter {
     }
 
     private static void boot(PythonEnvironment environment) {
-        Path library = NativeLibrary.load();
         try {
-            requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
-            requireNoProblem("JPype does not start", run(resource("bootstrap.py")
-                    .replace("{path}", literal(String.join("\n", environment.path())))
-                    .replace("{executable}", literal(environment.executable()))
-                    .replace("{library}", literal(library.toString()))));
-            ShutdownOrder.keep();
-        } finally {
-            NativeLibrary.remove(library); // the JVM and JPype both have it open by now
+            System.load(environment.attach());
+        } catch (UnsatisfiedLinkError e) {
+            throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
+        requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
+        requireNoProblem("JPype does not start", run(resource("bootstrap.py")
+                .replace("{path}", literal(String.join("\n", environment.path())))
+                .replace("{executable}", literal(environment.executable()))
+                .replace("{library}", literal(environment.attach()))));
+        ShutdownOrder.keep();
     }
 
     private static void requireNoProblem(String what, String problem) {
