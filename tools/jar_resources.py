@@ -1,4 +1,4 @@
-"""Makes what the jar has beside its classes (org.jpype, versions, the host's protocol), and the wheel's attach libraries.
+"""Makes what the jar has beside its classes (org.jpype, versions, the protocol), and the wheel's attach libraries.
 
 ``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar, which the Maven build packs, and
 the libraries into the package.
