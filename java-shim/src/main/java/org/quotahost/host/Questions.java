@@ -52,13 +52,7 @@ final class Questions {
 
     // ---- what Python answers ----------------------------------------------------------------------------------
 
-    /**
-     * Asks Python, and waits for the answer; any thread but the host's.
-     *
-     * @param kind the event's kind, by which Python knows what is asked
-     * @param fields what follows the ticket
-     * @return the answer, or null if none came in time; a host that is silent that long does not get the question later
-     */
+    /** Python's answer, or null if none came in time: it does not get the question later. Any thread but the host's. */
     String ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
         var answer = new CompletableFuture<String>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);

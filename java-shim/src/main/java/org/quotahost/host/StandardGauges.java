@@ -17,9 +17,7 @@ import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Schedule;
 
 /**
- * The numbers that every broker with the callback shows.
- *
- * <p>docs/reference/metrics.md lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
+ * The numbers that every broker with the callback shows (docs/reference/metrics.md). Python and plugins set others.
  */
 final class StandardGauges {
     private StandardGauges() {}

@@ -15,9 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that must go on while Python hangs: the lease, the table's clock, the limits on their way to the factor in force,
- * forgetting silent clients, and the log's lines about changed limits and refused creations. Each of them is a turn of its
- * own, so that a defect in one leaves the others as they are.
+ * All that must go on while Python hangs. Each is a turn of its own, so that a defect in one leaves the others as they are.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");

@@ -8,11 +8,9 @@ import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
 
 /**
- * The one Python interpreter of this JVM.
- *
- * <p>It starts once and stays until the process ends, since an interpreter in which JPype runs cannot be ended and
- * started again. For the same reason a start that has failed is not tried again, and later starts fail with the same
- * message. The native methods are in attach.c.
+ * The one Python interpreter of this JVM. It starts once and stays until the process ends, since an interpreter in which
+ * JPype runs cannot be ended and started again; so a start that has failed is not tried again. The native methods are in
+ * attach.c.
  */
 public final class Interpreter {
     private static ConfigException failure;

@@ -41,7 +41,7 @@ final class Marks {
 
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
-    /** How many principals and client-ids there are. */
+    /** Of principals and client-ids. */
     final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
     private volatile Mark everybody;
@@ -50,7 +50,6 @@ final class Marks {
     /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
     volatile int changedAt = Integer.MIN_VALUE / 2;
 
-    /** The topic that was asked for last, and the beat of that. */
     private static final class Mark {
         private volatile String topic;
         private volatile int at;
@@ -74,15 +73,9 @@ final class Marks {
         }
     }
 
-    /**
-     * What the topics whose writers share a factor have in common (SlowedTopics).
-     *
-     * @param error with which a closed fence turns back requests to its held topics; made beforehand
-     * @param held whether all its topics are held
-     */
+    /** Of SlowedTopics: the error with which a closed fence turns requests back, made beforehand; whether all are held. */
     record Group(String name, double factor, RuntimeException error, boolean held) {}
 
-    /** An affected topic: where it has its replica or which budget it uses, in words for an operator; whether it is held. */
     record AffectedTopic(String place, Group group, boolean held) {}
 
     /**
@@ -101,7 +94,6 @@ final class Marks {
             return asked.held ? asked.group.error : others;
         }
 
-        /** Whether requests to some topic are turned back. */
         boolean holds() {
             return others != null || topics.values().stream().anyMatch(AffectedTopic::held);
         }
@@ -112,7 +104,6 @@ final class Marks {
             return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.group == volumes).count();
         }
 
-        /** Whether the first topic's factor is smaller than that of the second one. */
         private boolean slowsMore(String topic, String other) {
             AffectedTopic one = topics.get(topic), two = topics.get(other);
             return one != null && two != null && one.group.factor < two.group.factor;
@@ -124,7 +115,6 @@ final class Marks {
         this.most = most;
     }
 
-    /** The affected topics; who asks to write to them is marked here. */
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
         Map<String, Group> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
@@ -192,7 +182,7 @@ final class Marks {
         return topic == null ? null : topic.group.name;
     }
 
-    /** The affected topic for which a client is marked, or null. */
+    /** The topic of the same mark. */
     String topic(String principal, String clientId) {
         Mark mark = find(principal, clientId);
         return mark == null ? null : mark.topic;
@@ -208,7 +198,7 @@ final class Marks {
 
     // ---- the watch and readers -------------------------------------------------------------------------------
 
-    /** Principal, client-id and topic of at most so many clients that are marked by name. */
+    /** Principal, client-id and topic of those who are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
         marks.forEach((name, ofPrincipal) -> ofPrincipal.forEach((id, mark) -> {

@@ -48,7 +48,7 @@ public final class QuotaTable {
     static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
-    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
+    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
@@ -68,19 +68,17 @@ public final class QuotaTable {
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
     private List<SlowedTopics> budgets = List.of();
+    private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
     /** In beats since the start. */
     volatile int now;
-    private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private int evictedAt;
-    private int sweptAt;
+    private int evictedAt, sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
     private boolean clockWentBack;
 
-    /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
+    /** The gauges of the MBean QuotaTable; resolveTime is how long new clients wait for their answer. */
     public static final class Counters {
         public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
         public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
-        /** How long new clients wait for their answer. */
         public final Histogram resolveTime = new Histogram();
     }
 
@@ -166,7 +164,6 @@ public final class QuotaTable {
         return scopes.newcomers.own;
     }
 
-    /** The tags of all who have no quota of a type that nobody measures; without a limit. */
     public Map<String, String> unlimited() {
         return scopes.unlimited.own;
     }
@@ -202,13 +199,13 @@ public final class QuotaTable {
         factorInForce.renew(changed, now);
     }
 
-    /** Sets Kafka's windows (quota.window.*), and the longest mute that a step of the factor may cause (max.mute). */
+    /** Kafka's windows (quota.window.*), and max.mute. */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
         follow();
     }
 
-    /** Sets the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    /** The rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
         follow();
@@ -243,10 +240,7 @@ public final class QuotaTable {
         return changed;
     }
 
-    /**
-     * Sets the host's factor (0..1) of the volumes, its cause, and the topics whose writers it is for; null for all clients. It
-     * is in force until the lease runs out.
-     */
+    /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);
@@ -254,7 +248,7 @@ public final class QuotaTable {
         affect();
     }
 
-    /** Sets the budgets whose writers have factors of their own. Those of a host before this one hold until then. */
+    /** The budgets whose writers have factors of their own. Those of a host before this one hold until then. */
     public synchronized void budgets(List<SlowedTopics> slowed) {
         budgets = slowed;
         affect();
@@ -344,7 +338,7 @@ public final class QuotaTable {
         }
     }
 
-    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. The watch calls it often. */
+    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
     public synchronized void evict() {
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
@@ -386,7 +380,6 @@ public final class QuotaTable {
         marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
     }
 
-    /** A mark has ended: of a client or, with null for the client-id, of a principal. */
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags

@@ -64,13 +64,7 @@ final class TopicUse {
         shadow.bytes().add(Math.max(0, meter.came - expected * meter.seconds));
     }
 
-    /**
-     * Takes a reading of the topic's meter.
-     *
-     * @param bytesPerSecond expected of the topic
-     * @param nanos now, by System.nanoTime
-     * @return whether the topic is over its threshold
-     */
+    /** Takes a reading of the topic's meter, by System.nanoTime. Answers whether it is over what is expected. */
     boolean update(Meters.Of now, double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
         meter.update(now, nanos);
@@ -129,7 +123,6 @@ final class TopicUse {
         private boolean begins;
         private long readAt;
 
-        /** Takes a reading, at a time of System.nanoTime. Answers the rate. */
         double update(Meters.Of meter, long nanos) {
             long now = meter.count();
             boolean isFirst = now < count; // or Kafka has made the meter anew
