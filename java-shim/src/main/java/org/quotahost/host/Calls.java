@@ -236,7 +236,7 @@ final class Calls {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
-                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), "", a.texts(3), a.texts(4), Set.of(a.texts(5))));
+                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), Set.of(a.texts(5))));
         return null;
     }
 
@@ -247,7 +247,8 @@ final class Calls {
             String[] topics = b.texts(4), places = new String[topics.length];
             Arrays.fill(places, b.get(2));
             double factor = b.get(1);
-            budgets.add(new SlowedTopics(b.get(0), factor, b.get(3), topics, places, factor <= 0 ? Set.of(topics) : Set.of()));
+            budgets.add(new SlowedTopics(b.get(0), factor, Fence.closed(b.get(3)), topics, places,
+                    factor <= 0 ? Set.of(topics) : Set.of()));
         }
         host.table.budgets(budgets);
         return null;

@@ -245,7 +245,7 @@ final class Lives {
      * started from python.executable as it is now, so a generation that comes then is the one that serves.
      */
     void apply(BrokerConfigs next) {
-        storedIsApplied |= host.inbox.knowsCluster() || host.table.counters.misses.sum() > 0;
+        storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);

@@ -56,7 +56,7 @@ final class Watch {
     }
 
     private void logFull() {
-        long unadmitted = table.counters.unadmitted.sum();
+        long unadmitted = table.unadmitted.sum();
         if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
                     + " further ones share a newcomers' limit until some have been silent for clients.idle",

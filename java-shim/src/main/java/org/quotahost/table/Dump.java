@@ -174,7 +174,7 @@ public final class Dump {
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
         Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
         return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),
-                "budget", of.group().name(), "factor", of.group().factor());
+                "budget", of.of().group(), "factor", of.of().factor());
     }
 
     /** As a request thread finds it. */

@@ -10,7 +10,6 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
-import org.quotahost.table.Marks.Group;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Tap.Windows;
@@ -162,8 +161,8 @@ public final class FactorInForce {
     Rule next(long nowMs, int beat) {
         boolean fence = Fence.installed();
         affected = fallback == null && fence ? hostAffected : null;
-        Map<String, Group> groups = slows() ? affected.groups() : Map.of();
-        Group volumes = groups.get(SlowedTopics.VOLUMES);
+        Map<String, SlowedTopics> groups = slows() ? affected.groups() : Map.of();
+        SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
         double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
@@ -173,9 +172,9 @@ public final class FactorInForce {
         Map<String, Course[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
             boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
-            Group group = groups.get(name);
+            SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
-            boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.held();
+            boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
             Course[] courses = taps.step(factor, held, aim(factor), nowMs);
             if (group != null) slowed.put(name, courses);
         });

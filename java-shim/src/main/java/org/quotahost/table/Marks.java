@@ -73,10 +73,7 @@ final class Marks {
         }
     }
 
-    /** Of SlowedTopics: the error with which a closed fence turns requests back, made beforehand; whether all are held. */
-    record Group(String name, double factor, RuntimeException error, boolean held) {}
-
-    record AffectedTopic(String place, Group group, boolean held) {}
+    record AffectedTopic(String place, SlowedTopics of, boolean held) {}
 
     /**
      * The affected topics; never changed once it is made.
@@ -84,14 +81,14 @@ final class Marks {
      * @param groups by name; without VOLUMES the factor of the volumes is for all clients
      * @param others the error for all other topics while the fence is closed, or null
      */
-    record Affected(Map<String, AffectedTopic> topics, Map<String, Group> groups, RuntimeException others, Marks marks)
+    record Affected(Map<String, AffectedTopic> topics, Map<String, SlowedTopics> groups, RuntimeException others, Marks marks)
             implements Fence.Affected {
         @Override
         public RuntimeException mark(KafkaPrincipal principal, String clientId, String topic) {
             AffectedTopic asked = topics.get(topic);
             if (asked == null) return others;
             marks.mark(principal.getName(), clientId == null ? "" : clientId, topic, this);
-            return asked.held ? asked.group.error : others;
+            return asked.held ? asked.of.error() : others;
         }
 
         boolean holds() {
@@ -100,13 +97,13 @@ final class Marks {
 
         /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
         int ofVolumes() {
-            Group volumes = groups.get(SlowedTopics.VOLUMES);
-            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.group == volumes).count();
+            SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
+            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.of == volumes).count();
         }
 
         private boolean slowsMore(String topic, String other) {
             AffectedTopic one = topics.get(topic), two = topics.get(other);
-            return one != null && two != null && one.group.factor < two.group.factor;
+            return one != null && two != null && one.of.factor() < two.of.factor();
         }
     }
 
@@ -116,17 +113,14 @@ final class Marks {
     }
 
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
-        Map<String, Group> groups = new HashMap<>();
+        Map<String, SlowedTopics> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
         // The largest factor first: of a topic of several groups the smallest one is left.
         for (SlowedTopics each : all.stream().sorted(comparingDouble(SlowedTopics::factor).reversed()).toList()) {
-            boolean held = each.factor() <= 0 && each.held().containsAll(List.of(each.topics()));
-            RuntimeException error = each.error().isEmpty() ? Fence.CLOSED : Fence.closed(each.error());
-            Group group = new Group(each.group(), each.factor(), error, held);
-            groups.put(group.name, group);
+            groups.put(each.group(), each);
             for (int i = 0; i < each.topics().length; i++) {
                 String topic = each.topics()[i];
-                topics.put(topic, new AffectedTopic(each.places()[i], group, each.held().contains(topic)));
+                topics.put(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)));
             }
         }
         RuntimeException others = ofVolumes > 0 || groups.containsKey(SlowedTopics.VOLUMES) ? null : Fence.CLOSED;
@@ -179,7 +173,7 @@ final class Marks {
     String group(String principal, String clientId, Affected affected) {
         Mark mark = affected == null ? null : find(principal, clientId);
         AffectedTopic topic = mark == null ? null : affected.topics.get(mark.topic);
-        return topic == null ? null : topic.group.name;
+        return topic == null ? null : topic.of.group();
     }
 
     /** The topic of the same mark. */

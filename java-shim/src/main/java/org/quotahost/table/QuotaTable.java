@@ -56,7 +56,10 @@ public final class QuotaTable {
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
-    public final Counters counters = new Counters();
+    // The gauges of the MBean QuotaTable; resolveTime is how long new clients wait for their answer.
+    public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
+    public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
+    public final Histogram resolveTime = new Histogram();
     public final FactorInForce factorInForce = new FactorInForce();
     private final Inbox inbox;
     private final LongSupplier clock;
@@ -74,13 +77,6 @@ public final class QuotaTable {
     private int evictedAt, sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
     private boolean clockWentBack;
-
-    /** The gauges of the MBean QuotaTable; resolveTime is how long new clients wait for their answer. */
-    public static final class Counters {
-        public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
-        public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
-        public final Histogram resolveTime = new Histogram();
-    }
 
     public QuotaTable(Inbox inbox) {
         this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -134,12 +130,12 @@ public final class QuotaTable {
 
     /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
     private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
-        counters.misses.increment();
+        misses.increment();
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
         boolean kept = Principals.keeps(clientId);
-        if (!asks) counters.unadmitted.increment();
+        if (!asks) unadmitted.increment();
         // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
         else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
             inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
@@ -233,9 +229,9 @@ public final class QuotaTable {
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
             if (publication.store(lookup, answers.get(rows[i]))) changed++;
-            if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
+            if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
-        counters.changes.add(changed);
+        changes.add(changed);
         factorInForce.renew(publication.changed, now);
         return changed;
     }
@@ -265,13 +261,18 @@ public final class QuotaTable {
      * Topics whose writers share a factor: those of a budget, or those on volumes above their soft limits.
      *
      * @param group the budget's name; VOLUMES for the latter
-     * @param error in words why requests to its held topics are turned back; "" for the volumes'
+     * @param error with which a closed fence turns back requests to its held topics, made beforehand
      * @param topics a topic may be in several groups; that with the smallest factor counts
      * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
      * @param held the topics to which requests are turned back
      */
-    public record SlowedTopics(String group, double factor, String error, String[] topics, String[] places, Set<String> held) {
+    public record SlowedTopics(String group, double factor, RuntimeException error, String[] topics, String[] places,
+            Set<String> held) {
         public static final String VOLUMES = "";
+
+        boolean isHeld() {
+            return factor <= 0 && held.containsAll(List.of(topics));
+        }
     }
 
     /**
@@ -345,7 +346,7 @@ public final class QuotaTable {
         evictedAt = now;
         int before = principals.size;
         Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
-        counters.evicted.add(before - principals.size);
+        evicted.add(before - principals.size);
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }

@@ -54,7 +54,6 @@ public final class TopicQuotas {
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
-    private Map<String, Meters.Of> meters = Map.of();
     /** By which the last reading went. */
     private Thresholds applied;
     /** When to read next, and when the topics were listed, by System.nanoTime. */
@@ -143,7 +142,7 @@ public final class TopicQuotas {
         Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            if (use.update(meters.get(use.topic), now.expected(use.topic, share), nanos)) next.put(use.topic, use);
+            if (use.update(now.expected(use.topic, share), nanos)) next.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
@@ -169,12 +168,11 @@ public final class TopicQuotas {
     /** Which topics there are; with them changes the share of those that have no threshold of their own. */
     private void list(Meters kafkas, Thresholds thresholds, long nanos) {
         applied = thresholds;
-        meters = kafkas.topics();
-        topics.keySet().removeIf(name -> !meters.containsKey(name) || thresholds.spared.contains(name));
-        for (String name : meters.keySet()) {
-            if (!thresholds.spared.contains(name)) topics.computeIfAbsent(name, TopicUse::new);
-        }
+        Map<String, Meters.Of> meters = kafkas.topics();
         share = thresholds.share(meters.keySet());
+        meters.keySet().removeAll(thresholds.spared);
+        topics.keySet().retainAll(meters.keySet());
+        meters.forEach((name, meter) -> topics.computeIfAbsent(name, TopicUse::new).source = meter);
         listedAt = nanos;
     }
 

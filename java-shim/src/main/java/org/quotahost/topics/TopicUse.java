@@ -33,6 +33,8 @@ final class TopicUse {
     final String topic;
     /** The requests to it that were turned back, or would have been if its threshold were not in shadow. */
     final LongAdder turnedBack = new LongAdder();
+    /** Kafka's own of the topic. */
+    Meters.Of source;
     private final OneMinuteRate meter = new OneMinuteRate();
     /** In bytes/s. */
     private volatile double expected;
@@ -65,9 +67,9 @@ final class TopicUse {
     }
 
     /** Takes a reading of the topic's meter, by System.nanoTime. Answers whether it is over what is expected. */
-    boolean update(Meters.Of now, double bytesPerSecond, long nanos) {
+    boolean update(double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
-        meter.update(now, nanos);
+        meter.update(source, nanos);
         credit += expected * meter.seconds - meter.came;
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
         return meter.rate > expected && credit <= 0;
