@@ -148,7 +148,7 @@ public final class QuotaTable {
      */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule(), standIns);
+        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */

@@ -85,10 +85,9 @@ final class Tags extends AbstractMap<String, String> {
         return user.length() <= begin ? "" : user.substring(begin, user.length() - 1);
     }
 
-    Double limit(int type, Rule rule, StandIns standIns) {
+    Double limit(int type, Rule rule) {
         Limit limit = last;
         if (limit == null || limit.rule != rule || limit.type != type) {
-            if (rule.usesStandIn(this, type)) standIns.ask(scope);
             last = limit = new Limit(rule, type, rule.limit(this, type));
         }
         return limit.value;
