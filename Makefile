@@ -26,7 +26,7 @@ $(VENV)/.done: pyproject.toml requirements.lock
 	@touch $@
 
 $(JAR): $(VENV)/.done $(JAVA_SOURCES) tools/jar_resources.py
-	@echo "jar: attach libraries, org.jpype and the shim"
+	@echo "attach libraries, and the jar: org.jpype and the shim"
 	@rm -rf java-shim/target/classes # what no source makes any more must not be packed
 	@$(BIN)/python tools/jar_resources.py
 	@$(MVN) -DskipTests package

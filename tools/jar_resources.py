@@ -1,6 +1,7 @@
-"""Makes the files that the jar has beside its classes: attach libraries, org.jpype, versions, and the host's protocol.
+"""Makes what the jar has beside its classes (org.jpype, versions, the protocol), and the wheel's attach libraries.
 
-``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar; the Maven build packs them.
+``python tools/jar_resources.py`` writes build/jar-resources and build/org.jpype.jar, which the Maven build packs, and
+the libraries into the package.
 The compiler is zig, from the PyPI package ziglang, because it builds for all platforms on one machine. A library is
 built again when its source, the compiler's version or the flags are others than those it was built with. The files
 are the same bytes whenever and wherever they are built.
@@ -24,11 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "java-shim/src/main/native/attach.c"
 BUILD = ROOT / "build"
 RESOURCES = BUILD / "jar-resources"
+NATIVES = ROOT / "plugin/quotahost/_jar/native"
 # By target, of what each library was built.
 BUILT_OF = BUILD / "natives.json"
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-O2", "-fPIC", "-shared", "-s"]
 
-# zig target -> file in the jar; glibc 2.17 is that of RHEL 7.
+# zig target -> file in NATIVES, which probe.py looks for; glibc 2.17 is that of RHEL 7.
 TARGETS = {
     "x86_64-linux-gnu.2.17": "x86_64-linux-gnu/libquotahost.so",
     "aarch64-linux-gnu.2.17": "aarch64-linux-gnu/libquotahost.so",
@@ -73,7 +75,7 @@ def natives() -> None:
     source = [SOURCE.read_text(), Path(__file__).read_text(), metadata.version("ziglang")]
     digest = hashlib.sha256("\0".join(source).encode()).hexdigest()
     for target, name in TARGETS.items():
-        output = RESOURCES / "org/quotahost/native" / name
+        output = NATIVES / name
         if output.is_file() and built_of.get(target) == digest:
             continue
         print(f"  attach library for {target}", flush=True)

@@ -45,20 +45,19 @@ def _component(name: str, version: str, content: bytes = b"", url: PackageURL | 
 
 
 def in_jar(jar: zipfile.ZipFile) -> Iterator[Component]:
-    """What quotahost.jar has of others, and its own libraries in machine code, which nobody can read."""
+    """What quotahost.jar has of others."""
     lines = jar.read("META-INF/quotahost/versions.properties").decode().splitlines()
     versions = dict(line.split("=") for line in lines)
     jpype = versions["jpype"]
     classes = b"".join(jar.read(name) for name in sorted(jar.namelist()) if "org/jpype/" in name)
     yield _component("org.jpype", jpype, classes, PackageURL("pypi", name="jpype1", version=jpype))
-    for name in sorted(jar.namelist()):
-        if name.startswith("org/quotahost/native/") and not name.endswith("/"):
-            yield _component(name, versions["quotahost"], jar.read(name), type=ComponentType.FILE)
 
 
 def in_wheel(wheel: zipfile.ZipFile) -> Iterator[Component]:
-    """The jars in the wheel: quotahost's own, and those of Spark's Kafka connector."""
+    """The jars in the wheel, quotahost's own and Spark's, and its libraries in machine code, which nobody can read."""
     for name in sorted(wheel.namelist()):
+        if "/native/" in name:
+            yield _component(name, PROJECT["version"], wheel.read(name), type=ComponentType.FILE)
         if not name.endswith(".jar"):
             continue
         content = wheel.read(name)

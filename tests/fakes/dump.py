@@ -9,14 +9,14 @@ MARK: Final = {"topic": "orders", "place": "broker 3, volume /dev/sdb", "held": 
 
 _STATE: Final[dict[str, Any]] = {
     "pid": 42, "node": "1", "version": "0.1.0",
-    "enforced": True, "shadow": [], "factor": 1.0, "cause": "", "host_factor": 1.0, "limit_factor": 1.0,
-    "fallback": False, "silent_ms": 12, "validity_ms": 60000, "fallback_action": "OPEN", "factor_types": ["PRODUCE"],
+    "enforced": True, "shadow": [], "factor": 1.0, "cause": "", "limit_factor": 1.0,
+    "factor_types": ["PRODUCE"],
     "type_factors": {},
     "floors": {"PRODUCE": 35000.0, "FETCH": 35000.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
     "fence": {"installed": True, "closed": False, "counts_only": False}, "creation_refused": False,
     "topics": {"threshold": 0.0, "rate": 0.0, "over": [], "in_shadow": []},
     "controller": "1", "mutation_seconds": 11, "log_dirs": ["/data/1", "/data/2"],
-    "clients": 3, "clients_max": 100, "affected_topics": -1, "marked": 0, "sources": [],
+    "clients": 3, "clients_max": 100, "affected_topics": -1, "sources": [],
 }  # fmt: skip
 
 _ROW: Final[dict[str, Any]] = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.kafka.settings import QUICK_START
-from tools.jar_resources import RESOURCES, jni_headers
+from tools.jar_resources import NATIVES, jni_headers
 from tools.matrix import roots, scene
 from tools.matrix.cells import NOT_RUN, ROOT, Cell, record, results
 
@@ -53,7 +53,7 @@ def musl(architecture: str, folder: Path) -> str:
     source = Path(__file__).with_name("musl.c")
     subprocess.run([*zig, *(f"-I{each}" for each in jni_headers()), "-o", str(built), str(source)], check=True)
     root = roots.debian("trixie", architecture, folder)
-    library = RESOURCES / f"org/quotahost/native/{machine}-linux-musl/libquotahost.so"
+    library = NATIVES / f"{machine}-linux-musl/libquotahost.so"
     place = roots.Place(roots.inside(root), "", "")
     place.run(f"/lib/ld-musl-{machine}.so.1", str(built), str(library))
     return f"library ran with stand-ins for JVM and Python{', emulated' * (architecture == 'arm64')}"

@@ -138,8 +138,9 @@ def _build(into: Path) -> None:
     for folder in ("plugin/quotahost/_jar", "plugin/quotahost/pipeline/spark/jars"):
         (tree / folder).mkdir(parents=True)
     subprocess.run([str(python), "-m", "pip", "install", "-q", str(tree)], check=True)
-    # The attach libraries are those of this tree: their source is the same.
-    shutil.copytree(BUILD / "jar-resources", tree / "build/jar-resources", copy_function=shutil.copy)
+    # The attach libraries are those of this tree: their source is the same. The older version has them in its jar.
+    natives = ROOT / "plugin/quotahost/_jar/native"
+    shutil.copytree(natives, tree / "build/jar-resources/org/quotahost/native", copy_function=shutil.copy)
     subprocess.run([str(python), str(tree / "tools/jar_resources.py")], check=True)
     subprocess.run(["mvn", "-q", "-B", "-f", str(tree / "java-shim/pom.xml"), "-DskipTests", "package"], check=True)
     shutil.copy(tree / "java-shim/target/quotahost.jar", into / "quotahost.jar")

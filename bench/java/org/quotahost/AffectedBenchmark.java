@@ -76,7 +76,7 @@ public class AffectedBenchmark {
             QuotaTable table = Filled.table(principals, 0);
             callback = Filled.callback(table);
             actions = List.of(write(clients.equals("marked") ? AFFECTED : "other"));
-            var slowed = new QuotaTable.SlowedTopics("", 0.5, "", new String[] {AFFECTED}, new String[] {"here"}, Set.of());
+            var slowed = new QuotaTable.SlowedTopics("", 0.5, null, new String[] {AFFECTED}, new String[] {"here"}, Set.of());
             if (!clients.equals("none")) table.factor(0.5, "full", slowed);
             for (int i = 0; i < Filled.CLIENTS; i++) {
                 requests[i] = produce(principals[i]);

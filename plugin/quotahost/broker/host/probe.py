@@ -10,6 +10,7 @@ the environment names, can stand in for a module of the standard library.
 """
 
 import os
+import platform
 import site
 import sys
 import sysconfig
@@ -55,6 +56,20 @@ def libpython() -> str:
     return os.path.realpath(found[0]) if found else ""
 
 
+def attach_library(path: "list[str]") -> str:
+    """The library by which a JVM that runs takes this Python in, "" if quotahost has none for this platform."""
+    from importlib.machinery import PathFinder
+
+    machine = platform.machine().lower()
+    cpu = {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+    libc = "musl" if "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "") else "gnu"
+    name = "macos/libquotahost.dylib" if sys.platform == "darwin" else "linux-" + libc + "/libquotahost.so"
+    package = PathFinder.find_spec("quotahost", path)
+    folders = package.submodule_search_locations if package else None
+    found = [os.path.join(f, "_jar", "native", cpu + "-" + name) for f in folders or []]
+    return next(filter(os.path.isfile, found), "")
+
+
 def facts() -> "list[tuple[str, str]]":
     """Everything that the shim must know before it starts this Python in its own process."""
     path = search_path()
@@ -67,6 +82,7 @@ def facts() -> "list[tuple[str, str]]":
         # The jar carries org.jpype, which fits exactly one version of jpype1.
         ("jpype", version_of("jpype1", path)),
         ("quotahost", version_of("quotahost", path)),
+        ("attach", attach_library(path)),
     ]
     return found + [("path", p) for p in path]
 

@@ -70,6 +70,7 @@ class Interpreter(BaseModel):
     executable: str = ""  # the path that it gives for itself
     prefix: str = ""
     libpython: str = ""
+    attach: str = ""  # quotahost's library by which a JVM takes this Python in
     is_free_threaded: bool = Field(False, alias="free-threaded")
     jpype: str = ""  # the installed version of jpype1
     quotahost: str = ""  # likewise
@@ -157,6 +158,9 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
         install += f"; or, for the one that runs this doctor, {OURS}"
     for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
         yield good(f"{name} {installed}") if installed else wrong(f"{name} is not installed there", install)
+    if interpreter.quotahost and not interpreter.attach and not in_child:
+        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
+        yield wrong(text, f"a platform of docs/reference/platforms.md; or set {PROCESS}=child")
 
 
 # ---- the jar ---------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.host.probe import attach_library
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
 from quotahost.errors import QuotahostError
@@ -19,6 +20,7 @@ def python(**changes: Any) -> Interpreter:
     facts: dict[str, Any] = {
         "named": "/opt/python", "executable": "/opt/python", "prefix": "/opt", "version": "3.12.4",
         "libpython": "/opt/lib/libpython3.12.so.1.0", "is_free_threaded": False, "jpype": "1.7.1", "quotahost": "0.1.0",
+        "attach": "/opt/lib/python3.12/site-packages/quotahost/_jar/native/x86_64-linux-gnu/libquotahost.so",
         "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
     }  # fmt: skip
     return Interpreter(**(facts | changes))
@@ -34,6 +36,7 @@ def python(**changes: Any) -> Interpreter:
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
         ({"quotahost": ""}, Level.WRONG, ["quotahost is not installed there", "/opt/python -m pip install quotahost"]),
         ({"jpype": ""}, Level.WRONG, ["jpype1 is not installed there"]),
+        ({"attach": ""}, Level.WRONG, ["no library for this platform", "python.process=child"]),
         ({"named": "python3"}, Level.WEAK, [f"{PREFIX}python.executable=/opt/python"]),  # looked up on PATH
     ],
 )  # fmt: skip
@@ -48,7 +51,30 @@ def test_an_interpreter_of_no_use_is_wrong_with_its_remedy(
 
 
 def test_in_a_process_of_its_own_python_needs_no_shared_library() -> None:
-    assert {each.level for each in check_python(python(libpython=""), in_child=True)} == {Level.GOOD}
+    assert {each.level for each in check_python(python(libpython="", attach=""), in_child=True)} == {Level.GOOD}
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "build", "platform"),
+    [
+        ("linux", "x86_64", "x86_64-pc-linux-gnu", "x86_64-linux-gnu"),
+        ("linux", "x86_64", "x86_64-alpine-linux-musl", "x86_64-linux-musl"),
+        ("linux", "aarch64", "aarch64-unknown-linux-gnu", "aarch64-linux-gnu"),
+        ("linux", "aarch64", "aarch64-unknown-linux-musl", "aarch64-linux-musl"),
+        ("darwin", "x86_64", "x86_64-apple-darwin23", "x86_64-macos"),
+        ("darwin", "arm64", "aarch64-apple-darwin23", "aarch64-macos"),
+        ("linux", "riscv64", "riscv64-linux-gnu", ""),
+    ],
+)
+def test_there_is_a_library_for_every_platform_that_is_promised(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, build: str, platform: str
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("sysconfig.get_config_var", {"HOST_GNU_TYPE": build}.get)
+    found = attach_library(sys.path)
+    assert Path(found).parent.name == platform
+    assert Path(found).is_file() == bool(platform)
 
 
 def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:

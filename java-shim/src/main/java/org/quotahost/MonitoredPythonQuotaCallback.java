@@ -9,11 +9,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * PythonQuotaCallback for Kafka 4.1 and newer, which also shows its numbers among the broker's own metrics (KIP-877),
- * and so to every metrics reporter.
- *
- * <p>It is a class of its own, since Monitorable does not exist before Kafka 4.1, and PythonQuotaCallback must load
- * there.
+ * PythonQuotaCallback for Kafka 4.1 and newer, which also shows its numbers among the broker's own metrics (KIP-877), and
+ * so to every metrics reporter. Kafka 4.0, where PythonQuotaCallback must load, has no Monitorable.
  */
 public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements Monitorable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.metrics");

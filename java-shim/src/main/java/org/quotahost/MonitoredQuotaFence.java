@@ -5,9 +5,7 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 
 /**
  * QuotaFence for Kafka 4.1 and newer, which also hands the broker's metrics to the inner authorizer (KIP-877), so that
- * the metrics of Kafka's StandardAuthorizer stay as they were.
- *
- * <p>It is a class of its own, since Monitorable does not exist before Kafka 4.1, and QuotaFence must load there.
+ * the metrics of Kafka's StandardAuthorizer stay as they were. Kafka 4.0, where QuotaFence must load, has no Monitorable.
  */
 public final class MonitoredQuotaFence extends QuotaFence implements Monitorable {
     @Override

@@ -32,8 +32,7 @@ import org.slf4j.LoggerFactory;
  * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
  *
  * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that only an administrator's
- * change is refused by one. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close). On
- * these MonitoredPythonQuotaCallback shows its numbers among Kafka's own as well.
+ * change is refused by one. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close).
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");

@@ -47,10 +47,9 @@ import org.slf4j.LoggerFactory;
  * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
  * the same way.
  *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. On a controller the fence
- * also refuses to create topics and partitions meanwhile. The property fence.authorizer names the inner authorizer:
- * "none", or a class. Without the property it is Kafka's StandardAuthorizer, which denies what no ACL allows: an operator
- * who forgets the property opens no cluster.
+ * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. The property
+ * fence.authorizer names it: "none", or a class. Without the property it is Kafka's StandardAuthorizer, which denies what
+ * no ACL allows: an operator who forgets the property opens no cluster.
  *
  * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
  * the records that it sent are lost, as with any other error.
@@ -58,8 +57,6 @@ import org.slf4j.LoggerFactory;
  * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
  * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and
  * Kafka's are dropped.
- *
- * <p>On Kafka 4.1 and newer the inner authorizer's metrics are visible only with MonitoredQuotaFence.
  */
 public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
@@ -71,10 +68,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     private Authorizer inner;
     /** The inner authorizer if it wants the ACLs of the metadata log, else null. */
     private ClusterMetadataAuthorizer acls;
-    /** Whether the fence counts it as installed: only on a broker, since a controller gets no produce request. */
-    private boolean installed;
-    /** Whether this node is a controller, which alone is asked about creations. */
-    private boolean controls;
+    /** Whether this node is a broker, as a controller gets no produce request; a controller, which creates. */
+    private boolean installed, controls;
 
     @Override
     public void configure(Map<String, ?> configs) {
@@ -121,7 +116,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
 
     // ---- the inner authorizer --------------------------------------------------------------------------------
 
-    /** The authorizer, which the caller has to configure; ConfigException if the class is not there or is none. */
+    /** ConfigException if the class is not there or is none. */
     private static Authorizer innerOf(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
         if (name.equalsIgnoreCase(NONE)) return new AllowAll();

@@ -14,9 +14,9 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.internals.Internals;
@@ -24,6 +24,7 @@ import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
 
 /** Which look-up of a request quota gets the limit that mutes, after the fence has turned a request back. */
+@ExtendWith(FenceFixture.Reset.class)
 class MuteTest {
     private static final Map<String, String> MUTED = Map.of("user", "<turned back>", "client-id", "");
 
@@ -38,11 +39,6 @@ class MuteTest {
     void close() {
         Fence.state(true, true, false, null);
         InternalsFixture.handles(request);
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private void turnBack() {

@@ -29,8 +29,8 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.fence.Fence;
@@ -38,6 +38,7 @@ import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.LogCapture;
 
 /** Which authorizer stands behind the fence, by client.quota.callback.fence.authorizer. */
+@ExtendWith(FenceFixture.Reset.class)
 class QuotaFenceTest {
     private static final AuthorizableRequestContext REQUEST = FenceFixture.from(ApiKeys.PRODUCE, "alice", "app");
 
@@ -113,11 +114,6 @@ class QuotaFenceTest {
         public Broken() {
             throw new IllegalStateException("no database");
         }
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private static Plain plain(QuotaFence fence) {

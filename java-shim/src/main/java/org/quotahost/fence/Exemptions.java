@@ -82,8 +82,6 @@ public final class Exemptions {
     }
 
     /**
-     * Replaces the exempt clients.
-     *
      * @param users names of principals of the type User
      * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
      * @param internalClientIds forms of client-ids, divided by "|", that are exempt where brokers do not authenticate to

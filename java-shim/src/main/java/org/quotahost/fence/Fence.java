@@ -22,11 +22,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which requests are turned back on this node; Exemptions says whose pass in any case.
- *
- * <p>The quota table closes and opens the fence, the topic quotas hand it the topics whose requests are turned back, and the
- * authorizer (QuotaFence) asks it about each request. All of it is static, since Kafka makes the authorizer and the quota
- * callback apart from each other, in one JVM.
+ * Which requests are turned back on this node; Exemptions says whose pass in any case. All of it is static, since Kafka
+ * makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
  *
  * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit: a new
  * replica may land on the very volume that is full, and takes index files there before its first record. Kafka asks the
@@ -49,12 +46,9 @@ public final class Fence {
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
 
-    /**
-     * How many produce requests a closed fence has turned back since the start of this JVM, and would have but for the
-     * factor in shadow; and the bytes of the former's record batches.
-     */
+    /** Since this JVM's start: produce requests turned back, those that were but for shadow; record bytes of the former. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
-    /** The same of requests that create topics or partitions. */
+    /** Requests that create topics or partitions. */
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
     private static final AtomicInteger installed = new AtomicInteger();
@@ -70,7 +64,9 @@ public final class Fence {
 
     private Fence() {}
 
-    /** The topics on volumes above their soft limits, or of budgets that are nearly used up. Request threads ask: no lock. */
+    // What request threads ask of others, without a lock.
+
+    /** The topics on volumes above their soft limits, or of budgets that are nearly used up. */
     public interface Affected {
         /**
          * Marks a client that is not exempt, asks to write to the topic, and may, if the topic is affected.
@@ -80,26 +76,19 @@ public final class Fence {
         RuntimeException mark(KafkaPrincipal principal, String clientId, String topic);
     }
 
-    /** Keeps from where clients write and read: only an authorizer sees addresses. Request threads call: no lock. */
+    /** Keeps from where clients write and read: only an authorizer sees addresses. */
     public interface Addresses {
         void seen(KafkaPrincipal principal, String clientId, InetAddress address);
     }
 
-    /** The topics whose produce requests are turned back now, whoever sends them. Request threads ask: no lock. */
+    /** The topics whose produce requests are turned back now, whoever sends them. */
     public interface Topics {
-        /**
-         * The error with which a request is turned back, which TurnedBack is told, or null to let it through.
-         *
-         * @param results what the inner authorizer answered to the actions, in their order; only a topic to which the
-         *     client may write can turn the request back
-         */
+        /** The error with which a request is turned back, which TurnedBack is told, or null to let it through. */
         RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
                 List<AuthorizationResult> results);
     }
 
     /**
-     * Which requests are turned back; replaced as a whole.
-     *
      * @param paused the state is PAUSE; a controller knows it, too, where no fence is installed
      * @param closed the produce requests of all clients but the exempt are turned back, or only those to held topics
      * @param shadow nothing is turned back for that or refused, it is only counted
@@ -161,10 +150,7 @@ public final class Fence {
         return topic && result == AuthorizationResult.ALLOWED ? resource.name() : null;
     }
 
-    /**
-     * On a controller: the error with which a request that creates topics or partitions is refused, or null to let it
-     * through. Who may not create anyway gets that answer.
-     */
+    /** The same on a controller, of a request that creates topics or partitions. */
     public static RuntimeException creationError(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
         if (!refusesCreations() || !creates(context.requestType(), actions, results)) return null;
@@ -197,17 +183,11 @@ public final class Fence {
 
     // ---- the table, the topic quotas and the host ------------------------------------------------------------
 
-    /** The error with which produce requests are turned back, in these words. */
     public static RuntimeException closed(String why) {
         return Errors.NOT_ENOUGH_REPLICAS.exception(why);
     }
 
-    /**
-     * A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer.
-     *
-     * @param shadow the factor is in shadow
-     * @param affected whose writers are marked, and which of them are held; null for all clients
-     */
+    /** A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer (Rules). */
     public static synchronized void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
         boolean closed = turnsBack && installed();
         Rules now = rules;
@@ -223,12 +203,10 @@ public final class Fence {
                         : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
     }
 
-    /** Who is told of addresses from now on; null for nobody. */
     public static void addresses(Addresses to) {
         addresses = to;
     }
 
-    /** Replaces the topics whose requests are turned back; null for none. */
     public static synchronized void turnBack(Topics topics) {
         rules = new Rules(rules.paused, rules.closed, rules.shadow, rules.affected, topics);
     }
@@ -248,7 +226,6 @@ public final class Fence {
         creationAllowed = on;
     }
 
-    /** A broker's authorizer in this JVM begins to ask the fence. */
     public static void install() {
         installed.incrementAndGet();
     }
@@ -276,7 +253,6 @@ public final class Fence {
         return installed.get() > 0;
     }
 
-    /** Whether the produce requests of all clients but the exempt are turned back, or only those to held topics. */
     public static boolean closed() {
         return rules.closed;
     }

@@ -21,8 +21,8 @@ import org.quotahost.internals.Requests;
 
 /**
  * What a turned back request costs its client, and what is kept of it: lately whose requests, since Kafka measures nothing
- * of these, and since the start of this JVM how many bytes of record batches by topic, which would have been appended
- * ("Broker side quota (V1)", discussion: a meter of the throttled bytes).
+ * of these, and by topic how many bytes of record batches ("Broker side quota (V1)", discussion: a meter of the throttled
+ * bytes).
  *
  * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
  * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
@@ -45,21 +45,15 @@ public final class TurnedBack {
     private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
     /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(4_096);
-    /** How many bytes of record batches were turned back since the start of this JVM, by topic. */
+    /** The bytes of record batches turned back since the start of this JVM, by topic. */
     public static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
-    /** All who were turned back lately. */
     public static final Map<Client, Last> clients = new ConcurrentHashMap<>();
 
     private TurnedBack() {}
 
     public record Client(String principal, String clientId) {}
 
-    /**
-     * When a request of a client was turned back last.
-     *
-     * @param by "topics" for topic quotas, or else "fence"
-     * @param nanos by System.nanoTime
-     */
+    /** By what ("topics" for topic quotas, or else "fence") and when (System.nanoTime) a client was turned back last. */
     public record Last(String by, long nanos) {}
 
     /**
@@ -94,8 +88,6 @@ public final class TurnedBack {
         sinceMute.set(place, 0);
         return true;
     }
-
-    // ---- clients ---------------------------------------------------------------------------------------------
 
     static void note(Client client, Last last) {
         if (Math.max(client.principal.length(), client.clientId.length()) > Exemptions.LONGEST_CLIENT_ID) return;
@@ -141,10 +133,9 @@ public final class TurnedBack {
     }
 
     /**
-     * Under which name the bytes for a topic of a request are counted, or null if its client may not write to it.
+     * The name under which a topic's bytes are counted, or null if the client may not write to it.
      *
-     * @param inRequest its name in the request, "" if that has its id
-     * @param number how many topics the request has
+     * @param inRequest its name in the request, "" if that has its id; number is how many topics the request has
      * @param allowed those that the client may write to, of those that Kafka asks about
      */
     static String name(String inRequest, int number, Set<String> allowed) {
@@ -167,8 +158,7 @@ public final class TurnedBack {
      * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
      * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
      * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
-     * generic cell rate algorithm). Clients share a slot if their keys have one hash: then the one may be muted for what
-     * the other sends, for one window at a time.
+     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
      */
     static final class Allowance {
         /** What a client may save up, in seconds of its rate. */

@@ -14,7 +14,6 @@ import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -34,8 +33,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
  * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects
- * costs a thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one. If the socket can't
- * be made, the broker goes on without it.
+ * costs a thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -63,7 +61,7 @@ final class AdminSocket implements AutoCloseable {
         this.idleNanos = idleMs * 1_000_000;
     }
 
-    /** Makes the socket and listens; or says why it can't. */
+    /** Makes the socket and listens; or says why it can't, and the broker goes on without. */
     void start() {
         try {
             Path directory = directory();
@@ -106,10 +104,8 @@ final class AdminSocket implements AutoCloseable {
         Object uid = (int) new UnixSystem().getUid();
         Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set);
         var ours = PosixFilePermissions.fromString("rwx------");
-        try {
+        if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
             Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));
-        } catch (FileAlreadyExistsException e) {
-            LOG.debug("{} is there", directory);
         }
         var attributes = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
         if (!attributes.isDirectory()) throw new IOException(directory + " is no directory");

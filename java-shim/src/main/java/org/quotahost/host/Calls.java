@@ -30,9 +30,9 @@ import org.slf4j.LoggerFactory;
  * What Python may call, in one of its lives. Python declares the calls, and says what each of them does
  * (quotahost.broker.host.protocol); the jar has the declaration as a resource.
  *
- * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). Nothing
- * here throws: JPype makes a Python class of each kind of Java exception on the thread that meets it first, and if the JVM is
- * shutting down at that moment, this crashes it. Python raises an error of its own instead.
+ * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). No
+ * exception gets out: JPype makes a Python class of each kind on the thread that meets it first, which crashes a JVM that is
+ * shutting down. Python raises an error of its own instead.
  */
 final class Calls {
     private static final Properties DECLARATION = declaration();
@@ -40,9 +40,8 @@ final class Calls {
     /** How many bytes a call, or its answer, may have. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
-    /** Those that nobody waits for. */
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
-    /** How many sets of client-ids are remembered, at most: a supplier may return the same large one for every principal. */
+    /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
 
     private static Properties declaration() {
@@ -79,8 +78,8 @@ final class Calls {
         }
     }
 
-    /** A call that was read and not made yet. */
     record Request(String name, List<?> arguments) {
+        /** Whether somebody waits for the answer. */
         boolean waits() {
             return !TOLD.contains(name);
         }
@@ -102,7 +101,7 @@ final class Calls {
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
-                entry("refuse", a -> done(() -> life.refuse(a.get(0)))),
+                entry("refuse", a -> done(() -> life.end(a.get(0)))),
                 entry("restarted", a -> host.lives.started),
                 entry("configure", this::configure),
                 entry("take", a -> take(a.get(0))),
@@ -144,7 +143,6 @@ final class Calls {
 
     // ---- messages --------------------------------------------------------------------------------------------
 
-    /** The answer to a message. */
     byte[] call(byte[] message) {
         try {
             return answer(read(message));
@@ -161,7 +159,6 @@ final class Calls {
         return new Request(name, call.subList(1, call.size()));
     }
 
-    /** Makes a call, and answers its answer. */
     byte[] answer(Request request) {
         try {
             return answer(null, handlers.get(request.name).answer(new Arguments(request.arguments)));
@@ -192,7 +189,7 @@ final class Calls {
         if (version == VERSION) return null;
         String problem = "quotahost " + quotahost + " of " + BrokerConfigs.PREFIX + "python.executable speaks version " + version
                 + " of the host's protocol, and this jar version " + VERSION + "; install the jar and quotahost of one release";
-        life.refuse(problem);
+        life.end(problem);
         throw new IllegalArgumentException(problem);
     }
 
@@ -223,7 +220,7 @@ final class Calls {
                 distinct, a.texts(8));
     }
 
-    /** The set that these bytes, a list of client-ids, have made before, or a new one. Only the host thread publishes. */
+    /** The set that these bytes, a list of client-ids, have made before, or a new one. */
     private synchronized Set<String> ids(byte[] list) {
         if (ids.size() > MOST_IDS) ids.clear();
         return ids.computeIfAbsent(ByteBuffer.wrap(list),
@@ -239,7 +236,7 @@ final class Calls {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
-                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), "", a.texts(3), a.texts(4), Set.of(a.texts(5))));
+                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), Set.of(a.texts(5))));
         return null;
     }
 
@@ -250,7 +247,8 @@ final class Calls {
             String[] topics = b.texts(4), places = new String[topics.length];
             Arrays.fill(places, b.get(2));
             double factor = b.get(1);
-            budgets.add(new SlowedTopics(b.get(0), factor, b.get(3), topics, places, factor <= 0 ? Set.of(topics) : Set.of()));
+            budgets.add(new SlowedTopics(b.get(0), factor, Fence.closed(b.get(3)), topics, places,
+                    factor <= 0 ? Set.of(topics) : Set.of()));
         }
         host.table.budgets(budgets);
         return null;

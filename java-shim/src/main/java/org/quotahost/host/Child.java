@@ -29,17 +29,14 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
  * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
- * the calls that nobody waits for; the others, which may take long, have threads of their own, which all children share. What
- * is no frame ends the process. What it writes to its standard error, and so what plugins print, goes to the broker's log.
- *
- * <p>No request thread, and no turn of Watch, ever writes to a process: one that does not read stops nobody but itself.
+ * the calls that nobody waits for; the others, which may take long, have threads of their own, which all children share: a
+ * process that does not read stops nobody but itself. What is no frame ends it. What it writes to its standard error, and so
+ * what plugins print, goes to the broker's log.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    /** How many calls that somebody waits for go on at once, of one child. */
-    private static final int MOST_CALLS = 32;
-    /** How many calls of a child that waits for its turn are kept. */
-    private static final int MOST_HELD = 10_000;
+    /** Of one child: calls that go on at once, and those that are kept until it has its turn. */
+    private static final int MOST_CALLS = 32, MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
@@ -180,11 +177,7 @@ final class Child extends Life {
 
     // ---- its end ---------------------------------------------------------------------------------------------
 
-    /**
-     * Meanwhile what it printed is logged. What it called last, such as for another factor, goes before all that the next one
-     * calls; but a process that it has started may have its output open for longer. Of one that waits for its turn no such call
-     * is made.
-     */
+    /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
@@ -199,9 +192,9 @@ final class Child extends Life {
         if (process != null) process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
     }
 
-    /** It gets no turn: ends it, whenever that is, and tells who waits for its start. */
+    /** It gets no turn. */
     void discard(String why) {
-        refuse(why);
+        end(why);
         kill(why);
         if (process != null) process.onExit().thenRun(this::cause);
     }

@@ -23,10 +23,7 @@ import org.quotahost.util.BrokerConfigs;
 
 /**
  * Asks the cluster with Java's Admin client, as whom Python says: librdkafka lists neither fenced brokers (KIP-1073)
- * nor log directories, and cannot log in by each mechanism by which brokers can.
- *
- * <p>Python calls it on threads other than the host's: a call waits up to TIMEOUT_MS. An answer is a list for Wire; what
- * goes wrong is an exception.
+ * nor log directories, and cannot log in by each mechanism by which brokers can. Each question waits up to TIMEOUT_MS.
  */
 final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;

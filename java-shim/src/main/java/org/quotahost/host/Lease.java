@@ -6,11 +6,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The lease by which the host's factor is in force.
- *
- * <p>The Python host renews it whenever it asks for work. If it does not for validity, because a plugin hangs, the
- * factor of fallback.action is in force until it does, so that no outdated factor stays. The lease goes by the
- * monotonic clock, so a jump of the wall clock has no effect. Watch checks it every CHECK_MS.
+ * The lease by which the host's factor is in force: Python renews it whenever it asks for work. If it does not for validity,
+ * because a plugin hangs, the factor of fallback.action is in force until it does. It goes by the monotonic clock.
  */
 final class Lease {
     static final long CHECK_MS = 50;
@@ -25,19 +22,13 @@ final class Lease {
     /** How many times the fallback has come into force. */
     volatile long applied;
 
-    /**
-     * Makes a lease that is renewed now.
-     *
-     * @param nanoClock System::nanoTime, or a test's clock
-     * @param fallback gets the fallback's factor when the lease has run out, and null when it is renewed
-     */
+    /** @param fallback gets the fallback's factor when the lease has run out, and null when it is renewed */
     Lease(LongSupplier nanoClock, Consumer<Double> fallback) {
         this.nanoClock = nanoClock;
         this.fallback = fallback;
         renew();
     }
 
-    /** @param fallbackAction PAUSE or OPEN */
     // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
     // would put it in force again for good.
     synchronized void configure(long validity, String fallbackAction) {
@@ -67,7 +58,6 @@ final class Lease {
         return action.equals("PAUSE") ? 0.0 : 1.0;
     }
 
-    /** The cause of the fallback's factor, once the lease has run out. */
     String cause() {
         return ("The Python host has been silent for %d ms (validity %d ms):"
                 + " fallback.action=%s holds until it answers again")

@@ -19,7 +19,6 @@ import org.quotahost.util.BrokerConfigs;
  * another life waits between built and ready for its turn.
  */
 abstract class Life {
-    /** With whose properties it starts. */
     final BrokerConfigs config;
     /** The interpreter that it runs in; a ConfigException if that cannot work. */
     final CompletableFuture<PythonEnvironment> environment;
@@ -35,8 +34,8 @@ abstract class Life {
     boolean begun;
     /** When it was told to end; null until then. */
     private volatile Long closedAt;
-    /** Why it cannot use its configuration, null if it can. */
-    private volatile String refusal;
+    /** Why it ends: what Python has told, or else what was found. */
+    private volatile String why;
     /** The batch that it has taken last, without clients once they have their answers. Under the lock. */
     private Batch taken = Batch.EMPTY;
     private final Object takes = new Object();
@@ -127,15 +126,9 @@ abstract class Life {
         turn.complete(null);
     }
 
-    /** It cannot use its configuration, and ends: whoever waits for its start hears why. */
-    void refuse(String problem) {
-        refusal = problem;
-        end(problem);
-    }
-
-    /** It has ended, because of this problem if it has told none itself. Answers which. */
-    String end(String problem) {
-        String why = refusal != null ? refusal : problem;
+    /** It ends, or has ended: whoever waits for its start hears why. Answers the first problem. */
+    synchronized String end(String problem) {
+        if (why == null) why = problem;
         for (CompletableFuture<?> step : List.of(starting, built, ready, turn)) step.completeExceptionally(new ConfigException(why));
         return why;
     }

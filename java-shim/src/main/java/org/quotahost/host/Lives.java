@@ -18,9 +18,8 @@ import org.slf4j.LoggerFactory;
 /**
  * The host thread, which runs one life of Python after another, from the broker's start to its end.
  *
- * <p>The broker's start waits for the first life: for a while until Python has read the settings, then
- * for as long as Python asks for, until the plugins are built. When a life ends the next one begins after a pause, which grows with
- * each of a row of short lives. In a child, a life that is silent for validity is killed.
+ * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
+ * a row of short lives. In a child, a life that is silent for validity is killed.
  *
  * <p>An upgrade is a new value of python.generation, which needs a child. A new process, of python.executable as it is then,
  * builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check). Once
@@ -72,7 +71,7 @@ final class Lives {
 
     // ---- the broker's start and end ---------------------------------------------------------------------------
 
-    /** Starts Python, and waits until its plugins are built; ConfigException if they can't be. */
+    /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
     void start(BrokerConfigs config) {
         inForce = config;
         inChild = config.inChild();
@@ -94,7 +93,6 @@ final class Lives {
         return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
-    /** Asks the interpreter that these properties name about itself. */
     private CompletableFuture<PythonEnvironment> environment(BrokerConfigs config) {
         return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), inChild));
     }
@@ -247,7 +245,7 @@ final class Lives {
      * started from python.executable as it is now, so a generation that comes then is the one that serves.
      */
     void apply(BrokerConfigs next) {
-        storedIsApplied |= host.inbox.knowsCluster() || host.table.counters.misses.sum() > 0;
+        storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);

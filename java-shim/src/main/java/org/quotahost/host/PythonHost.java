@@ -15,11 +15,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running Python host, one for all callbacks of this JVM.
- *
- * <p>A combined node has two callbacks (broker and controller). The first acquires a new host, which starts, and the
- * last one to release it closes it. Lives runs Python: on the host thread, where the interpreter stays (Interpreter), or
- * in a child process. Java never calls Python: Python asks for work, and for all else, by its calls (Calls).
+ * The running Python host, one for all callbacks of this JVM: a combined node has two (broker and controller). The first
+ * acquires a new host, which starts, and the last one to release it closes it. Java never calls Python: Python asks for
+ * work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -58,10 +56,7 @@ public final class PythonHost {
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
 
-    /**
-     * The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. A node's two roles
-     * have the same properties at their start, and what Kafka has applied since is newer.
-     */
+    /** The running host. If there is none it starts one, or throws ConfigException and leaves nothing behind. */
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
@@ -78,7 +73,6 @@ public final class PythonHost {
         return current;
     }
 
-    /** Gives up what acquire() gave; the last callback to do so closes the host. */
     public static void release(PythonHost host) {
         synchronized (PythonHost.class) {
             if (--host.references > 0) return;
@@ -125,7 +119,7 @@ public final class PythonHost {
         return calls.call(message);
     }
 
-    /** Python has put properties in force, those of its start or of a change, and these may change while it runs. */
+    /** Python has put properties in force, those of its start or of a change. */
     void ready(Life life, String[] names, String[] given) {
         reconfigurable = Set.copyOf(List.of(names));
         lives.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());

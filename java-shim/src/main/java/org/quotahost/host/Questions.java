@@ -52,13 +52,7 @@ final class Questions {
 
     // ---- what Python answers ----------------------------------------------------------------------------------
 
-    /**
-     * Asks Python, and waits for the answer; any thread but the host's.
-     *
-     * @param kind the event's kind, by which Python knows what is asked
-     * @param fields what follows the ticket
-     * @return the answer, or null if none came in time; a host that is silent that long does not get the question later
-     */
+    /** Python's answer, or null if none came in time: it does not get the question later. Any thread but the host's. */
     String ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
         var answer = new CompletableFuture<String>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
@@ -124,7 +118,6 @@ final class Questions {
         Lease lease = host.lease;
         TopicQuotas topics = host.topicQuotas;
         Map<String, String> broker = host.config().broker();
-        boolean fallback = lease.expired;
         Map<String, Double> floors = new TreeMap<>();
         Map<String, List<Object>> ofTypes = new TreeMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
@@ -138,9 +131,7 @@ final class Questions {
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
                 "version", PythonEnvironment.built().getProperty("quotahost", ""),
                 "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
-                "cause", fallback ? lease.cause() : factor.hostFactor().cause(),
-                "host_factor", factor.hostFactor().value(), "limit_factor", factor.limitFactor(),
-                "fallback", fallback, "silent_ms", Math.round(lease.ageSeconds() * 1_000),
+                "cause", lease.expired ? lease.cause() : factor.hostFactor().cause(), "limit_factor", factor.limitFactor(),
                 "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors, "type_factors", ofTypes,
                 "fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()),
                 "creation_refused", Fence.refusesCreations(),
@@ -148,7 +139,7 @@ final class Questions {
                         "in_shadow", topics.overInShadow()),
                 "controller", KafkaBeans.activeController(), "mutation_seconds", mutationSeconds, "log_dirs", logDirs(broker),
                 "clients", table.size(), "clients_max", table.clientsMax(), "affected_topics", table.affectedTopics(),
-                "marked", table.marked(), "held", held, "sources", host.gauges.names("FactorSource", "Answers", 1));
+                "held", held, "sources", host.gauges.names("FactorSource", "Answers", 1));
     }
 
     private static List<String> logDirs(Map<String, String> broker) {

@@ -17,31 +17,28 @@ import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Schedule;
 
 /**
- * The numbers that every broker with the callback shows.
- *
- * <p>docs/reference/metrics.md lists them, and a test compares the two. Python and its plugins set others (Gauges.set).
+ * The numbers that every broker with the callback shows (docs/reference/metrics.md). Python and plugins set others.
  */
 final class StandardGauges {
     private StandardGauges() {}
 
     static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
-        QuotaTable.Counters counters = table.counters;
         FactorInForce factor = table.factorInForce;
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
-        gauges.add("QuotaTable", "", "Misses", counters.misses::sum);
-        gauges.add("QuotaTable", "", "Unadmitted", counters.unadmitted::sum);
-        gauges.add("QuotaTable", "", "Evicted", counters.evicted::sum);
-        gauges.add("QuotaTable", "", "Changes", counters.changes::sum);
+        gauges.add("QuotaTable", "", "Misses", table.misses::sum);
+        gauges.add("QuotaTable", "", "Unadmitted", table.unadmitted::sum);
+        gauges.add("QuotaTable", "", "Evicted", table.evicted::sum);
+        gauges.add("QuotaTable", "", "Changes", table.changes::sum);
         gauges.add("QuotaTable", "", "Factor", factor::value);
         gauges.add("QuotaTable", "", "LimitFactor", factor::limitFactor);
         // 0 OPEN, 1 THROTTLE, 2 PAUSE.
         gauges.add("QuotaTable", "", "State", () -> factor.value() >= 1 ? 0 : factor.value() > 0 ? 1 : 2);
         gauges.add("QuotaTable", "", "AffectedTopics", () -> Math.max(0, table.affectedTopics()));
         gauges.add("QuotaTable", "", "Marked", table::marked);
-        gauges.add("QuotaTable", "", "Resolved", counters.resolveTime::count);
-        gauges.add("QuotaTable", "", "ResolveTimeP50", () -> counters.resolveTime.quantile(0.5));
-        gauges.add("QuotaTable", "", "ResolveTimeP99", () -> counters.resolveTime.quantile(0.99));
+        gauges.add("QuotaTable", "", "Resolved", table.resolveTime::count);
+        gauges.add("QuotaTable", "", "ResolveTimeP50", () -> table.resolveTime.quantile(0.5));
+        gauges.add("QuotaTable", "", "ResolveTimeP99", () -> table.resolveTime.quantile(0.99));
         gauges.add("Fence", "", "Installed", () -> Fence.installed() ? 1 : 0);
         gauges.add("Fence", "", "Closed", () -> Fence.closed() ? 1 : 0);
         gauges.add("Fence", "", "Rejections", Fence.rejections::sum);

@@ -15,9 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that must go on while Python hangs: the lease, the table's clock, the limits on their way to the factor in force,
- * forgetting silent clients, and the log's lines about changed limits and refused creations. Each of them is a turn of its
- * own, so that a defect in one leaves the others as they are.
+ * All that must go on while Python hangs. Each is a turn of its own, so that a defect in one leaves the others as they are.
  */
 final class Watch {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -58,7 +56,7 @@ final class Watch {
     }
 
     private void logFull() {
-        long unadmitted = table.counters.unadmitted.sum();
+        long unadmitted = table.unadmitted.sum();
         if (unadmitted != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
             LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
                     + " further ones share a newcomers' limit until some have been silent for clients.idle",

@@ -7,10 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Reads the bytes of a call, as Python makes them (quotahost.broker.host.messages).
- *
- * <p>A value is one letter for its type and then, big-endian, its content; texts, bytes, arrays and lists begin with their
- * length.
+ * Reads the bytes of a call, as Python makes them (quotahost.broker.host.messages). A value is one letter for its type and
+ * then, big-endian, its content; texts, bytes, arrays and lists begin with their length.
  */
 final class Wire {
     private Wire() {}

@@ -22,29 +22,18 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
  * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
- * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes. The
- * host takes both as a Batch.
+ * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
  */
 public final class Inbox {
-    /** How many clients the host takes at once: enough to be quick, few enough to answer other events soon. */
-    static final int BATCH = 2_000;
-    /** How many posted clients may wait. */
-    static final int MOST = 65_536;
+    /** How many clients the host takes at once (few enough to answer other events soon), and how many may wait. */
+    static final int BATCH = 2_000, MOST = 65_536;
     private static final long SECOND = 1_000_000_000L;
 
-    /**
-     * What the host takes from the inbox at once: clients to resolve, then events.
-     *
-     * <p>Python answers by position (QuotaTable.publish), so that no name has to survive the way into Python and back.
-     */
+    /** What the host takes at once. Python answers by position (QuotaTable.publish): no name has to survive the way back. */
     public record Batch(List<Lookup> clients, List<Event> events) {
         public static final Batch EMPTY = new Batch(List.of(), List.of());
 
-        /**
-         * A client for the host to resolve.
-         *
-         * @param postedAt when a request first missed it (System.nanoTime), or 0 if the host asked for it again by itself
-         */
+        /** @param postedAt when a request first missed the client (System.nanoTime), or 0 if the host asks again by itself */
         public record Lookup(String principal, String clientId, long postedAt) {
             /** Whether a request waits for the answer. */
             public boolean posted() {
@@ -52,7 +41,6 @@ public final class Inbox {
             }
         }
 
-        /** Anything else that happened: its kind, and its particulars in an order that the kind defines. */
         public record Event(String kind, List<?> fields) {}
     }
 
@@ -117,7 +105,6 @@ public final class Inbox {
                 rate == null ? null : List.of(rate.toString()));
     }
 
-    /** Posts the cluster's id and the ids of its brokers. */
     public void cluster(String clusterId, List<String> brokers) {
         fact(List.of("cluster"), Stream.concat(Stream.of(clusterId), brokers.stream()).toList());
     }
@@ -175,12 +162,10 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** How many posted clients wait. */
     public int depth() {
         return depth.get();
     }
 
-    /** How many posts were dropped since the start, because too many clients waited. */
     public long overflow() {
         return overflow.sum();
     }

@@ -20,10 +20,9 @@ import org.quotahost.util.LineLimit;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost, and writes fewer
- * in their place: an error with a stack trace for each request that the fence turns back, an error for each change of
- * metadata while a broker is down (KAFKA-20746), and a line for each sensor whose limit changes ("Sensor for quota-id ...
- * already exists. Setting quota to ...", ClientQuotaManager.updateQuotaMetricConfigs).
+ * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost: an error with a stack
+ * trace for each request that the fence turns back, an error for each change of metadata while a broker is down
+ * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs).
  *
  * <p>Of the last no line passes that follows from a step of the factor, and of the others, such as those of an
  * administrator's new quota, PER_MINUTE. The lines don't say what they follow from. But Kafka writes them on the thread
@@ -32,7 +31,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class BrokerLog {
     private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");
-    /** Of this JVM's broker. */
     public static final BrokerLog OF_BROKER = new BrokerLog(System::nanoTime);
     /** Kafka's default client quota, say, changes as many sensors as there are clients. */
     static final int PER_MINUTE = 20;
@@ -59,22 +57,14 @@ public final class BrokerLog {
         return true;
     }
 
-    /**
-     * This request thread is about to read all limits of a type again.
-     *
-     * @param stepsNow how often the factor has changed limits of the type so far
-     */
+    /** This request thread is about to read all limits of a type, which the factor has changed so often so far. */
     public void limitsAreRead(int type, int stepsNow) {
         boolean moved = steps.getAndSet(type, stepsNow) != stepsNow;
         if (moved) scans.increment();
         factor.set(moved);
     }
 
-    /**
-     * Whether the line about a limit that this thread is about to log is left out.
-     *
-     * @param asked Kafka only asks whether the level is on, and will come again with the line
-     */
+    /** Whether a line about a limit is left out; asked: Kafka only asks whether the level is on, and comes again with it. */
     boolean leavesOut(boolean asked) {
         if (Boolean.TRUE.equals(factor.get())) {
             byFactor.increment();
@@ -135,12 +125,7 @@ public final class BrokerLog {
             configuration.addFilter(filter);
         }
 
-        /**
-         * The decision.
-         *
-         * @param text the line or its format; null where Kafka only asks whether the level is on
-         * @param last the line's last parameter or its exception
-         */
+        /** @param text the line or its format; null where Kafka only asks whether the level is on */
         private Result decide(Logger logger, Level level, Object text, Object last) {
             // Level by level, so that what is off, which is most, ends here.
             if (level == Level.ERROR) return isOfFence(last) ? Result.DENY : Result.NEUTRAL;

@@ -26,7 +26,7 @@ public final class Caller {
         return true;
     }
 
-    /** Whether the calling thread serves an administrator's request, which may be refused and may wait. */
+    /** Such a request may be refused, and may wait. */
     public static boolean isAdministrator() {
         return Internals.CALLER.get() != null
                 && StackWalker.getInstance().walk(frames -> isAdministrator(frames.map(StackWalker.StackFrame::getClassName)));

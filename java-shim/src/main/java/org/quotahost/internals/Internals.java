@@ -81,10 +81,8 @@ public final class Internals {
     private Internals() {}
 
     /**
-     * To be called first by what Kafka loads: tries all of them and logs what is missing, and whether quotahost was never
-     * tested with this version of Kafka, each once in this JVM.
-     *
-     * @throws ConfigException if Kafka demands a method that our class doesn't have: it would fail on a request thread
+     * To be called first by what Kafka loads: tries all of them and logs what is missing, each once in this JVM.
+     * ConfigException if Kafka demands a method that our class doesn't have: it would fail on a request thread.
      */
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
@@ -108,7 +106,6 @@ public final class Internals {
         ALL.stream().map(Internal::news).filter(Objects::nonNull).forEach(LOG::warn);
     }
 
-    /** All of them, for gauges and the doctor. */
     public static List<Internal<?>> all() {
         return ALL;
     }
@@ -138,11 +135,7 @@ public final class Internals {
 
     // ---- whether this jar was made for this Kafka ---------------------------------------------------------------
 
-    /**
-     * What to say of a version of Kafka's; null if it was tested, or if nothing is known.
-     *
-     * @param lines the lines that were tested, such as "4.0 4.1"
-     */
+    /** What to say of a version of Kafka's; null if it is of the tested lines ("4.0 4.1"), or if nothing is known. */
     static String untested(String version, String lines) {
         boolean known = !version.isEmpty() && !lines.isEmpty();
         if (!known || Arrays.stream(lines.split(" ")).anyMatch(line -> version.startsWith(line + "."))) return null;
@@ -159,7 +152,7 @@ public final class Internals {
         return properties.getProperty(name, "");
     }
 
-    /** The methods that Kafka's interfaces demand of a class of ours and that it doesn't have. */
+    /** What Kafka's interfaces demand of a class of ours and it doesn't have. */
     static List<String> unserved(Class<?> ours) {
         return Arrays.stream(ours.getMethods()).filter(method -> Modifier.isAbstract(method.getModifiers()))
                 .map(Internals::signature).sorted().toList();
@@ -201,23 +194,16 @@ public final class Internals {
         }
     }
 
-    /**
-     * One use of something that is no public API: what was found for it, or that it is missing. Request threads only read
-     * it.
-     *
-     * @param <T> what the users of this use need for it
-     */
+    /** One use of something that is no public API: what was found for it, or why it is missing. Request threads only read. */
     public static final class Internal<T> {
-        private final String name;
-        private final String weaker;
+        private final String name, weaker;
         private final Trial<T> trial;
-        private boolean tried;
-        private boolean logged;
+        private boolean tried, logged;
         private volatile T found;
         /** Why it is missing, or null. */
         private volatile String why;
 
-        /** Looks for what is needed; whatever it throws means that it is missing. */
+        /** Whatever it throws means that it is missing. */
         interface Trial<T> {
             T find() throws Throwable;
         }
@@ -252,7 +238,6 @@ public final class Internals {
             if (why == null) why = reason;
         }
 
-        /** The first call looks for it, unless an operator has taken it away. */
         synchronized void tryOnce(List<String> without) {
             if (tried) return;
             tried = true;

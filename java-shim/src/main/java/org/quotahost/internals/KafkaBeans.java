@@ -1,7 +1,6 @@
 package org.quotahost.internals;
 
 import java.lang.management.ManagementFactory;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -41,11 +40,31 @@ public final class KafkaBeans {
      */
     public static final List<String> IMPATIENT = List.of("sarama", "unknown");
 
-    private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1);
-    private static Map<String, Integer> connections = Map.of();
-    private static long connectionsCounted = LOADED - A_MINUTE;
+    private static final Found SOFTWARE = new Found("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*");
+    private static final Found NETWORK = new Found("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*");
+    private static final Found LOG_DIRS = new Found("kafka.log:type=LogManager,name=LogDirectoryOffline,*");
 
     private KafkaBeans() {}
+
+    /** The MBeans whose names have a form: to find them the JVM looks at the names of all, so once a minute at most. */
+    private static final class Found {
+        private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1);
+        private final ObjectName form;
+        private Set<ObjectName> names = Set.of();
+        private long soughtAt = LOADED - A_MINUTE;
+
+        Found(String form) {
+            this.form = name(form);
+        }
+
+        /** At the start it also looks whenever there are none, or one is gone. */
+        synchronized Set<ObjectName> names(long now) {
+            boolean begins = now - LOADED < START_NANOS && (names.isEmpty() || !names.stream().allMatch(SERVER::isRegistered));
+            if (!begins && now - soughtAt < A_MINUTE) return names;
+            soughtAt = now;
+            return names = SERVER.queryNames(form, null);
+        }
+    }
 
     /** Finds out, at the start, whether Kafka shows any of its metrics in JMX at all. */
     public static void lookFor(Map<String, ?> configs) {
@@ -108,25 +127,14 @@ public final class KafkaBeans {
         return attribute(name, attribute) instanceof Double number && Double.isFinite(number) ? number : Double.NaN;
     }
 
-    // ---- connections, the controller, the disks ---------------------------------------------------------------
+    // ---- connections, the controller, the disks, the load -----------------------------------------------------
 
-    /**
-     * How many connections this broker has from clients with that software, as of at most a minute ago: to find these
-     * MBeans the JVM looks at the names of all.
-     *
-     * @param now System.nanoTime()
-     */
-    public static synchronized int connections(String software, long now) {
-        if (now - connectionsCounted >= A_MINUTE) {
-            Map<String, Integer> counts = new HashMap<>();
-            for (ObjectName name : SERVER.queryNames(name("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*"), null)) {
-                if (!(attribute(name, "connections") instanceof Number number)) continue;
-                counts.merge(name.getKeyProperty("clientSoftwareName"), number.intValue(), Integer::sum);
-            }
-            connections = counts;
-            connectionsCounted = now;
-        }
-        return connections.getOrDefault(software, 0);
+    // Times are System.nanoTime().
+
+    /** How many connections this broker has from clients with that software. */
+    public static int connections(String software, long now) {
+        return SOFTWARE.names(now).stream().filter(name -> name.getKeyProperty("clientSoftwareName").equals(software))
+                .mapToInt(name -> attribute(name, "connections") instanceof Number number ? number.intValue() : 0).sum();
     }
 
     /**
@@ -141,20 +149,10 @@ public final class KafkaBeans {
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
-    private static volatile Set<ObjectName> logDirectories = Set.of();
-
-    /**
-     * The log directories that Kafka itself has taken out of service after an error; it has an MBean for each directory that it
-     * was started with, and to find these walks through those of all its logs.
-     *
-     * @param now System.nanoTime()
-     */
+    /** The log directories that Kafka itself has taken out of service after an error. */
     public static String[] offlineLogDirs(long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        if (logDirectories.isEmpty() || now - LOADED < START_NANOS) {
-            logDirectories = SERVER.queryNames(name("kafka.log:type=LogManager,name=LogDirectoryOffline,*"), null);
-        }
-        Set<ObjectName> names = logDirectories;
+        Set<ObjectName> names = LOG_DIRS.names(now);
         if (names.isEmpty()) missing(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
         return names.stream().filter(name -> attribute(name, "Value") instanceof Number value && value.intValue() != 0)
                 .map(name -> name.getKeyProperty("logDirectory"))
@@ -180,25 +178,16 @@ public final class KafkaBeans {
 
     /** Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM. */
     private static final String HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name=", IDLE = "RequestHandlerAvgIdlePercent";
-    private static Set<ObjectName> networkThreads = Set.of();
-    private static long networkThreadsSought = LOADED - A_MINUTE;
 
     /**
-     * What Kafka counts of its threads' idle time: System.nanoTime(), which is now; for how many ns request handlers have waited, in
-     * the mean, or -1; how many requests wait for one, or -1; by listener, for how many ns its network threads have waited,
-     * in the mean. To find these threads searches all MBeans: so only once a minute, for a listener may come at any time, and
-     * at the start until there are some.
+     * What Kafka counts of its threads' idle time: now; for how many ns request handlers have waited, in the mean, or -1; how
+     * many requests wait for one, or -1; by listener, for how many ns its network threads have waited, in the mean.
      */
-    public static synchronized Object[] load(long now) {
+    public static Object[] load(long now) {
         Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
         if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
         Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");
-        boolean gone = networkThreads.isEmpty() || !networkThreads.stream().allMatch(SERVER::isRegistered);
-        if (gone && now - LOADED < START_NANOS || now - networkThreadsSought >= A_MINUTE) {
-            networkThreadsSought = now;
-            networkThreads = SERVER.queryNames(name("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*"), null);
-        }
-        Map<String, Double> waited = networkThreads.stream().collect(Collectors.groupingBy(
+        Map<String, Double> waited = NETWORK.names(now).stream().collect(Collectors.groupingBy(
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());

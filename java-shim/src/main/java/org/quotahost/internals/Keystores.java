@@ -17,11 +17,7 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.quotahost.util.BrokerConfigs;
 
-/**
- * Reads keystores of any type, as Kafka reads them, for Python and librdkafka, which read PEM alone.
- *
- * <p>What it answers are secrets. Python gives it a client's or a listener's properties and decides what they are for.
- */
+/** Reads keystores of any type, as Kafka reads them, for Python and librdkafka, which read PEM alone. It answers secrets. */
 public final class Keystores {
     static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
             + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "
@@ -37,7 +33,6 @@ public final class Keystores {
      * the certificate, DefaultKafkaPrincipalBuilder). Of a store that is not named there is nothing.
      *
      * @param ssl properties that begin with ssl., names and values in turn, ssl.principal.mapping.rules among them
-     * @throws Exception whatever Kafka's SSL code throws for a keystore that cannot be read
      */
     public static Map<String, String> read(String[] ssl) throws Exception {
         if (Internals.SSL.get() == null) throw new IOException(WEAKER);

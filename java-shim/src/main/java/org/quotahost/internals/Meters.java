@@ -17,7 +17,6 @@ import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 public interface Meters {
     String BYTES_IN = "BytesInPerSec";
 
-    /** One of them. */
     interface Of {
         /** The bytes, or requests, since it was made. */
         long count();
@@ -29,10 +28,10 @@ public interface Meters {
         double seconds();
     }
 
-    /** The meter of all topics together, null if there is none. */
+    /** Of all topics together, null if there is none. */
     Of of(String meter);
 
-    /** The meters of the bytes of single topics. */
+    /** Of the bytes of single topics. */
     Map<String, Of> topics();
 
     /** The count of one of Kafka's meters of all topics together, 0 if there is none. */

@@ -26,7 +26,6 @@ public final class Mute {
 
     /** The principal of the request that this thread has just turned back. */
     private static final ThreadLocal<KafkaPrincipal> marked = new ThreadLocal<>();
-    /** How many connections were to be muted since the start of this JVM. */
     public static final LongAdder count = new LongAdder();
     /** Until something is marked, a look-up costs one volatile read. */
     private static volatile boolean used;
@@ -39,7 +38,6 @@ public final class Mute {
         throw new NoSuchMethodException("RequestHandlerHelper.sendErrorResponseMaybeThrottle");
     }
 
-    /** The request that this thread handles is turned back, and its connection is to be muted. */
     public static void mark(KafkaPrincipal principal) {
         if (Internals.MUTE.get() == null) return;
         used = true;

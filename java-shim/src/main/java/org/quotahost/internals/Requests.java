@@ -20,11 +20,9 @@ import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /**
- * The request that this request thread handles: how large it is, and what it holds.
- *
- * <p>An authorizer isn't told. But Kafka keeps each thread's request in a ThreadLocal of KafkaRequestHandler (for its
- * asynchronous callbacks), and Scala has made the accessor public. Kafka 4.0 to 4.4 have it. Where it is missing nothing
- * is known of any request (Internals.REQUESTS).
+ * The request that this request thread handles: how large it is, and what it holds. An authorizer isn't told. But Kafka 4.0
+ * to 4.4 keep each thread's request in a ThreadLocal of KafkaRequestHandler (for its asynchronous callbacks), and Scala has
+ * made the accessor public.
  */
 public final class Requests {
     public static final long UNKNOWN = -1;
@@ -60,7 +58,7 @@ public final class Requests {
         return MethodHandles.publicLookup().unreflect(method).asType(MethodType.methodType(Object.class, Object.class));
     }
 
-    /** What a method of this thread's request answers; null if this Kafka doesn't tell. */
+    /** What a method of this thread's request answers; null, as below, if this Kafka doesn't tell. */
     private static Object ask(Function<Requests, MethodHandle> method) {
         Requests kafkas = Internals.REQUESTS.get();
         try {
@@ -72,30 +70,27 @@ public final class Requests {
         }
     }
 
-    /** The bytes of the whole request, as Kafka's produce quota counts them; UNKNOWN if this Kafka doesn't tell. */
+    /** The bytes of the whole request, as Kafka's produce quota counts them, or UNKNOWN. */
     public static long bytes() {
         return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : UNKNOWN;
     }
 
-    /** The request itself, which may be an envelope around a client's; null if this Kafka doesn't tell. */
+    /** The request itself, which may be an envelope around a client's. */
     private static AbstractRequest body() {
         return (AbstractRequest) ask(kafkas -> kafkas.body);
     }
 
     // ---- produce requests ------------------------------------------------------------------------------------
 
-    /** What the request has for each topic; empty if this Kafka doesn't tell. */
+    /** What the request has for each topic, or empty. */
     public static Collection<TopicProduceData> topics() {
         return body() instanceof ProduceRequest produce ? produce.data().topicData() : List.of();
     }
 
     /**
-     * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays.
-     *
-     * <p>Kafka keeps a request for as long as its connection is muted. With its records a second of turned back requests
-     * of clients that reconnect for each would fill the heap.
-     *
-     * @return whether they are gone
+     * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays. Answers whether they
+     * are gone. Kafka keeps a request for as long as its connection is muted. With its records a second of turned back
+     * requests of clients that reconnect for each would fill the heap.
      */
     public static boolean release() {
         if (!(body() instanceof ProduceRequest produce)) return false;
@@ -130,15 +125,9 @@ public final class Requests {
 
     // ---- requests that create topics or partitions -----------------------------------------------------------
 
-    /**
-     * What a request is to create.
-     *
-     * @param topics the names of all of its topics
-     * @param validateOnly it only asks whether they could be created
-     */
+    /** What a request is to create; validateOnly: it only asks whether that could be done. */
     public record ToCreate(List<String> topics, boolean validateOnly) {}
 
-    /** What this thread's request is to create; null if this Kafka doesn't tell, or if it is another request. */
     public static ToCreate toCreate(AuthorizableRequestContext context) {
         try {
             AbstractRequest body = body();

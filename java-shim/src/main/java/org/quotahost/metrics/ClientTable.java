@@ -17,9 +17,8 @@ import javax.management.openmbean.TabularType;
  * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
  * they change. An MBean for each client would come and go.
  *
- * <p>The Python host makes the rows (broker_status.py). The thread that reads the table asks for them, after PERIOD at
- * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer the table is
- * empty: old rates would pass for new ones.
+ * <p>The Python host makes the rows (broker_status.py). The thread that reads the table asks for them, after PERIOD_NANOS at
+ * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer it is empty.
  */
 public final class ClientTable {
     private static final long PERIOD_NANOS = 5_000_000_000L;
@@ -45,10 +44,7 @@ public final class ClientTable {
     private String last = "";
     private long dueAt = System.nanoTime();
 
-    /**
-     * @param rows a line for each row: its columns, percent-encoded, with spaces between. What is no table, null or an
-     *     error in JSON, means that the host does not answer
-     */
+    /** @param rows a line for each row: its columns, percent-encoded, with spaces between; else null, or an error in JSON */
     public ClientTable(Supplier<String> rows) {
         this.rows = rows;
     }

@@ -17,12 +17,11 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.utils.Time;
 
 /**
- * Every number that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], and as a
- * list for Prometheus (exporter.py) and for Kafka's own metrics (MonitoredPythonQuotaCallback).
+ * Every number that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], which Kafka's
+ * own registry and reporter make, and as a list for Prometheus (exporter.py) and for Kafka's own metrics.
  *
  * <p>A number of Java's is a function that is called when somebody reads it. JMX reads at any time and must not call
- * Python, so Python writes each of its numbers here when it changes. Kafka's own registry and reporter make the MBeans: one
- * for each type and name, with an attribute for each number. Any thread may call.
+ * Python, so Python writes each of its numbers here when it changes. Any thread may call.
  */
 public final class Gauges {
     private final Metrics metrics = new Metrics(new MetricConfig(), List.of(new JmxReporter()), Time.SYSTEM,
@@ -40,7 +39,6 @@ public final class Gauges {
         metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics by one of its own
     }
 
-    /** Adds a number, or has it read by another function. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
         if (closed) return;
         MetricName metric = metric(type, name, attribute);
@@ -54,11 +52,7 @@ public final class Gauges {
                 (org.apache.kafka.common.metrics.Gauge<TabularData>) (config, now) -> value.get());
     }
 
-    /**
-     * Has a number of Python's read otherwise while Python cannot set it.
-     *
-     * @param instead what is shown then, or NaN to show what Python has set last
-     */
+    /** Has a number of Python's be another one, unless that is NaN: while Python cannot set it. */
     public void overrule(String type, String name, String attribute, DoubleSupplier instead) {
         MetricName metric = metric(type, name, attribute);
         add(type, name, attribute, () -> {

@@ -3,39 +3,30 @@ package org.quotahost.python;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
 
 /**
- * The one Python interpreter of this JVM.
- *
- * <p>It starts once and stays until the process ends, since an interpreter in which JPype runs cannot be ended and
- * started again. For the same reason a start that has failed is not tried again, and later starts fail with the same
- * message. The native methods are in attach.c.
+ * The one Python interpreter of this JVM. It starts once and stays until the process ends, since an interpreter in which
+ * JPype runs cannot be ended and started again; so a start that has failed is not tried again. The native methods are in
+ * attach.c.
  */
 public final class Interpreter {
     private static ConfigException failure;
-    /** Of the Python that runs; null until one does. */
-    private static String executable;
+    private static boolean runs;
 
     private Interpreter() {}
 
     /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
     public static synchronized void start(PythonEnvironment environment) {
         if (failure != null) throw failure;
-        if (executable == null) {
-            try {
-                boot(environment);
-            } catch (ConfigException e) {
-                failure = e;
-                throw e;
-            }
-            executable = environment.executable();
-        } else if (!executable.equals(environment.executable())) {
-            throw new ConfigException("this JVM already runs the Python of " + executable + "; python.executable="
-                    + environment.executable() + " would need a new broker process");
+        try {
+            if (!runs) boot(environment);
+            runs = true;
+        } catch (ConfigException e) {
+            failure = e;
+            throw e;
         }
     }
 
@@ -45,17 +36,17 @@ public final class Interpreter {
     }
 
     private static void boot(PythonEnvironment environment) {
-        Path library = NativeLibrary.load();
         try {
-            requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
-            requireNoProblem("JPype does not start", run(resource("bootstrap.py")
-                    .replace("{path}", literal(String.join("\n", environment.path())))
-                    .replace("{executable}", literal(environment.executable()))
-                    .replace("{library}", literal(library.toString()))));
-            ShutdownOrder.keep();
-        } finally {
-            NativeLibrary.remove(library); // the JVM and JPype both have it open by now
+            System.load(environment.attach());
+        } catch (UnsatisfiedLinkError e) {
+            throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
+        requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
+        requireNoProblem("JPype does not start", run(resource("bootstrap.py")
+                .replace("{path}", literal(String.join("\n", environment.path())))
+                .replace("{executable}", literal(environment.executable()))
+                .replace("{library}", literal(environment.attach()))));
+        ShutdownOrder.keep();
     }
 
     private static void requireNoProblem(String what, String problem) {

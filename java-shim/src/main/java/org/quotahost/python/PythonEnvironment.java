@@ -18,18 +18,21 @@ import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * The interpreter that python.executable names: its libpython and its module path.
+ * The interpreter that python.executable names: its libpython and module path, and quotahost's library by which this JVM
+ * takes it in (attach.c).
  *
  * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the
  * broker. An interpreter that cannot work stops the broker's start with a message that says what to install or to
  * change.
  */
-public record PythonEnvironment(String executable, String libpython, List<String> path) {
+public record PythonEnvironment(String executable, String libpython, String attach, List<String> path) {
     /**
      * How long an interpreter may take to answer, and then Python to start and to read the settings. It is a property
      * of the JVM, not of the broker: Python has to start before any setting of quotahost is read.
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
+
+    private static final String PLATFORMS = "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
 
     /**
      * Asks the interpreter about itself; ConfigException if it cannot work.
@@ -64,7 +67,7 @@ public record PythonEnvironment(String executable, String libpython, List<String
         }
         String problem = problem(executable, facts, inChild);
         if (problem != null) throw wrong(executable, problem);
-        return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), path);
+        return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
 
     /** The versions that this jar was built with and needs: keys quotahost and jpype. */
@@ -97,6 +100,9 @@ public record PythonEnvironment(String executable, String libpython, List<String
             String installed = facts.getOrDefault(what, ""), needed = built.getProperty(what);
             if (installed.equals(needed)) continue;
             return " has " + what + " " + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + install;
+        }
+        if (facts.getOrDefault("attach", "").isEmpty()) {
+            return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
         }
         if (!facts.getOrDefault("libpython", "").isEmpty()) return null;
         return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]

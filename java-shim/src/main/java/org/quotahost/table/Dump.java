@@ -17,9 +17,7 @@ import org.quotahost.util.Json;
 
 /**
  * What the table knows, raw: rates, limits, and what Kafka measures. Python words it (quotahost explain, top, metrics).
- *
- * <p>Each answer is a map or a list for Json. Kafka's MBeans are read without the table's lock, and of no more than
- * MOST_SCOPES for one question, those in use last. No request thread may come here.
+ * Kafka's MBeans are read without the table's lock, of MOST_SCOPES at most for one question, those in use last.
  */
 public final class Dump {
     /** Who has been silent for longer uses nothing: Kafka's rates look back for a few seconds only. */
@@ -103,16 +101,9 @@ public final class Dump {
                 "address", address(principal, clientId), "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
     }
 
-    /**
-     * Every principal and client that was seen lately and that Kafka measures, for one type:
-     * principal, client-id, whether it stands for all client-ids of the principal, type, the two tags, base rate, stand-in,
-     * rate, whether exempt, whether a newcomer, supplier, what suppliers in shadow would give, whether marked, whether a
-     * closed fence lets it pass.
-     *
-     * @param name the type's
-     */
-    public List<Object[]> holders(String name) {
-        int type = ClientQuotaType.valueOf(name).ordinal();
+    /** Every principal and client that was seen lately and that Kafka measures, for one type (addHolder has the order). */
+    public List<Object[]> holders(String typeName) {
+        int type = ClientQuotaType.valueOf(typeName).ordinal();
         Map<Scope, Double> rates = new IdentityHashMap<>();
         for (Scope scope : recent()) rates.put(scope, scope.rate(type));
         List<Object[]> holders = new ArrayList<>();
@@ -136,7 +127,6 @@ public final class Dump {
             Exemptions.passes(principal, clientId)});
     }
 
-    /** Principal, client-id and topic of at most so many clients that are marked by name. */
     public List<String[]> marks(int most) {
         return table.marks.list(most);
     }
@@ -184,10 +174,10 @@ public final class Dump {
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
         Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
         return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),
-                "budget", of.group().name(), "factor", of.group().factor());
+                "budget", of.of().group(), "factor", of.of().factor());
     }
 
-    /** The scope of a client, as a request thread finds it. */
+    /** As a request thread finds it. */
     private Scope scope(String principal, String clientId, int type) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);

@@ -10,7 +10,6 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
-import org.quotahost.table.Marks.Group;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.table.Rule.Course;
 import org.quotahost.table.Tap.Windows;
@@ -18,9 +17,8 @@ import org.quotahost.table.Tap.Windows;
 /**
  * The factor in force, and what follows from it: the rule by which limits are made, and when Kafka has to read them again.
  *
- * <p>While the host is silent the fallback's factor is in force. At each beat, and when something has been set, the limits go
- * on by a Tap, and a new Rule holds. If it makes other limits of a type than the last one, that type's generation grows. All
- * of it is under the table's lock, but for what others read.
+ * <p>At each beat, and when something has been set, the limits go on by a Tap, and a new Rule holds. If it makes other
+ * limits of a type than the last one, that type's generation grows. Under the table's lock, but for what others read.
  *
  * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
  * where they begin after the release.
@@ -37,7 +35,7 @@ public final class FactorInForce {
     private final int[] settleAt = new int[QuotaTable.TYPES];
     /** By quota type, how often the factor, or a client's way from slowed to own tags, has changed limits. */
     private final AtomicIntegerArray steps = new AtomicIntegerArray(QuotaTable.TYPES);
-    /** The factor that the host has set last, whether or not the fallback is in force. */
+    /** As the host has set it last, whether or not the fallback is in force. */
     volatile Factor hostFactor = OPEN;
     /** Whom it is for: who writes to these topics, or null for all clients. */
     Affected hostAffected;
@@ -49,7 +47,6 @@ public final class FactorInForce {
     volatile List<String> shadow = List.of();
     private volatile Set<ClientQuotaType> factored = EnumSet.of(ClientQuotaType.PRODUCE);
     private volatile double floorBytes = 35_000;
-    /** How quickly limits may move. */
     Windows windows = new Windows(11, 1_000, 30_000);
     /** Of all clients, or of those who don't write to affected topics. */
     private final Taps allTaps = new Taps();
@@ -68,7 +65,6 @@ public final class FactorInForce {
 
     // ---- readers, any thread ---------------------------------------------------------------------------------
 
-    /** The factor in force, 0..1. */
     public double value() {
         Double instead = fallback;
         return instead != null ? instead : hostFactor.value;
@@ -91,7 +87,7 @@ public final class FactorInForce {
         return limitFactor;
     }
 
-    /** The rules that are not enforced, by their names in the property shadow; "all" comes with "factor" and "topics". */
+    /** "all" comes with "factor" and "topics". */
     public List<String> shadow() {
         return shadow;
     }
@@ -104,7 +100,6 @@ public final class FactorInForce {
         return shadow.contains("factor");
     }
 
-    /** Whether limits are enforced at all. */
     public boolean isEnforced() {
         return !shadow.contains("all");
     }
@@ -137,7 +132,6 @@ public final class FactorInForce {
         return holds && factored.contains(ClientQuotaType.PRODUCE);
     }
 
-    /** Whether it is a PAUSE: produce requests stop, and so do new topics and partitions. */
     boolean paused() {
         return value() <= 0 && factored.contains(ClientQuotaType.PRODUCE);
     }
@@ -163,16 +157,12 @@ public final class FactorInForce {
 
     // ---- under the table's lock -------------------------------------------------------------------------------
 
-    /**
-     * Takes the limits as far towards the factor in force as is allowed now, and answers the rule that makes them.
-     *
-     * @param nowMs monotonic
-     */
+    /** Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. */
     Rule next(long nowMs, int beat) {
         boolean fence = Fence.installed();
         affected = fallback == null && fence ? hostAffected : null;
-        Map<String, Group> groups = slows() ? affected.groups() : Map.of();
-        Group volumes = groups.get(SlowedTopics.VOLUMES);
+        Map<String, SlowedTopics> groups = slows() ? affected.groups() : Map.of();
+        SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
         double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
@@ -182,9 +172,9 @@ public final class FactorInForce {
         Map<String, Course[]> slowed = new HashMap<>();
         slowedTaps.forEach((name, taps) -> {
             boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
-            Group group = groups.get(name);
+            SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
-            boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.held();
+            boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
             Course[] courses = taps.step(factor, held, aim(factor), nowMs);
             if (group != null) slowed.put(name, courses);
         });
@@ -237,7 +227,7 @@ public final class FactorInForce {
         return factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
     }
 
-    /** The taps of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */
+    /** Of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */
     private final class Taps {
         private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */

@@ -41,7 +41,7 @@ final class Marks {
 
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
-    /** How many principals and client-ids there are. */
+    /** Of principals and client-ids. */
     final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most;
     private volatile Mark everybody;
@@ -50,7 +50,6 @@ final class Marks {
     /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
     volatile int changedAt = Integer.MIN_VALUE / 2;
 
-    /** The topic that was asked for last, and the beat of that. */
     private static final class Mark {
         private volatile String topic;
         private volatile int at;
@@ -74,16 +73,7 @@ final class Marks {
         }
     }
 
-    /**
-     * What the topics whose writers share a factor have in common (SlowedTopics).
-     *
-     * @param error with which a closed fence turns back requests to its held topics; made beforehand
-     * @param held whether all its topics are held
-     */
-    record Group(String name, double factor, RuntimeException error, boolean held) {}
-
-    /** An affected topic: where it has its replica or which budget it uses, in words for an operator; whether it is held. */
-    record AffectedTopic(String place, Group group, boolean held) {}
+    record AffectedTopic(String place, SlowedTopics of, boolean held) {}
 
     /**
      * The affected topics; never changed once it is made.
@@ -91,31 +81,29 @@ final class Marks {
      * @param groups by name; without VOLUMES the factor of the volumes is for all clients
      * @param others the error for all other topics while the fence is closed, or null
      */
-    record Affected(Map<String, AffectedTopic> topics, Map<String, Group> groups, RuntimeException others, Marks marks)
+    record Affected(Map<String, AffectedTopic> topics, Map<String, SlowedTopics> groups, RuntimeException others, Marks marks)
             implements Fence.Affected {
         @Override
         public RuntimeException mark(KafkaPrincipal principal, String clientId, String topic) {
             AffectedTopic asked = topics.get(topic);
             if (asked == null) return others;
             marks.mark(principal.getName(), clientId == null ? "" : clientId, topic, this);
-            return asked.held ? asked.group.error : others;
+            return asked.held ? asked.of.error() : others;
         }
 
-        /** Whether requests to some topic are turned back. */
         boolean holds() {
             return others != null || topics.values().stream().anyMatch(AffectedTopic::held);
         }
 
         /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
         int ofVolumes() {
-            Group volumes = groups.get(SlowedTopics.VOLUMES);
-            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.group == volumes).count();
+            SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
+            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.of == volumes).count();
         }
 
-        /** Whether the first topic's factor is smaller than that of the second one. */
         private boolean slowsMore(String topic, String other) {
             AffectedTopic one = topics.get(topic), two = topics.get(other);
-            return one != null && two != null && one.group.factor < two.group.factor;
+            return one != null && two != null && one.of.factor() < two.of.factor();
         }
     }
 
@@ -124,19 +112,15 @@ final class Marks {
         this.most = most;
     }
 
-    /** The affected topics; who asks to write to them is marked here. */
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
-        Map<String, Group> groups = new HashMap<>();
+        Map<String, SlowedTopics> groups = new HashMap<>();
         Map<String, AffectedTopic> topics = new HashMap<>();
         // The largest factor first: of a topic of several groups the smallest one is left.
         for (SlowedTopics each : all.stream().sorted(comparingDouble(SlowedTopics::factor).reversed()).toList()) {
-            boolean held = each.factor() <= 0 && each.held().containsAll(List.of(each.topics()));
-            RuntimeException error = each.error().isEmpty() ? Fence.CLOSED : Fence.closed(each.error());
-            Group group = new Group(each.group(), each.factor(), error, held);
-            groups.put(group.name, group);
+            groups.put(each.group(), each);
             for (int i = 0; i < each.topics().length; i++) {
                 String topic = each.topics()[i];
-                topics.put(topic, new AffectedTopic(each.places()[i], group, each.held().contains(topic)));
+                topics.put(topic, new AffectedTopic(each.places()[i], each, each.held().contains(topic)));
             }
         }
         RuntimeException others = ofVolumes > 0 || groups.containsKey(SlowedTopics.VOLUMES) ? null : Fence.CLOSED;
@@ -189,10 +173,10 @@ final class Marks {
     String group(String principal, String clientId, Affected affected) {
         Mark mark = affected == null ? null : find(principal, clientId);
         AffectedTopic topic = mark == null ? null : affected.topics.get(mark.topic);
-        return topic == null ? null : topic.group.name;
+        return topic == null ? null : topic.of.group();
     }
 
-    /** The affected topic for which a client is marked, or null. */
+    /** The topic of the same mark. */
     String topic(String principal, String clientId) {
         Mark mark = find(principal, clientId);
         return mark == null ? null : mark.topic;
@@ -208,7 +192,7 @@ final class Marks {
 
     // ---- the watch and readers -------------------------------------------------------------------------------
 
-    /** Principal, client-id and topic of at most so many clients that are marked by name. */
+    /** Principal, client-id and topic of those who are marked by name. */
     List<String[]> list(int atMost) {
         List<String[]> marked = new ArrayList<>();
         marks.forEach((name, ofPrincipal) -> ofPrincipal.forEach((id, mark) -> {

@@ -36,7 +36,7 @@ final class Principals {
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
     private final ConcurrentHashMap<String, Entry> entries = new ConcurrentHashMap<>();
-    /** By the principal's hash, where its look-ups end: at the principal, or at one of its clients. Most users have one. */
+    /** By the principal's hash, where its look-ups end: at the principal, or at one of its clients; most users have one. */
     private final AtomicReferenceArray<TagHolder> quick = new AtomicReferenceArray<>(QUICK);
     /** How many places are taken, and how many there are. */
     volatile int size, max = 50_000;
@@ -104,7 +104,7 @@ final class Principals {
         }
     }
 
-    /** One principal, and what holds whatever its client-id; replaced as a whole by each answer. */
+    /** A principal, and what holds whatever its client-id; replaced as a whole by each answer. */
     static final class Entry extends TagHolder {
         /** The name as Kafka has it in tags, sanitized. */
         final String user;
@@ -161,12 +161,11 @@ final class Principals {
             return !complete || isDistinct(clientId) || isAnonymous(principal) && Exemptions.exempt(kafkas, clientId);
         }
 
-        /** Any length of a name may come, so the length is looked at before the whole name would be hashed. */
+        /** The length is looked at before the whole name would be hashed. */
         boolean isDistinct(String clientId) {
             return !distinct.isEmpty() && keeps(clientId) && distinct.contains(clientId);
         }
 
-        /** The client with this client-id, or null. */
         TagHolder client(String clientId) {
             return keeps(clientId) ? clients.get(clientId) : null;
         }
@@ -214,12 +213,10 @@ final class Principals {
         return (hash ^ hash >>> 15) & QUICK - 1;
     }
 
-    /** The principal with this name, or null; a name that is too long is not looked for. */
     Entry entry(String name) {
         return keepsPrincipal(name) ? entries.get(name) : null;
     }
 
-    /** Whether there is no place for a further principal. */
     boolean isFull() {
         return size >= max;
     }
@@ -232,7 +229,6 @@ final class Principals {
 
     // ---- under the table's lock ------------------------------------------------------------------------------
 
-    /** Puts an entry in the place of the principal's last one. */
     void put(Entry entry) {
         Entry before = entries.put(entry.principal, entry);
         if (before == null) size = size + Math.max(1, entry.clients.size());
@@ -240,7 +236,6 @@ final class Principals {
         quick(entry.principal, before, entry.tags(0) == null ? client : entry);
     }
 
-    /** Puts a client in the place of the last one with its client-id. */
     void put(Entry entry, TagHolder client) {
         TagHolder before = entry.clients.put(client.clientId, client);
         if (before == null && entry.clients.size() > 1 && entries.containsKey(entry.principal)) size = size + 1;

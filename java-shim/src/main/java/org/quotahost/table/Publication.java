@@ -10,10 +10,8 @@ import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
 /**
- * Takes the host's answers over into what the table knows; all of it under the table's lock.
- *
- * <p>What an answer says of all client-ids of a principal is kept with the principal, once (Principals). Nothing is made for
- * a principal or client for which there is no place.
+ * Takes the host's answers over into what the table knows, under the table's lock. What an answer says of all client-ids of
+ * a principal is kept with the principal. Nothing is made for a principal or client for which there is no place.
  */
 final class Publication {
     /** For so many beats unknown client-ids keep the scope that their whole principal had, 5 s. */
@@ -122,7 +120,7 @@ final class Publication {
         return scope;
     }
 
-    /** Keeps a client by its client-id, if there is a place. Answers whether a scope or a rate has changed by it. */
+    /** If there is a place. Answers whether a scope or a rate has changed by it. */
     private boolean storeClient(Entry entry, String clientId, Answer answer) {
         TagHolder old = entry.clients.get(clientId);
         if (old == null && !principals.hasPlaceFor(entry)) return false;

@@ -48,7 +48,7 @@ public final class QuotaTable {
     static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
     public static final long BEAT_MS = 200;
-    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). The callback leaves types of a later Kafka unlimited. */
+    /** Arrays "by quota type" go by ClientQuotaType.ordinal(). */
     public static final int TYPES = ClientQuotaType.CONTROLLER_MUTATION.ordinal() + 1;
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
@@ -56,7 +56,10 @@ public final class QuotaTable {
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
-    public final Counters counters = new Counters();
+    // The gauges of the MBean QuotaTable; resolveTime is how long new clients wait for their answer.
+    public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
+    public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
+    public final Histogram resolveTime = new Histogram();
     public final FactorInForce factorInForce = new FactorInForce();
     private final Inbox inbox;
     private final LongSupplier clock;
@@ -68,21 +71,12 @@ public final class QuotaTable {
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
     private List<SlowedTopics> budgets = List.of();
+    private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
     /** In beats since the start. */
     volatile int now;
-    private volatile long idleSeconds = SENSOR_LIFE_SECONDS;
-    private int evictedAt;
-    private int sweptAt;
+    private int evictedAt, sweptAt;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
     private boolean clockWentBack;
-
-    /** What has happened in the table since it was made; the gauges of the MBean QuotaTable. */
-    public static final class Counters {
-        public final LongAdder misses = new LongAdder(), unadmitted = new LongAdder();
-        public final LongAdder changes = new LongAdder(), evicted = new LongAdder();
-        /** How long new clients wait for their answer. */
-        public final Histogram resolveTime = new Histogram();
-    }
 
     public QuotaTable(Inbox inbox) {
         this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -136,12 +130,12 @@ public final class QuotaTable {
 
     /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
     private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
-        counters.misses.increment();
+        misses.increment();
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         String name = principal.getName();
         boolean kept = Principals.keeps(clientId);
-        if (!asks) counters.unadmitted.increment();
+        if (!asks) unadmitted.increment();
         // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
         else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
             inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
@@ -154,7 +148,7 @@ public final class QuotaTable {
      */
     public Double limit(int type, Map<String, String> tags) {
         Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule(), standIns);
+        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
@@ -166,7 +160,6 @@ public final class QuotaTable {
         return scopes.newcomers.own;
     }
 
-    /** The tags of all who have no quota of a type that nobody measures; without a limit. */
     public Map<String, String> unlimited() {
         return scopes.unlimited.own;
     }
@@ -202,13 +195,13 @@ public final class QuotaTable {
         factorInForce.renew(changed, now);
     }
 
-    /** Sets Kafka's windows (quota.window.*), and the longest mute that a step of the factor may cause (max.mute). */
+    /** Kafka's windows (quota.window.*), and max.mute. */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
         follow();
     }
 
-    /** Sets the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    /** The rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
         follow();
@@ -236,17 +229,14 @@ public final class QuotaTable {
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
             if (publication.store(lookup, answers.get(rows[i]))) changed++;
-            if (lookup.posted()) counters.resolveTime.record(System.nanoTime() - lookup.postedAt());
+            if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
-        counters.changes.add(changed);
+        changes.add(changed);
         factorInForce.renew(publication.changed, now);
         return changed;
     }
 
-    /**
-     * Sets the host's factor (0..1) of the volumes, its cause, and the topics whose writers it is for; null for all clients. It
-     * is in force until the lease runs out.
-     */
+    /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         factorInForce.hostFactor = new Factor(value, cause);
@@ -254,7 +244,7 @@ public final class QuotaTable {
         affect();
     }
 
-    /** Sets the budgets whose writers have factors of their own. Those of a host before this one hold until then. */
+    /** The budgets whose writers have factors of their own. Those of a host before this one hold until then. */
     public synchronized void budgets(List<SlowedTopics> slowed) {
         budgets = slowed;
         affect();
@@ -271,13 +261,18 @@ public final class QuotaTable {
      * Topics whose writers share a factor: those of a budget, or those on volumes above their soft limits.
      *
      * @param group the budget's name; VOLUMES for the latter
-     * @param error in words why requests to its held topics are turned back; "" for the volumes'
+     * @param error with which a closed fence turns back requests to its held topics, made beforehand
      * @param topics a topic may be in several groups; that with the smallest factor counts
      * @param places where each topic has its replica on such a volume, or which budget it uses, in words for an operator
      * @param held the topics to which requests are turned back
      */
-    public record SlowedTopics(String group, double factor, String error, String[] topics, String[] places, Set<String> held) {
+    public record SlowedTopics(String group, double factor, RuntimeException error, String[] topics, String[] places,
+            Set<String> held) {
         public static final String VOLUMES = "";
+
+        boolean isHeld() {
+            return factor <= 0 && held.containsAll(List.of(topics));
+        }
     }
 
     /**
@@ -344,14 +339,14 @@ public final class QuotaTable {
         }
     }
 
-    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. The watch calls it often. */
+    /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
     public synchronized void evict() {
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
         evictedAt = now;
         int before = principals.size;
         Set<Scope> had = principals.forgetIdle(now, TICKS_PER_IDLE * eighth);
-        counters.evicted.add(before - principals.size);
+        evicted.add(before - principals.size);
         // Kafka looks for unused sensors now and then, so it may keep one for somewhat longer.
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }
@@ -386,7 +381,6 @@ public final class QuotaTable {
         marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
     }
 
-    /** A mark has ended: of a client or, with null for the client-id, of a principal. */
     private void markEnded(String name, String clientId) {
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags

@@ -49,7 +49,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         return all[type] != Course.NONE;
     }
 
-    /** The same rule from another beat on; a limit is made anew for each rule. */
+    /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
         return new Rule(all, slowed, affected, shadow, newcomers, windows, beat);
     }
@@ -70,7 +70,6 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         return slows(tags) ? slowed.get(tags.group)[type] : all[type];
     }
 
-    /** The limit of a scope's own tags or of its slowed ones. */
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
         if (shadow || scope.exempt) return null;
@@ -94,7 +93,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream)).anyMatch(course -> !course.open);
     }
 
-    /** Whether this limit is. */
+    /** Whether these are. */
     boolean usesStandIn(Tags tags, int type) {
         return !course(tags, type).open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
     }

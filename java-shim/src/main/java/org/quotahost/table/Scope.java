@@ -28,8 +28,6 @@ final class Scope {
     private volatile double[] base = UNKNOWN;
     /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
-    /** Whether StandIns has the scope since the factor fell. */
-    volatile boolean asksForStandIn;
 
     Scope(String user, String clientId, boolean exempt) {
         own = new Tags(this, user, clientId, null);
@@ -64,7 +62,14 @@ final class Scope {
     /** The factor is 1 again: when it falls, it is measured anew. */
     void forgetStandIns() {
         standIn = UNKNOWN;
-        asksForStandIn = false;
+    }
+
+    /** Whether there is none for limits of tags that somebody has had since a beat. */
+    boolean lacksStandIn(int type, Rule rule, int since) {
+        if (!Double.isNaN(standIn[type])) return false;
+        boolean lacks = own.seen() - since >= 0 && rule.usesStandIn(own, type);
+        for (Tags tags : slowed.values()) lacks |= tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
+        return lacks;
     }
 
     /** The tags of those who write to affected topics of a group. */

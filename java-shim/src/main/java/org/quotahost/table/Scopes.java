@@ -37,7 +37,6 @@ final class Scopes {
         return scope == newcomers || scope == unlimited || scope == exempt;
     }
 
-    /** Sets by quota type whether clients without a quota need a scope of their own, to be measured. */
     void measured(boolean[] types) {
         measured = types;
     }
@@ -79,7 +78,7 @@ final class Scopes {
         return shared != null ? shared : of(answer.codes()[type] == CLIENT ? user : "", clientId);
     }
 
-    /** The scope that the unknown client-ids of one user share. */
+    /** What the unknown client-ids of one user share. */
     Scope newcomersOf(String user) {
         return of(NEWCOMERS + " " + user + ">", "");
     }

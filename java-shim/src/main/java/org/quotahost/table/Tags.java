@@ -85,11 +85,9 @@ final class Tags extends AbstractMap<String, String> {
         return user.length() <= begin ? "" : user.substring(begin, user.length() - 1);
     }
 
-    /** The limit of a quota type by a rule, null for unlimited. Any thread. */
-    Double limit(int type, Rule rule, StandIns standIns) {
+    Double limit(int type, Rule rule) {
         Limit limit = last;
         if (limit == null || limit.rule != rule || limit.type != type) {
-            if (rule.usesStandIn(this, type)) standIns.ask(scope);
             last = limit = new Limit(rule, type, rule.limit(this, type));
         }
         return limit.value;
@@ -116,7 +114,6 @@ final class Tags extends AbstractMap<String, String> {
         return begins;
     }
 
-    /** The client that had these tags last has others from now on. */
     void leave(int now) {
         left = now;
     }
@@ -139,7 +136,6 @@ final class Tags extends AbstractMap<String, String> {
         return (int) times != NEVER;
     }
 
-    /** The beat at which somebody had the tags last. */
     int seen() {
         return (int) times;
     }

@@ -28,7 +28,7 @@ final class Tap {
      * again, for longer each time, up to a second (retry.backoff.max.ms of librdkafka and Java).
      */
     private static final long RETRY_MS = 750;
-    /** How many changes of the factor the mean takes into account; of more, the oldest counts as the next. */
+    /** Changes of the factor that the mean takes into account; of more, the oldest counts as the next. */
     private static final int MOST = 512;
 
     private double value = 1;

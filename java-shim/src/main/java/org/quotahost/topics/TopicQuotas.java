@@ -25,9 +25,8 @@ import org.slf4j.LoggerFactory;
  * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence
  * turns back produce requests to those topics that take in more than is expected of them.
  *
- * <p>They are the fence's business, since no ClientQuotaCallback sees a topic. Python configures them, one
- * thread reads Kafka's meters, without Python, and hands the fence the topics (turn), and request threads read what the
- * fence has. The meters count a request once it is appended, so a request that is turned back does not count.
+ * <p>No ClientQuotaCallback sees a topic. So one thread reads Kafka's meters and hands the fence the topics (turn), where
+ * request threads find them. The meters count a request once it is appended, so one that is turned back does not count.
  */
 public final class TopicQuotas {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
@@ -38,17 +37,14 @@ public final class TopicQuotas {
     /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
     private static final long PAUSE_PER_READING = 9;
     private static final long LIST_NANOS = 5_000_000_000L;
-    /** How many topics of which requests are turned back the log names in a minute. */
+    /** Topics of which requests are turned back that the log names. */
     static final int TOPICS_PER_MINUTE = 20;
-    /** How many rules have counters of their own: single topics may be put in shadow one after the other. */
+    /** Rules with counters of their own: single topics may be put in shadow one after the other. */
     private static final int RULES = 100;
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
-    /**
-     * How many requests topic quotas have turned back since the start of this JVM, and would have but for shadow; and the
-     * bytes of the former's record batches.
-     */
+    /** Since this JVM's start: requests turned back, those that were but for shadow; record bytes of the former. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
 
     /** Null for no topic quotas. */
@@ -58,8 +54,7 @@ public final class TopicQuotas {
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new HashMap<>();
-    private Map<String, Meters.Of> meters = Map.of();
-    /** What the last reading went by. */
+    /** By which the last reading went. */
     private Thresholds applied;
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
@@ -72,8 +67,6 @@ public final class TopicQuotas {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Replaces the thresholds; the next reading goes by the new ones.
-     *
      * @param bytesPerSecond of all topics together; NaN for no topic quotas
      * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
      * @param spared topics that are never turned back, Kafka's own among them
@@ -131,7 +124,6 @@ public final class TopicQuotas {
         dueAt = after + Math.max(TimeUnit.MILLISECONDS.toNanos(pauseMs), PAUSE_PER_READING * (after - before));
     }
 
-    /** Reads the meters, and hands the fence the topics that are over their thresholds now. */
     void read(long nanos) {
         Thresholds now = configured;
         if (now == null) {
@@ -150,7 +142,7 @@ public final class TopicQuotas {
         Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            if (use.update(meters.get(use.topic), now.expected(use.topic, share), nanos)) next.put(use.topic, use);
+            if (use.update(now.expected(use.topic, share), nanos)) next.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
@@ -173,15 +165,14 @@ public final class TopicQuotas {
         turnBack(Map.of(), null);
     }
 
-    /** Finds out which topics there are; with them changes the share of those that have no threshold of their own. */
+    /** Which topics there are; with them changes the share of those that have no threshold of their own. */
     private void list(Meters kafkas, Thresholds thresholds, long nanos) {
         applied = thresholds;
-        meters = kafkas.topics();
-        topics.keySet().removeIf(name -> !meters.containsKey(name) || thresholds.spared.contains(name));
-        for (String name : meters.keySet()) {
-            if (!thresholds.spared.contains(name)) topics.computeIfAbsent(name, TopicUse::new);
-        }
+        Map<String, Meters.Of> meters = kafkas.topics();
         share = thresholds.share(meters.keySet());
+        meters.keySet().removeAll(thresholds.spared);
+        topics.keySet().retainAll(meters.keySet());
+        meters.forEach((name, meter) -> topics.computeIfAbsent(name, TopicUse::new).source = meter);
         listedAt = nanos;
     }
 
@@ -256,12 +247,10 @@ public final class TopicQuotas {
         return share;
     }
 
-    /** The topics that are over their thresholds now, by name. */
     public List<String> over() {
         return over.topics.keySet().stream().sorted().toList();
     }
 
-    /** Those of them of which requests are only counted, since their thresholds are in shadow. */
     public List<String> overInShadow() {
         return over.topics.values().stream().filter(use -> use.shadow != null).map(use -> use.topic).sorted().toList();
     }

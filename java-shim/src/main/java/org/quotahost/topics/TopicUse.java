@@ -33,6 +33,8 @@ final class TopicUse {
     final String topic;
     /** The requests to it that were turned back, or would have been if its threshold were not in shadow. */
     final LongAdder turnedBack = new LongAdder();
+    /** Kafka's own of the topic. */
+    Meters.Of source;
     private final OneMinuteRate meter = new OneMinuteRate();
     /** In bytes/s. */
     private volatile double expected;
@@ -64,16 +66,10 @@ final class TopicUse {
         shadow.bytes().add(Math.max(0, meter.came - expected * meter.seconds));
     }
 
-    /**
-     * Takes a reading of the topic's meter.
-     *
-     * @param bytesPerSecond expected of the topic
-     * @param nanos now, by System.nanoTime
-     * @return whether the topic is over its threshold
-     */
-    boolean update(Meters.Of now, double bytesPerSecond, long nanos) {
+    /** Takes a reading of the topic's meter, by System.nanoTime. Answers whether it is over what is expected. */
+    boolean update(double bytesPerSecond, long nanos) {
         expected = bytesPerSecond;
-        meter.update(now, nanos);
+        meter.update(source, nanos);
         credit += expected * meter.seconds - meter.came;
         credit = Math.max(LEAST * expected, Math.min(MOST * expected, credit));
         return meter.rate > expected && credit <= 0;
@@ -129,7 +125,6 @@ final class TopicUse {
         private boolean begins;
         private long readAt;
 
-        /** Takes a reading, at a time of System.nanoTime. Answers the rate. */
         double update(Meters.Of meter, long nanos) {
             long now = meter.count();
             boolean isFirst = now < count; // or Kafka has made the meter anew

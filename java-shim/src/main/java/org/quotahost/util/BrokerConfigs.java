@@ -43,12 +43,11 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         return Objects.toString(value, "").strip();
     }
 
-    /** The interpreter to start (python.executable). */
     public String executable() {
         return properties.getOrDefault(PREFIX + "python.executable", "python3");
     }
 
-    /** Whether Python gets a process of its own (python.process). */
+    /** Whether Python gets a process of its own. */
     public boolean inChild() {
         return properties.getOrDefault(PREFIX + "python.process", "").equals("child");
     }

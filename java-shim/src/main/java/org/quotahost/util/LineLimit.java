@@ -3,11 +3,7 @@ package org.quotahost.util;
 import java.util.ArrayDeque;
 import java.util.function.LongSupplier;
 
-/**
- * Decides which of many like log lines are written: few in each minute.
- *
- * <p>A fault that comes and goes, or lasts, then costs a bounded number of lines however often it is met.
- */
+/** Decides which of many like log lines are written, few in each minute, however often a fault is met. */
 public final class LineLimit {
     public static final long MINUTE = 60_000_000_000L;
     /** pass() answers it if the line is not to be written. */
@@ -29,7 +25,6 @@ public final class LineLimit {
         this.nanoClock = nanoClock;
     }
 
-    /** Whether no line passes now. */
     public synchronized boolean isFull() {
         return written.size() == lines && nanoClock.getAsLong() - written.peekFirst() < MINUTE;
     }

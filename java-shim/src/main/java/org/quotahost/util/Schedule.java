@@ -20,7 +20,6 @@ public final class Schedule {
 
     private final ScheduledThreadPoolExecutor thread;
 
-    /** @param name the thread's name, as a thread dump shows it */
     public Schedule(String name) {
         thread = new ScheduledThreadPoolExecutor(1, turns -> {
             Thread made = new Thread(turns, name);
@@ -29,17 +28,12 @@ public final class Schedule {
         });
     }
 
-    /** How often turns of all schedules have failed since the start of this JVM. */
+    /** Of all schedules since the start of this JVM. */
     public static long failures() {
         return FAILURES.sum();
     }
 
-    /**
-     * Adds a turn, which comes first after its pause; the first one starts the thread.
-     *
-     * @param ms how long to wait before it comes first, and after each time
-     * @param name what the log calls it
-     */
+    /** Adds a turn, which comes after each pause of so many ms; the log calls it by this name. */
     public void every(long ms, String name, Runnable turn) {
         LineLimit lines = new LineLimit(1);
         thread.scheduleWithFixedDelay(() -> {

@@ -10,10 +10,10 @@ import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.PolicyViolationException;
-import org.apache.kafka.common.message.CreatePartitionsRequestData;
 import org.apache.kafka.common.message.CreatePartitionsRequestData.CreatePartitionsTopic;
-import org.apache.kafka.common.message.CreateTopicsRequestData;
+import org.apache.kafka.common.message.CreatePartitionsRequestData;
 import org.apache.kafka.common.message.CreateTopicsRequestData.CreatableTopic;
+import org.apache.kafka.common.message.CreateTopicsRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.CreatePartitionsRequest;
@@ -24,9 +24,9 @@ import org.apache.kafka.common.resource.Resource;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
@@ -35,6 +35,7 @@ import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** Whose topics and partitions a controller creates in a PAUSE, and what the others are told. */
+@ExtendWith(FenceFixture.Reset.class)
 class CreationTest {
     private static final List<Action> CLUSTER =
             List.of(FenceFixture.to(AclOperation.CREATE, ResourceType.CLUSTER, Resource.CLUSTER_NAME));
@@ -47,11 +48,6 @@ class CreationTest {
     void paused() {
         Fence.state(true, true, false, null);
         Fence.diskFull(true);
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private RuntimeException refusal(ApiKeys key, String user, List<Action> actions) {

@@ -23,6 +23,8 @@ import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
 import org.quotahost.QuotaFence;
 import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Mute;
@@ -89,6 +91,14 @@ public final class FenceFixture {
         long before = threads.getThreadAllocatedBytes(id);
         for (int i = 0; i < TIMES; i++) call.run();
         return (threads.getThreadAllocatedBytes(id) - before) / TIMES;
+    }
+
+    /** Resets after each test of a class that is extended with it. */
+    public static final class Reset implements AfterEachCallback {
+        @Override
+        public void afterEach(ExtensionContext test) {
+            reset();
+        }
     }
 
     /** Restores the state that every test of the fence must leave: none installed, open, no client exempt. */

@@ -13,9 +13,9 @@ import java.util.stream.Stream;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -24,6 +24,7 @@ import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** Which clients a closed fence turns back, and with which error. */
+@ExtendWith(FenceFixture.Reset.class)
 class FenceTest {
     /** Stands for the forms of exemptions.py; the unit tests of the host have the real ones. */
     private static final String INTERNAL = "broker-#-*|raft-client-#|__x_#_producer|quotahost-#|quotahost-pipeline";
@@ -36,11 +37,6 @@ class FenceTest {
     @BeforeEach
     void closed() {
         Fence.state(true, true, false, null);
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private List<AuthorizationResult> produce(String user, String clientId) {

@@ -40,7 +40,7 @@ class ChildTest {
             Files.writeString(file, "#!/bin/sh\n" + script + "\n");
             assertTrue(file.toFile().setExecutable(true));
         }
-        var environment = new PythonEnvironment(file.toString(), "", List.of("/a"));
+        var environment = new PythonEnvironment(file.toString(), "", "", List.of("/a"));
         var config = new BrokerConfigs(properties, Map.of());
         Child child = new Child(host, config, CompletableFuture.completedFuture(environment), waits);
         child.begin();

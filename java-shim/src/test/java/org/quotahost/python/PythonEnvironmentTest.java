@@ -22,7 +22,7 @@ class PythonEnvironmentTest {
     private static final Properties BUILT = PythonEnvironment.built();
 
     private final Map<String, String> facts = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
-            "libpython", "/usr/lib/libpython3.11.so.1.0", "free-threaded", "false",
+            "libpython", "/usr/lib/libpython3.11.so.1.0", "attach", "/opt/q/libquotahost.so", "free-threaded", "false",
             "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
 
     @Test
@@ -43,6 +43,7 @@ class PythonEnvironmentTest {
         "jpype, 1.6.0, 'has jpype 1.6.0, this jar needs 1.7.1; run: /opt/q/bin/python -m pip install'",
         "jpype, '', 'has jpype not installed, this jar needs 1.7.1'",
         "libpython, '', 'apt install libpython3.11'",
+        "attach, '', 'no library for this platform; there are some for linux x86-64 and aarch64'",
     })
     void eachFaultIsNamedWithThePropertyAndTheRemedy(String fact, String value, String message) {
         facts.put(fact, value);
@@ -82,8 +83,8 @@ class PythonEnvironmentTest {
 
         PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()), false);
 
-        assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", List.of("/a=b", "/c d")),
-                environment);
+        assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", "/opt/q/libquotahost.so",
+                List.of("/a=b", "/c d")), environment);
     }
 
     private static String script(Path folder, String body) throws Exception {

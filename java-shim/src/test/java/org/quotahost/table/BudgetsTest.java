@@ -59,7 +59,8 @@ class BudgetsTest {
     }
 
     private static SlowedTopics group(String name, double factor, String error, String... topics) {
-        return new SlowedTopics(name, factor, error, topics, topics, factor <= 0 ? Set.of(topics) : Set.of());
+        return new SlowedTopics(name, factor, error.isEmpty() ? Fence.CLOSED : Fence.closed(error), topics, topics,
+                factor <= 0 ? Set.of(topics) : Set.of());
     }
 
     private void write(String principal, String... topics) {

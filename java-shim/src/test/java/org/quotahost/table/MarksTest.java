@@ -25,7 +25,7 @@ class MarksTest {
     private final List<String> ended = new ArrayList<>();
 
     private static SlowedTopics of(String topic, String budget, double factor) {
-        return new SlowedTopics(budget, factor, "", new String[] {topic}, new String[] {"a budget"}, Set.of());
+        return new SlowedTopics(budget, factor, null, new String[] {topic}, new String[] {"a budget"}, Set.of());
     }
 
     private void sweep(int beat, String... affected) {

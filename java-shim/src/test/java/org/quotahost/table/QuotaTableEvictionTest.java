@@ -24,7 +24,7 @@ class QuotaTableEvictionTest {
         }
         for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
         assertEquals(0, table.size());
-        assertEquals(1, table.counters.evicted.sum());
+        assertEquals(1, table.evicted.sum());
     }
 
     @Test

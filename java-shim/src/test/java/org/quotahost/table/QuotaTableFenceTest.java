@@ -6,14 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Map;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.quotahost.Proves;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 
 /** If there is a fence, the table closes it for a PAUSE instead of lowering the produce limits. */
+@ExtendWith(FenceFixture.Reset.class)
 class QuotaTableFenceTest {
     private static final double FLOOR = 10;
 
@@ -22,11 +23,6 @@ class QuotaTableFenceTest {
     @BeforeEach
     void alice() {
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private Double limit(int type) {

@@ -48,7 +48,7 @@ class QuotaTableNamesTest {
         assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG));
         assertEquals(List.of(), Inboxes.drain(inbox), "nobody has to be asked");
         assertEquals(1, table.size());
-        assertEquals(0, table.counters.misses.sum());
+        assertEquals(0, table.misses.sum());
     }
 
     @Test

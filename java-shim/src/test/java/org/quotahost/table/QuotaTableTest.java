@@ -63,7 +63,7 @@ class QuotaTableTest {
         assertEquals(3, small.size());
         assertEquals(NEWCOMER, tags(small, "x", "a"));
         assertEquals(List.of(), Inboxes.drain(inbox), "nor is the host asked in vain");
-        assertEquals(1, small.counters.unadmitted.sum());
+        assertEquals(1, small.unadmitted.sum());
         assertEquals(1_000.0, limit(small, PRODUCE, "u", "a"));
     }
 
@@ -142,7 +142,7 @@ class QuotaTableTest {
         assertEquals(0, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
         assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 2_000));
         assertEquals(1, publish(table, "alice", "a", Scopes.USER, 2_000));
-        assertEquals(3, table.counters.changes.sum());
+        assertEquals(3, table.changes.sum());
     }
 
     @Test

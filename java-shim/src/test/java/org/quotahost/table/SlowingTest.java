@@ -10,9 +10,9 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.QuotaFence;
@@ -20,6 +20,7 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
 
 /** A factor that is for those who write to affected topics: who is slowed, who isn't, and when it ends. */
+@ExtendWith(FenceFixture.Reset.class)
 class SlowingTest {
     private static final double FLOOR = 10;
 
@@ -30,11 +31,6 @@ class SlowingTest {
     @BeforeEach
     void install() {
         fence = FenceFixture.fence("none", Map.of("super.users", "User:admin"));
-    }
-
-    @AfterEach
-    void reset() {
-        FenceFixture.reset();
     }
 
     private void affect(double factor, String... topics) {

@@ -8,6 +8,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Publication.Answer;
@@ -93,7 +94,7 @@ public final class Tables {
         String[] places = new String[topics.length];
         Arrays.fill(places, "broker 3, volume /dev/sdb");
         Set<String> held = Arrays.stream(topics).filter(topic -> topic.startsWith("held")).collect(Collectors.toSet());
-        table.factor(factor, "full", new SlowedTopics(SlowedTopics.VOLUMES, factor, "", topics, places, held));
+        table.factor(factor, "full", new SlowedTopics(SlowedTopics.VOLUMES, factor, Fence.CLOSED, topics, places, held));
     }
 
     /** An eighth of clients.idle passes, after which the table looks for silent clients. */
