@@ -118,7 +118,8 @@ def versions(jpype_version: str) -> None:
 
 def main() -> None:
     """Makes all of these files."""
-    RESOURCES.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(RESOURCES, ignore_errors=True)  # what nothing makes any more must not be packed
+    RESOURCES.mkdir(parents=True)
     natives()
     versions(jpype())
     notices()
