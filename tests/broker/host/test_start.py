@@ -55,7 +55,7 @@ def test_a_wrong_property_is_named_with_its_remedy(
 @pytest.mark.skipif(IN_CHILD, reason="a process of its own needs no libpython")
 @pytest.mark.proves("faults.unfit-start")
 def test_a_broker_does_not_start_with_an_unfit_interpreter(tmp_path: Path) -> None:
-    told = f"version=3.11.4\nquotahost={version('quotahost')}\njpype=1.7.1\nlibpython=\nexecutable=x"
+    told = f"version=3.11.4\nquotahost={version('quotahost')}\njpype=1.7.1\nlibpython=\nattach=x\nexecutable=x"
     python = tmp_path / "python3"
     python.write_text(f"#!/bin/sh\ncat <<'END'\n{told}\nEND\n")
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
