@@ -46,7 +46,7 @@ public final class Fence {
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
 
-    /** Since this JVM's start: produce requests turned back, those that were but for shadow; record bytes of the former. */
+    /** Since this JVM's start: produce requests turned back, or not since in shadow; bytes of the former's record batches. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
     /** Requests that create topics or partitions. */
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();

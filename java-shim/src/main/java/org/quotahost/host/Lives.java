@@ -200,7 +200,7 @@ final class Lives {
         }
     }
 
-    /** Looks after the one that serves and the one that is to follow it. Answers why the former has ended, or null. */
+    /** Answers why the one that serves has ended, or null. */
     private String look() throws InterruptedException {
         if (serving.ended(LOOK_MS)) return serving.cause();
         killOverdue(serving);
@@ -218,7 +218,7 @@ final class Lives {
         }
     }
 
-    /** The pause, in ms, before the next life after so many short ones in a row. */
+    /** In ms, before the next life after so many short ones in a row. */
     static long pause(int shortLives) {
         return Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(Math.max(0, shortLives - 2), 10));
     }
@@ -290,7 +290,7 @@ final class Lives {
         else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
-    /** The upgrade that follows the life which has ended; null if there is none, or none yet. */
+    /** What follows the life that has ended; null if nothing does, or not yet. */
     private synchronized Child followed() {
         Child next = upgrade;
         boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));

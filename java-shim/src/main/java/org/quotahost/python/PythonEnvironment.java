@@ -70,7 +70,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
 
-    /** The versions that this jar was built with and needs: keys quotahost and jpype. */
+    /** The versions that this jar needs: of quotahost and jpype. */
     public static Properties built() {
         Properties versions = new Properties();
         try (InputStream in = PythonEnvironment.class.getResourceAsStream("/META-INF/quotahost/versions.properties")) {
