@@ -25,12 +25,11 @@ import org.slf4j.LoggerFactory;
  * Which requests are turned back on this node; Exemptions says whose pass in any case. All of it is static, since Kafka
  * makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
  *
- * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit: a new
- * replica may land on the very volume that is full, and takes index files there before its first record. Kafka asks the
- * controller's authorizer about each creation, also one that a broker forwards (with the client's principal and
- * client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and those for Kafka's internal
- * topics alone pass: the former create nothing, and without the latter no consumer could commit. So do those for topics
- * that the fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
+ * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
+ * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards
+ * (with the client's principal and client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and
+ * those for Kafka's internal topics alone pass: without the latter no consumer could commit. So do those for topics that the
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");

@@ -24,12 +24,8 @@ import org.quotahost.internals.Requests;
  * of these, and by topic how many bytes of record batches ("Broker side quota (V1)", discussion: a meter of the throttled
  * bytes).
  *
- * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
- * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
- * client over its quota. The principal counts and not the client-id, which is only a claim. Then each of its connections
- * is muted once for each BYTES_OF_A_MUTE that it sends: Kafka answers the requests of a connection one after the other, so
- * a mute for each would leave what a client without a bound of requests in flight has sent unread for longer than it waits
- * (30 s); it would send all of it again, and both copies would be appended once the fence is open.
+ * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
+ * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
  * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
  * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are

@@ -21,12 +21,11 @@ import org.slf4j.LoggerFactory;
  * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
  * a row of short lives. In a child, a life that is silent for validity is killed.
  *
- * <p>An upgrade is a new value of python.generation, which needs a child. A new process, of python.executable as it is then,
- * builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check). Once
- * Kafka has applied the change, the old process ends and the new one takes its turn: the table, the factor and all known
- * clients stay as they are, and who is new meanwhile waits in the inbox. The host thread looks every LOOK_MS whether what
- * Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts every process itself,
- * since a process ends with the thread that started it.
+ * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
+ * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
+ * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every
+ * LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts
+ * every process itself, since a process ends with the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
