@@ -101,12 +101,12 @@ public record PythonEnvironment(String executable, String libpython, String atta
             if (installed.equals(needed)) continue;
             return " has " + what + " " + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + install;
         }
-        if (facts.getOrDefault("attach", "").isEmpty()) {
-            return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
+        if (facts.getOrDefault("libpython", "").isEmpty()) {
+            return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
+                    + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
         }
-        if (!facts.getOrDefault("libpython", "").isEmpty()) return null;
-        return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
-                + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
+        if (!facts.getOrDefault("attach", "").isEmpty()) return null;
+        return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
     }
 
     private static ConfigException wrong(String executable, String problem) {
