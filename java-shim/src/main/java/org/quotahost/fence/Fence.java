@@ -103,9 +103,7 @@ public final class Fence {
      *
      * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A
      * transactional produce first asks whether it may use its transactional id; a client that may not must get that
-     * answer, and not the advice to try again.
-     *
-     * @param results what the inner authorizer answered to the actions, in their order
+     * answer, and not the advice to try again. Results are what the inner authorizer answered to the actions.
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {

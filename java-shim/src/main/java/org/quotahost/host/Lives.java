@@ -238,10 +238,9 @@ final class Lives {
     }
 
     /**
-     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. It waits for nothing.
-     *
-     * <p>At a start Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has
-     * started from python.executable as it is now, so a generation that comes then is the one that serves.
+     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. At a start
+     * Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has started from
+     * python.executable as it is now, so a generation that comes then is the one that serves.
      */
     void apply(BrokerConfigs next) {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;

@@ -35,10 +35,8 @@ public record PythonEnvironment(String executable, String libpython, String atta
     private static final String PLATFORMS = "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
 
     /**
-     * Asks the interpreter about itself; ConfigException if it cannot work.
-     *
-     * @param inChild whether it is to run in a process of its own: then it needs no shared library and no JPype, and another
-     *     release of quotahost may be there, as the first call tells its protocol (Calls)
+     * Asks the interpreter about itself; ConfigException if it cannot work. In a child it needs no library and no JPype, and
+     * another release of quotahost may be there, as the first call tells its protocol (Calls).
      */
     public static PythonEnvironment of(String executable, boolean inChild) {
         return of(inChild ? fixed(executable) : executable, inChild, START_SECONDS);

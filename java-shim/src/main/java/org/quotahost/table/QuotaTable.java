@@ -167,8 +167,8 @@ public final class QuotaTable {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Takes the settings over (clients.max, clients.idle in s, floor.bytes, factor.quota.types, newcomers.*, NaN for unlimited),
-     * which may change while the broker runs, but for max.
+     * Takes the settings over (clients.max, clients.idle in s, floor.bytes, factor.quota.types, newcomers.*, NaN for
+     * unlimited), which may change while the broker runs, but for max.
      *
      * @param measured the quota types for which clients without a quota are measured, too: a factor may act on what they
      *     use, or a plugin reads it. They have no sensors of their own in all other types

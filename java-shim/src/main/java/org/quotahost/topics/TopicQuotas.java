@@ -246,12 +246,7 @@ public final class TopicQuotas {
         return over.topics.values().stream().filter(use -> use.shadow != null).map(use -> use.topic).sorted().toList();
     }
 
-    /**
-     * What a rule in shadow would have turned back.
-     *
-     * @param seconds for which its topics were over their thresholds, added up
-     * @param bytes that came in meanwhile beyond these
-     */
+    /** For how long the topics of a rule in shadow were over their thresholds, and what came in beyond these. */
     public record InShadow(DoubleAdder seconds, DoubleAdder bytes) {}
 
     /** By all rules that are or were in shadow, as the property shadow names them. */
