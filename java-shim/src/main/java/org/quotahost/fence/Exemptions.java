@@ -82,8 +82,6 @@ public final class Exemptions {
     }
 
     /**
-     * @param users names of principals of the type User
-     * @param anonymousClientIds client-ids of clients that do not authenticate and so are ANONYMOUS
      * @param internalClientIds forms of client-ids, divided by "|", that are exempt where brokers do not authenticate to
      *     each other: those of Kafka's own clients inside a broker and of quotahost's; "" if brokers authenticate
      */

@@ -25,12 +25,11 @@ import org.slf4j.LoggerFactory;
  * Which requests are turned back on this node; Exemptions says whose pass in any case. All of it is static, since Kafka
  * makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
  *
- * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit: a new
- * replica may land on the very volume that is full, and takes index files there before its first record. Kafka asks the
- * controller's authorizer about each creation, also one that a broker forwards (with the client's principal and
- * client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and those for Kafka's internal
- * topics alone pass: the former create nothing, and without the latter no consumer could commit. So do those for topics
- * that the fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
+ * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
+ * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards
+ * (with the client's principal and client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and
+ * those for Kafka's internal topics alone pass: without the latter no consumer could commit. So do those for topics that the
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -46,7 +45,7 @@ public final class Fence {
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
 
-    /** Since this JVM's start: produce requests turned back, those that were but for shadow; record bytes of the former. */
+    /** Since this JVM's start: produce requests turned back, or not since in shadow; bytes of the former's record batches. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
     /** Requests that create topics or partitions. */
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
@@ -104,9 +103,7 @@ public final class Fence {
      *
      * <p>Only a request that may write to some topic is turned back, or marks its client as one that writes there. A
      * transactional produce first asks whether it may use its transactional id; a client that may not must get that
-     * answer, and not the advice to try again.
-     *
-     * @param results what the inner authorizer answered to the actions, in their order
+     * answer, and not the advice to try again. Results are what the inner authorizer answered to the actions.
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {

@@ -24,12 +24,8 @@ import org.quotahost.internals.Requests;
  * of these, and by topic how many bytes of record batches ("Broker side quota (V1)", discussion: a meter of the throttled
  * bytes).
  *
- * <p>If the principal has used up its allowance, the connection is muted. Without that a client that tries again at once
- * would make the broker read as much as the network carries: the reason why KIP-13 rejects an error as the answer to a
- * client over its quota. The principal counts and not the client-id, which is only a claim. Then each of its connections
- * is muted once for each BYTES_OF_A_MUTE that it sends: Kafka answers the requests of a connection one after the other, so
- * a mute for each would leave what a client without a bound of requests in flight has sent unread for longer than it waits
- * (30 s); it would send all of it again, and both copies would be appended once the fence is open.
+ * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
+ * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
  * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
  * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
@@ -57,12 +53,9 @@ public final class TurnedBack {
     public record Last(String by, long nanos) {}
 
     /**
-     * Notes that the request which this thread handles is turned back.
+     * Notes that the request which this thread handles is turned back, and counts the bytes of its record batches.
      *
-     * @param results what the inner authorizer answered to the actions, in their order
-     * @param topic for whose sake, "" for that of the closed fence
-     * @param bytesPerSecond what its principal may send on for that topic
-     * @param counter gets the bytes of its record batches
+     * @param topic for whose sake, "" for that of the closed fence; its principal may send on so many bytes/s
      */
     public static void note(AuthorizableRequestContext context, List<Action> actions, List<AuthorizationResult> results,
             String topic, double bytesPerSecond, LongAdder counter) {
@@ -108,10 +101,9 @@ public final class TurnedBack {
     // ---- bytes -----------------------------------------------------------------------------------------------
 
     /**
-     * Counts the request that this thread handles; answers the bytes of record batches that its client may write.
-     *
-     * <p>From Produce v13 on a request names its topics by ids, and no authorizer can translate them. A request to one
-     * topic is counted under the name that Kafka asks the authorizer about; one to several is counted under SEVERAL.
+     * The bytes of record batches that the client may write. From Produce v13 on a request names its topics by ids, which no
+     * authorizer can translate. A request to one topic is counted under the name that Kafka asks the authorizer about; one to
+     * several is counted under SEVERAL.
      */
     private static long count(List<Action> actions, List<AuthorizationResult> results) {
         Collection<TopicProduceData> topics = Requests.topics();
@@ -174,12 +166,7 @@ public final class TurnedBack {
             this.origin = origin;
         }
 
-        /**
-         * Takes so many bytes, if they are still allowed.
-         *
-         * @param key the hash of whose bytes they are
-         * @param bytesPerSecond what is allowed; for 0 nothing is
-         */
+        /** Takes so many bytes, if they are still allowed; key is the hash of whose they are. */
         boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
             if (!(bytesPerSecond > 0)) return false;
             int slot = (key ^ key >>> 12 ^ key >>> 24) & SLOTS - 1;

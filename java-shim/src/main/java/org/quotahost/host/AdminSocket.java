@@ -14,6 +14,7 @@ import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -104,8 +105,10 @@ final class AdminSocket implements AutoCloseable {
         Object uid = (int) new UnixSystem().getUid();
         Path directory = set.isEmpty() ? temporary.resolve("quotahost-" + uid) : Path.of(set);
         var ours = PosixFilePermissions.fromString("rwx------");
-        if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+        try {
             Files.createDirectory(directory, PosixFilePermissions.asFileAttribute(ours));
+        } catch (FileAlreadyExistsException e) {
+            LOG.debug("{} is there", directory);
         }
         var attributes = Files.readAttributes(directory, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
         if (!attributes.isDirectory()) throw new IOException(directory + " is no directory");

@@ -38,7 +38,6 @@ final class ClusterAdmin {
         this.clientId = clientId;
     }
 
-    /** @param client a Java client's configuration, names and values in turn, without bootstrap.servers if there is none */
     synchronized void configure(String[] client) {
         // By its default a client that no broker lets in starts anew, and says so, a thousand times a second (KIP-899).
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
@@ -49,17 +48,14 @@ final class ClusterAdmin {
         config = next;
     }
 
-    /** The cluster's id, and each registered broker: its id, and whether it is fenced (Kafka's term: not in service). */
+    /** The cluster's id, and each registered broker: its id, and whether it is fenced. */
     List<Object> brokers() throws Exception {
         var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
         return List.of(get(answer.clusterId()),
                 get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
     }
 
-    /**
-     * Each log directory of these brokers: broker, path, capacity and usable bytes (null if the broker does not report
-     * them), error ("" for none). A broker that does not answer has one row with its error and no path.
-     */
+    /** Each log directory of these brokers. A broker that does not answer has one row with its error and no path. */
     List<Object> logDirs(int[] brokers) throws Exception {
         List<Object> rows = new ArrayList<>();
         var answers = admin().describeLogDirs(IntStream.of(brokers).boxed().toList()).descriptions();
@@ -83,12 +79,7 @@ final class ClusterAdmin {
         return e == null ? "" : e.getClass().getSimpleName();
     }
 
-    /**
-     * Each property of these topics or brokers: whose it is, its name, its source (ConfigEntry.ConfigSource) and its value
-     * ("" for null, and for a secret). A topic that does not exist has none.
-     *
-     * @param type TOPIC or BROKER
-     */
+    /** Each property of these topics or brokers; a value is "" for null, and for a secret. */
     List<Object> configs(String type, String[] names) throws Exception {
         List<Object> rows = new ArrayList<>();
         var kind = ConfigResource.Type.valueOf(type);

@@ -21,12 +21,11 @@ import org.slf4j.LoggerFactory;
  * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
  * a row of short lives. In a child, a life that is silent for validity is killed.
  *
- * <p>An upgrade is a new value of python.generation, which needs a child. A new process, of python.executable as it is then,
- * builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check). Once
- * Kafka has applied the change, the old process ends and the new one takes its turn: the table, the factor and all known
- * clients stay as they are, and who is new meanwhile waits in the inbox. The host thread looks every LOOK_MS whether what
- * Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts every process itself,
- * since a process ends with the thread that started it.
+ * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
+ * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
+ * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every
+ * LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts
+ * every process itself, since a process ends with the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -200,7 +199,7 @@ final class Lives {
         }
     }
 
-    /** Looks after the one that serves and the one that is to follow it. Answers why the former has ended, or null. */
+    /** Answers why the one that serves has ended, or null. */
     private String look() throws InterruptedException {
         if (serving.ended(LOOK_MS)) return serving.cause();
         killOverdue(serving);
@@ -218,7 +217,7 @@ final class Lives {
         }
     }
 
-    /** The pause, in ms, before the next life after so many short ones in a row. */
+    /** In ms, before the next life after so many short ones in a row. */
     static long pause(int shortLives) {
         return Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(Math.max(0, shortLives - 2), 10));
     }
@@ -239,10 +238,9 @@ final class Lives {
     }
 
     /**
-     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. It waits for nothing.
-     *
-     * <p>At a start Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has
-     * started from python.executable as it is now, so a generation that comes then is the one that serves.
+     * Under the lock: has Python take over what Kafka has applied; the host thread makes an upgrade of it. At a start
+     * Kafka applies what is stored before it tells the cluster, and before it serves a request: Python has started from
+     * python.executable as it is now, so a generation that comes then is the one that serves.
      */
     void apply(BrokerConfigs next) {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
@@ -290,7 +288,7 @@ final class Lives {
         else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
-    /** The upgrade that follows the life which has ended; null if there is none, or none yet. */
+    /** What follows the life that has ended; null if nothing does, or not yet. */
     private synchronized Child followed() {
         Child next = upgrade;
         boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));

@@ -24,9 +24,9 @@ import org.quotahost.util.Json;
 /**
  * Who asks about this broker, and who answers.
  *
- * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code usage
- * MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while Python hangs: it tells
- * what it has, and Python words it (quotahost.broker.host.dump).
+ * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code
+ * usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
+ * Python hangs: it tells what it has, and Python words it (quotahost.broker.host.dump).
  *
  * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
  * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the

@@ -54,8 +54,8 @@ public final class Inbox {
     private long recentSince = System.nanoTime();
 
     /**
-     * Whom the host asked for again by itself, as many as the table has places at most; and up to MOST whom a host has taken that
-     * ended before it answered. Under the lock.
+     * Whom the host asked for again by itself, as many as the table has places at most; and up to MOST whom a host has
+     * taken that ended before it answered. Under the lock.
      */
     private final Set<Batch.Lookup> again = new LinkedHashSet<>();
     private final List<Batch.Event> events = new ArrayList<>();

@@ -47,11 +47,7 @@ public final class BrokerLog {
         summaries = new LineLimit(1, nanoClock);
     }
 
-    /**
-     * Adds the filter to the log of the broker's classes.
-     *
-     * @throws RuntimeException there is another implementation behind log4j2's API; without log4j2 it is a LinkageError
-     */
+    /** A RuntimeException is another implementation behind log4j2's API, a LinkageError no log4j2. */
     static boolean install() {
         Filter.install();
         return true;

@@ -172,8 +172,7 @@ public final class Internals {
 
     /**
      * From Kafka 4.1 on StandardAuthorizer fails if nobody gives it metrics, and Kafka gives them only to the authorizer
-     * that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these, which no reporter shows. Kafka
-     * 4.0 has no metrics for plugins, and its authorizer needs none.
+     * that it loads itself, if that is a Monitorable. QuotaFence is none, so it gives these, which no reporter shows.
      */
     private static Consumer<Authorizer> authorizerMetrics() throws ClassNotFoundException {
         ClassLoader loader = Internals.class.getClassLoader();

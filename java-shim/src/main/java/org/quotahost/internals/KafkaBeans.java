@@ -129,12 +129,15 @@ public final class KafkaBeans {
 
     // ---- connections, the controller, the disks, the load -----------------------------------------------------
 
-    // Times are System.nanoTime().
+    /** -1 if there is none. */
+    private static long count(ObjectName name, String attribute) {
+        return attribute(name, attribute) instanceof Number number ? number.longValue() : -1;
+    }
 
-    /** How many connections this broker has from clients with that software. */
-    public static int connections(String software, long now) {
+    /** How many connections this broker has from clients with that software; now, as below, by System.nanoTime. */
+    public static long connections(String software, long now) {
         return SOFTWARE.names(now).stream().filter(name -> name.getKeyProperty("clientSoftwareName").equals(software))
-                .mapToInt(name -> attribute(name, "connections") instanceof Number number ? number.intValue() : 0).sum();
+                .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
 
     /**
@@ -154,45 +157,34 @@ public final class KafkaBeans {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
         Set<ObjectName> names = LOG_DIRS.names(now);
         if (names.isEmpty()) missing(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
-        return names.stream().filter(name -> attribute(name, "Value") instanceof Number value && value.intValue() != 0)
-                .map(name -> name.getKeyProperty("logDirectory"))
+        return names.stream().filter(name -> count(name, "Value") > 0).map(name -> name.getKeyProperty("logDirectory"))
                 .map(directory -> directory.startsWith("\"") ? ObjectName.unquote(directory) : directory).toArray(String[]::new);
     }
 
-    /**
-     * The bytes of each of these replicas that this broker has, below 0 if it has no such replica. Of a replica that leads
-     * its partition the lowest bit is 1, else 0; its bytes are the rest.
-     */
-    public static Long[] replicas(String[] topics, int[] partitions) {
-        Long[] sizes = new Long[topics.length];
+    /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; below 0 if this broker has none. */
+    public static long[] replicas(String[] topics, int[] partitions) {
+        long[] sizes = new long[topics.length];
         for (int i = 0; i < sizes.length; i++) {
             // Names of topics need no quotes in an MBean's name.
             String of = ",topic=" + topics[i] + ",partition=" + partitions[i];
-            Object size = attribute(name("kafka.log:type=Log,name=Size" + of), "Value");
-            Object count = attribute(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
-            boolean leads = count instanceof Number replicas && replicas.intValue() > 0;
-            sizes[i] = size instanceof Number bytes ? bytes.longValue() << 1 | (leads ? 1 : 0) : Long.valueOf(-1);
+            long size = count(name("kafka.log:type=Log,name=Size" + of), "Value");
+            long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
+            sizes[i] = size < 0 ? -1 : size << 1 | (replicas > 0 ? 1 : 0);
         }
         return sizes;
     }
 
-    /** Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM. */
-    private static final String HANDLERS = "kafka.server:type=KafkaRequestHandlerPool,name=", IDLE = "RequestHandlerAvgIdlePercent";
-
-    /**
-     * What Kafka counts of its threads' idle time: now; for how many ns request handlers have waited, in the mean, or -1; how
-     * many requests wait for one, or -1; by listener, for how many ns its network threads have waited, in the mean.
-     */
+    /** For how many ns Kafka's threads were idle: now; request handlers; how many requests wait; by listener, network threads. */
     public static Object[] load(long now) {
-        Object handlers = attribute(name(HANDLERS + "Broker" + IDLE), "Count");
-        if (handlers == null) handlers = attribute(name(HANDLERS + IDLE), "Count");
-        Object queued = attribute(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value");
+        // Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM.
+        String pool = "kafka.server:type=KafkaRequestHandlerPool,name=", idle = "RequestHandlerAvgIdlePercent";
+        long handlers = count(name(pool + "Broker" + idle), "Count");
+        if (handlers < 0) handlers = count(name(pool + idle), "Count");
         Map<String, Double> waited = NETWORK.names(now).stream().collect(Collectors.groupingBy(
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
-        return new Object[] {now, handlers instanceof Number idle ? idle.longValue() : -1L,
-            queued instanceof Number requests ? requests.longValue() : -1L, waited};
+        return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
     }
 
     private static void missing(Internals.Internal<?> use, String what) {

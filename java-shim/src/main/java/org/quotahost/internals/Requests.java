@@ -89,8 +89,7 @@ public final class Requests {
 
     /**
      * Lets the records go, as Kafka does once it has appended them; what is needed for the answer stays. Answers whether they
-     * are gone. Kafka keeps a request for as long as its connection is muted. With its records a second of turned back
-     * requests of clients that reconnect for each would fill the heap.
+     * are gone. Kafka keeps a request for as long as its connection is muted, and so many would fill the heap.
      */
     public static boolean release() {
         if (!(body() instanceof ProduceRequest produce)) return false;

@@ -3,11 +3,9 @@ package org.quotahost.internals;
 import org.jpype.JPypeContext;
 
 /**
- * Has JPype wait with its shutdown until Kafka has shut down.
- *
- * <p>JPype's shutdown hook interrupts every non-daemon thread, which would make a broker stop uncleanly. But first it
- * waits for the hooks that are registered with it, and the one that this class registers waits for Kafka's. Neither
- * JPypeContext nor the name of Kafka's hook is public API.
+ * Has JPype wait with its shutdown until Kafka has shut down. JPype's shutdown hook interrupts every non-daemon thread, which
+ * would make a broker stop uncleanly. But first it waits for the hooks that are registered with it, and ours waits for
+ * Kafka's. Neither JPypeContext nor the name of Kafka's hook is public API.
  */
 public final class ShutdownOrder {
     /** The JVM starts its hooks one after the other, so Kafka's may be late; in a JVM without it this is the wait. */

@@ -52,7 +52,7 @@ public final class Gauges {
                 (org.apache.kafka.common.metrics.Gauge<TabularData>) (config, now) -> value.get());
     }
 
-    /** Has a number of Python's be another one, unless that is NaN: while Python cannot set it. */
+    /** Shows another number in place of one of Python's, unless it is NaN: while Python cannot set that. */
     public void overrule(String type, String name, String attribute, DoubleSupplier instead) {
         MetricName metric = metric(type, name, attribute);
         add(type, name, attribute, () -> {

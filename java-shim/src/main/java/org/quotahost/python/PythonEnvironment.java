@@ -35,10 +35,8 @@ public record PythonEnvironment(String executable, String libpython, String atta
     private static final String PLATFORMS = "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
 
     /**
-     * Asks the interpreter about itself; ConfigException if it cannot work.
-     *
-     * @param inChild whether it is to run in a process of its own: then it needs no shared library and no JPype, and another
-     *     release of quotahost may be there, as the first call tells its protocol (Calls)
+     * Asks the interpreter about itself; ConfigException if it cannot work. In a child it needs no library and no JPype, and
+     * another release of quotahost may be there, as the first call tells its protocol (Calls).
      */
     public static PythonEnvironment of(String executable, boolean inChild) {
         return of(inChild ? fixed(executable) : executable, inChild, START_SECONDS);
@@ -70,7 +68,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
 
-    /** The versions that this jar was built with and needs: keys quotahost and jpype. */
+    /** The versions that this jar needs: of quotahost and jpype. */
     public static Properties built() {
         Properties versions = new Properties();
         try (InputStream in = PythonEnvironment.class.getResourceAsStream("/META-INF/quotahost/versions.properties")) {
@@ -101,12 +99,12 @@ public record PythonEnvironment(String executable, String libpython, String atta
             if (installed.equals(needed)) continue;
             return " has " + what + " " + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + install;
         }
-        if (facts.getOrDefault("attach", "").isEmpty()) {
-            return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
+        if (facts.getOrDefault("libpython", "").isEmpty()) {
+            return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
+                    + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
         }
-        if (!facts.getOrDefault("libpython", "").isEmpty()) return null;
-        return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
-                + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
+        if (!facts.getOrDefault("attach", "").isEmpty()) return null;
+        return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
     }
 
     private static ConfigException wrong(String executable, String problem) {

@@ -201,11 +201,7 @@ final class Marks {
         return marked;
     }
 
-    /**
-     * Ends the marks that are too old and those whose topic is no longer affected.
-     *
-     * @param ended gets principal and client-id of each; null in place of a client-id for a whole principal
-     */
+    /** Ends the marks that are too old or whose topic is not affected any more; of a whole principal the client-id is null. */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
         for (String name : marks.keySet()) sweep(name, affected, ended);
         Mark all = everybody;

@@ -33,10 +33,9 @@ final class Publication {
     }
 
     /**
-     * Stores one answer. Answers whether a scope or a rate has changed by it, for the principal or the client.
-     *
-     * <p>Request threads look on meanwhile: what a client has of its own is there before the entry that needs it, and goes
-     * after the entry that doesn't. Else a client that is known would be a newcomer for a moment, with a sensor of these.
+     * Stores one answer. Answers whether a scope or a rate has changed by it. Request threads look on meanwhile: what a
+     * client has of its own is there before the entry that needs it, and goes after the entry that doesn't. Else a
+     * client that is known would be a newcomer for a moment, with a sensor of these.
      */
     boolean store(Batch.Lookup lookup, Answer answer) {
         String name = lookup.principal(), clientId = lookup.clientId();
@@ -89,9 +88,7 @@ final class Publication {
 
     /**
      * What holds of a principal from now on. Until each is known, its client-ids keep what all had before the answer
-     * depended on them.
-     *
-     * @param rates by quota type, what each unknown client-id will have; null if the answer doesn't tell
+     * depended on them. Rates are what each unknown client-id will have; null if the answer doesn't tell.
      */
     private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
             boolean failed) {

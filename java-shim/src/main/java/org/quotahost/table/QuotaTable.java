@@ -167,15 +167,11 @@ public final class QuotaTable {
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
-     * Takes the settings over, which may change while the broker runs, but for max.
+     * Takes the settings over (clients.max, clients.idle in s, floor.bytes, factor.quota.types, newcomers.*, NaN for
+     * unlimited), which may change while the broker runs, but for max.
      *
-     * @param max for how many clients there is room (clients.max)
-     * @param idle after how many seconds of silence a client is forgotten (clients.idle)
-     * @param floorBytes bytes/s below which no factor takes a limit (floor.bytes)
-     * @param factored names of the quota types that the factor multiplies
-     * @param newcomerRates the newcomers' rates by quota type, NaN for unlimited
-     * @param measured names of the quota types for which clients without a quota are measured, too: a factor may act on
-     *     what they use, or a plugin reads it. They have no sensors of their own in all other types
+     * @param measured the quota types for which clients without a quota are measured, too: a factor may act on what they
+     *     use, or a plugin reads it. They have no sensors of their own in all other types
      */
     public synchronized void configure(int max, long idle, double floorBytes, String[] factored, double[] newcomerRates,
             String[] measured) {

@@ -93,7 +93,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream)).anyMatch(course -> !course.open);
     }
 
-    /** Whether these are. */
+    /** Whether the limit of these tags is. */
     boolean usesStandIn(Tags tags, int type) {
         return !course(tags, type).open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
     }

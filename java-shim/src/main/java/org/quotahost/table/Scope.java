@@ -38,7 +38,7 @@ final class Scope {
         return base[type];
     }
 
-    /** Sets the base rate of a type. Answers whether it is another one. */
+    /** Answers whether it is another one. */
     boolean base(int type, double rate) {
         if (Double.compare(base[type], rate) == 0) return false;
         base = with(base, type, rate);
@@ -72,7 +72,6 @@ final class Scope {
         return lacks;
     }
 
-    /** The tags of those who write to affected topics of a group. */
     Tags slowed(String group) {
         Tags made = slowed.get(group);
         if (made != null) return made;
@@ -132,7 +131,6 @@ final class Scope {
         return own.wasHad() || slowed.values().stream().anyMatch(Tags::wasHad);
     }
 
-    /** The beat at which somebody was in the scope last. */
     int seen() {
         int last = own.seen();
         for (Tags tags : slowed.values()) last = Math.max(last, tags.seen());

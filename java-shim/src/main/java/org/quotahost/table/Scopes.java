@@ -9,7 +9,8 @@ import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
- * All scopes, by the two values of their tags. Any thread finds them, and the watch walks through them; all else is called under the table's lock.
+ * All scopes, by the two values of their tags. Any thread finds them, and the watch walks through them; all else is
+ * called under the table's lock.
  *
  * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
  */
@@ -55,11 +56,7 @@ final class Scopes {
         return scope == null ? null : group == null ? scope.own : scope.slowed(group);
     }
 
-    /**
-     * The scope of an answer that is the same for all client-ids of a principal, or null if it depends on the client-id.
-     *
-     * @param user the principal's name, sanitized
-     */
+    /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
     Scope shared(Answer answer, int type, String user) {
         int code = answer.codes()[type];
         if (code == EXEMPT) return exempt;

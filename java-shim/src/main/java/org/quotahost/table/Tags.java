@@ -16,12 +16,11 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
  *
- * <p>A limit rises over empty windows by two times: since when the tags are in use, and when they were last. A client that
- * writes to affected topics has its scope's slowed tags, then the scope's own, then the slowed ones again. Kafka measures
- * the two apart. While the client is away from one, the windows of that one empty, and with its whole limit it could send
- * once more what it has sent by the other one meanwhile. So the share that it gets of its limit (Tap.rise) goes by how long
- * it may have sent by these tags, in so far as Kafka still looks back there: a client that was away for 3 s has 3 s less in
- * its windows. The times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
+ * <p>A limit rises over empty windows (docs/adr/0023-a-limit-when-kafka-asks.md) by two times: since when the tags are in use,
+ * and when they were last. Kafka measures a scope's own and its slowed tags apart, and while a client is away from one, the
+ * windows of that one empty. So the share that it gets of its limit (Tap.rise) goes by how long it may have sent by these
+ * tags, in so far as Kafka still looks back there: a client that was away for 3 s has 3 s less in its windows. The times are
+ * beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";

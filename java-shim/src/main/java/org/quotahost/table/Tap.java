@@ -3,32 +3,19 @@ package org.quotahost.table;
 import java.util.ArrayDeque;
 
 /**
- * The number that quotas are multiplied by, on its way to the factor in force, downwards and upwards.
+ * The number that quotas are multiplied by, on its way to the factor in force, downwards and upwards: it moves by the mean
+ * of the factor over about the time that Kafka looks back (docs/adr/0017-a-tap-not-a-ramp.md).
  *
- * <p>Kafka doesn't hold a client to its limit at each moment, but to the mean over its windows. So a limit that follows
- * the factor at once shuts a client off until the past fits, or lets it send a whole window's bytes at once where the
- * past is empty, as after a PAUSE. The tap moves by the mean of the factor over about the time that Kafka looks back:
- * then what a client at its limit sends is the quota times the factor, now. docs/adr/0017-a-tap-not-a-ramp.md has the
- * figures.
+ * <p>quotahost.throttling.tap is the same in Python, and gives the reason of each number and step; tests/throttling/test_tap.py
+ * holds the two equal to the bit. So operations stand here in the same order as there.
  *
  * <p>No step down mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
  * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower
  * than q x W / (W + D). W seconds later its window contains nothing from before the step.
- *
- * <p>quotahost.throttling.Tap is the same in Python; tests/throttling/test_tap.py holds the two equal to the bit. So
- * operations stand here in the same order as there. FactorInForce calls it under the table's lock.
  */
 final class Tap {
-    /** Below this value the limits of all but absurdly high quotas are at the floor: the tap goes to 0 at once. */
-    private static final double NEGLIGIBLE = 1e-5;
-    /** A smaller part of the value isn't worth a step: each makes Kafka scan all its sensors. */
-    private static final double STEP = 0.02;
-    /**
-     * How much later the rise begins after a PAUSE that was held: clients that were turned back wait before they try
-     * again, for longer each time, up to a second (retry.backoff.max.ms of librdkafka and Java).
-     */
+    private static final double NEGLIGIBLE = 1e-5, STEP = 0.02;
     private static final long RETRY_MS = 750;
-    /** Changes of the factor that the mean takes into account; of more, the oldest counts as the next. */
     private static final int MOST = 512;
 
     private double value = 1;
@@ -52,29 +39,20 @@ final class Tap {
      * @param maxMuteMs the longest mute in ms that a step may cause (max.mute), above 0
      */
     record Windows(int number, long ms, long maxMuteMs) {
-        /** How far Kafka looks back, at most. */
+        /** How far Kafka looks back, at most; in the mean, where the windows were empty; and where they were full. */
         long kafkaMs() {
             return (number + 1) * ms;
         }
 
-        /**
-         * How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
-         * Rate.windowSize then is from (windows - 1) to windows.
-         */
         long emptyMs() {
             return number * ms - ms / 2;
         }
 
-        /** The same where they were full: the oldest counts whole while it overlaps. */
         long fullMs() {
             return number * ms + ms / 2;
         }
 
-        /**
-         * The share of the factor with which a limit begins, where Kafka's windows are empty. Kafka divides by that many
-         * windows at the end of a client's first window, so with this share a client gets in its first second what its quota
-         * gives in a second. A smaller one would mute those who send large batches for longer (excess / limit x window).
-         */
+        /** The share of the factor with which a limit begins, where Kafka's windows are empty. */
         double leastShare() {
             return 1.0 / number;
         }
@@ -95,12 +73,9 @@ final class Tap {
     }
 
     /**
-     * Moves as far towards a factor as is allowed now. Answers whether the value has changed.
+     * Moves as far towards a factor (0..1) as is allowed now (monotonic). Answers whether the value has changed.
      *
-     * @param next the factor (0..1) that is in force from now on
-     * @param hold whether a fence turns back what the limits would slow. The mean then counts 0, since nothing is
-     *     recorded; for those who pass the fence the value goes no lower than where it begins after the release
-     * @param nowMs monotonic
+     * @param hold whether a fence turns back what the limits would slow
      */
     boolean step(Windows windows, double next, boolean hold, long nowMs) {
         remember(counted(next, hold, nowMs), windows.fullMs(), nowMs);

@@ -44,7 +44,7 @@ public final class TopicQuotas {
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
-    /** Since this JVM's start: requests turned back, those that were but for shadow; record bytes of the former. */
+    /** Since this JVM's start: requests turned back, or not since in shadow; bytes of the former's record batches. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
 
     /** Null for no topic quotas. */
@@ -58,7 +58,6 @@ public final class TopicQuotas {
     private Thresholds applied;
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
-    private boolean suspended;
     private final LineLimit suspensions = new LineLimit(1);
     /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
     private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
@@ -66,13 +65,7 @@ public final class TopicQuotas {
 
     // ---- the host --------------------------------------------------------------------------------------------
 
-    /**
-     * @param bytesPerSecond of all topics together; NaN for no topic quotas
-     * @param names the topics that have a threshold of their own, in the order of their rates (bytes/s)
-     * @param spared topics that are never turned back, Kafka's own among them
-     * @param error the name in Kafka's protocol of the error with which requests are turned back
-     * @param shadow the rules that are not enforced, by their names in the property shadow
-     */
+    /** The next reading goes by these: bytes/s of all topics, NaN for no quotas, and of those with thresholds of their own. */
     public void configure(double bytesPerSecond, String[] names, double[] rates, String[] spared, String error,
             List<String> shadow) {
         Map<String, Double> own = new HashMap<>();
@@ -136,7 +129,6 @@ public final class TopicQuotas {
             suspend("Kafka's meter " + Meters.BYTES_IN + " can't be found");
             return;
         }
-        suspended = false;
         if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
         totalRate = total.update(all, nanos);
         Map<String, TopicUse> next = new HashMap<>();
@@ -156,12 +148,11 @@ public final class TopicQuotas {
         turnBack(Map.of(), null);
     }
 
-    /** The meters cannot be read: until the next reading that succeeds, no request is turned back. */
+    /** Until the next reading that succeeds, no request is turned back. */
     private void suspend(String why) {
-        if (!suspended && Fence.installed() && suspensions.pass() != LineLimit.NO) {
+        if (Fence.installed() && suspensions.pass() != LineLimit.NO) {
             LOG.error("{}: until then topic quotas turn no request back", why);
         }
-        suspended = true;
         turnBack(Map.of(), null);
     }
 
@@ -255,12 +246,7 @@ public final class TopicQuotas {
         return over.topics.values().stream().filter(use -> use.shadow != null).map(use -> use.topic).sorted().toList();
     }
 
-    /**
-     * What a rule in shadow would have turned back.
-     *
-     * @param seconds for which its topics were over their thresholds, added up
-     * @param bytes that came in meanwhile beyond these
-     */
+    /** For how long the topics of a rule in shadow were over their thresholds, and what came in beyond these. */
     public record InShadow(DoubleAdder seconds, DoubleAdder bytes) {}
 
     /** By all rules that are or were in shadow, as the property shadow names them. */

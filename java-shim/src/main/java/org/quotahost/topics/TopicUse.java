@@ -75,12 +75,7 @@ final class TopicUse {
         return meter.rate > expected && credit <= 0;
     }
 
-    /**
-     * Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute.
-     *
-     * @param total what the broker takes in, in bytes/s, and what it is expected to
-     * @param lines how many periods of all topics together are logged
-     */
+    /** Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute. */
     void log(double total, double totalExpected, long nanos, LineLimit lines) {
         long count = turnedBack.sum();
         if (count != countAtLastReading) {

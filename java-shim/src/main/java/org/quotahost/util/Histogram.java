@@ -21,11 +21,7 @@ public final class Histogram {
         return IntStream.range(0, counts.length()).mapToLong(counts::get).sum();
     }
 
-    /**
-     * The upper bound, in seconds, of the bucket that contains a quantile: 0 if no time was recorded, infinity above 10 s.
-     *
-     * @param share 0..1: 0.5 for the median
-     */
+    /** The upper bound, in seconds, of the bucket with a quantile (0..1): 0 if there is no time, infinity above 10 s. */
     public double quantile(double share) {
         long wanted = (long) Math.ceil(share * count());
         long sum = 0;

@@ -7,10 +7,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One daemon thread with the turns that must go on while Python hangs.
- *
- * <p>Each turn is guarded by itself: whatever it throws, errors too, is counted, logged once a minute at most, and the
- * turn comes again; all other turns come as if nothing had happened. A JVM that is to end when its heap is full
+ * One daemon thread with the turns that must go on while Python hangs. Each is guarded by itself: whatever it throws, errors
+ * too, is counted, logged once a minute at most, and all turns come again. A JVM that is to end when its heap is full
  * (-XX:+ExitOnOutOfMemoryError) does so before the error gets here. What may take long (Kafka's meters of thousands of
  * topics) has a schedule of its own, so that it never holds up the lease's check.
  */
@@ -57,7 +55,7 @@ public final class Schedule {
         }
     }
 
-    /** No further turn begins; one that goes on comes to its end. It waits for nothing. */
+    /** No further turn begins. */
     public void end() {
         thread.shutdown();
     }

@@ -29,11 +29,6 @@ class AllowanceTest {
         assertTrue(take(BOB, 1_000, 1), "each has its own");
     }
 
-    @Test
-    void aClientThatWaitsBetweenItsTriesIsNeverOutOfIt() {
-        for (double now = 0; now < 1_000; now += 0.1) assertTrue(take(ALICE, 100, now));
-    }
-
     @Proves("kip-13.error-rejected")
     @Test
     void aClientThatNeverWaitsGetsItsRateAndNoMore() {

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
@@ -14,8 +13,6 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.util.LogCapture;
 
 /** When the fallback comes into force and when it ends, what the log says of it, and any validity. */
@@ -23,27 +20,6 @@ class LeaseTest {
     private long now = 1_000;
     private final List<Double> applied = new ArrayList<>();
     private final Lease lease = new Lease(() -> now, applied::add);
-
-    private void after(long ms) {
-        now += ms * 1_000_000;
-        lease.check();
-    }
-
-    @ParameterizedTest
-    @CsvSource({"PAUSE,0.0", "OPEN,1.0"})
-    void theFallbackIsInForceWithinValidityAndEndsWhenTheHostAnswers(String action, double factor) {
-        lease.configure(10_000, action);
-        after(5_000);
-        assertEquals(List.of(), applied);
-        after(5_000 - Lease.CHECK_MS);
-        assertEquals(List.of(factor), applied, "not later than validity, by the next check");
-        after(60_000);
-        assertEquals(1, lease.applied, "counted once");
-
-        lease.renew();
-        after(1);
-        assertEquals(Arrays.asList(factor, null), applied);
-    }
 
     /** The host hands over its settings while the watch finds the host alive again. */
     @Test

@@ -18,9 +18,6 @@ import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
-import org.quotahost.MonitoredPythonQuotaCallback;
-import org.quotahost.MonitoredQuotaFence;
 import org.quotahost.PythonQuotaCallback;
 import org.quotahost.QuotaFence;
 import org.quotahost.util.LogCapture;
@@ -64,13 +61,6 @@ class InternalsTest {
 
     /** A class of ours as that Kafka sees it. */
     abstract static class Ours extends PythonQuotaCallback implements Demanding {}
-
-    @ParameterizedTest
-    @ValueSource(classes = {PythonQuotaCallback.class, MonitoredPythonQuotaCallback.class,
-        QuotaFence.class, MonitoredQuotaFence.class})
-    void weHaveAllThatThisKafkaDemands(Class<?> ours) {
-        assertEquals(List.of(), Internals.unserved(ours));
-    }
 
     @Test
     void aMethodThatKafkaDemandsAndWeHaveNotStopsTheStart() {

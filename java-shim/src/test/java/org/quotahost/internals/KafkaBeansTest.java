@@ -2,7 +2,6 @@ package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
@@ -64,14 +63,6 @@ class KafkaBeansTest {
             assertFalse(missing("com.example.JmxForAll"));
         }
         assertTrue(missing("com.example.JmxForAll"));
-    }
-
-    @Test
-    void whatAnOperatorHasTakenAwayIsNotRead() {
-        Internals.CLIENT_METERS.find(null);
-        Internals.CLIENT_METERS.failed("-D" + Internals.WITHOUT);
-        assertEquals(KafkaBeans.Reading.NOTHING, KafkaBeans.read(0, "alice", "app"));
-        assertNull(Internals.CLIENT_METERS.get());
     }
 
     /** Kafka counts them by version and network thread (KIP-511). */

@@ -161,7 +161,7 @@ class TopicQuotasTest {
         assertTrue(quotas.rate() > TOTAL);
     }
 
-    @Proves("v1.recomputed")
+    @Proves({"v1.recomputed", "v1.rest"})
     @Test
     void theShareFollowsTheTopicsThatComeAndGoAndTheThresholds() {
         configure(TOTAL, Map.of());
@@ -180,6 +180,9 @@ class TopicQuotasTest {
         meters.append("d", 1);
         run(5, Map.of());
         assertEquals(1_000_000, quotas.share());
+        configure(0.3, Map.of("a", 0.1, "absent", 0.2));
+        quotas.read(meters.nanos());
+        assertEquals(0, quotas.share(), "and never less, as the sum of these is more than 0.3");
     }
 
     @Test
