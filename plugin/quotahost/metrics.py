@@ -2,8 +2,8 @@
 
 The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
 ``broker.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
-them into docs/reference/metrics.md. A new metric takes one row, in the bean of its type; a test compares all names
-that the code shows with this list.
+them into docs/reference/metrics.md. A new metric takes one entry, or a row of its type's bean; a test compares all
+names that the code shows with this list.
 """
 
 from collections.abc import Iterable
@@ -61,8 +61,6 @@ _TOPICS: Final = (
     "`publish-usage-watch`, `publish-usage-quotas`), `cluster-quota` (and `cluster-quota-quotas`)"
 )
 _CLUSTER: Final = "`cluster-volumes`"
-_QUOTAS: Final = "`cluster-quota`, `publish-usage`"
-_CLUSTER_STATE: Final = "`snapshots`, `cluster-volumes`"
 _READERS: Final = "`snapshots`, `cluster-volumes`, `cluster-quota`, `publish-usage`"
 
 # One row a metric reads better than ruff's seven lines.
@@ -99,11 +97,10 @@ CATALOGUE: Final = (
         ("DelayMs", "client_delay_seconds", GAUGE,
          "By how long Kafka has delayed their responses: the mean of those that it delayed in the last 30 to 60 s."),
     )),
-    *_bean(CLIENTS, label=f"{_BY_CLIENT}, by", shown_by="every broker, for at most `metrics.clients`", rows=(
-        ("Bound", "client_bound", GAUGE,
-         "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
-         "or that a rule in shadow would hold back, `shadow: RULE`."),
-    )),
+    Described(CLIENTS, "Bound", "client_bound", GAUGE,
+        "1 for each that is held back now: by its `quota`, the `factor`, the `floor`, the `fence`, a `topic quota`; "
+        "or that a rule in shadow would hold back, `shadow: RULE`.",
+        label=f"{_BY_CLIENT}, by", shown_by="every broker, for at most `metrics.clients`"),
     *_bean("Budget", label="budget", shown_by="`budgets=on`", rows=(
         ("Bytes", "budget_bytes", GAUGE, "How much the topics of a budget of storage may take in the cluster."),
         ("Used", "budget_used_bytes", GAUGE, "How much they take, as this broker knows it."),
@@ -145,11 +142,10 @@ CATALOGUE: Final = (
         ("FailedBytes", "failed_appends_bytes", COUNTER,
          "Bytes of records that were too large (Kafka's BytesRejectedPerSec)."),
     )),
-    *_bean("TurnedBack", label="topic", shown_by="the fence, once it has turned something back", rows=(
-        ("Bytes", "turned_back_bytes", COUNTER,
-         "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
-         "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names."),
-    )),
+    Described("TurnedBack", "Bytes", "turned_back_bytes", COUNTER,
+        "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
+        "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names.",
+        label="topic", shown_by="the fence, once it has turned something back"),
     *_bean("Shadow", label="rule", shown_by="every broker, once a rule was in shadow (`shadow`)", rows=(
         ("Over", "shadow_over", GAUGE,
          "Scopes of clients, or topics, that take more now than the rule would let through; the factor, each topic and "
@@ -178,23 +174,16 @@ CATALOGUE: Final = (
         ("EventErrors", "event_errors", COUNTER,
          "Events of the broker that the host could not handle, and went on without."),
     )),
-    *_bean("Watch", rows=(
-        ("Errors", "watch_errors", COUNTER, "Failures of the threads that go on without Python; each is tried again."),
-    )),
-    *_bean("ImpatientClients", label="software", rows=(
-        ("Connections", "impatient_connections", GAUGE,
-         "Connections of clients whose library gives up within a minute of a PAUSE by default, by what they call "
-         "their software (KIP-511); `unknown`: they send no name, like kafka-go, kafkajs, aiokafka and "
-         "kafka-python 2. As of at most a minute ago."),
-    )),
-    *_bean("Internals", label="internal", rows=(
-        ("Missing", "internals_missing", GAUGE,
-         "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
-         "the broker's log says what is weaker then."),
-    )),
-    *_bean("Plugin", label="plugin", rows=(
-        ("Errors", "plugin_errors", COUNTER, "Failures of a plugin."),
-    )),
+    Described("Watch", "Errors", "watch_errors", COUNTER,
+        "Failures of the threads that go on without Python; each is tried again."),
+    Described("ImpatientClients", "Connections", "impatient_connections", GAUGE,
+        "Connections of clients whose library gives up within a minute of a PAUSE by default, by what they call "
+        "their software (KIP-511); `unknown`: they send no name, like kafka-go, kafkajs, aiokafka and "
+        "kafka-python 2. As of at most a minute ago.", label="software"),
+    Described("Internals", "Missing", "internals_missing", GAUGE,
+        "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
+        "the broker's log says what is weaker then.", label="internal"),
+    Described("Plugin", "Errors", "plugin_errors", COUNTER, "Failures of a plugin.", label="plugin"),
     # The host and the plugins show the following ones.
     *_bean("Factor", rows=(
         ("Transitions", "transitions", COUNTER, "Changes between OPEN, THROTTLE and PAUSE."),
@@ -203,14 +192,12 @@ CATALOGUE: Final = (
          "1 while the state of a broker or volume is unknown or awaited, whatever follows from it."),
     )),
     # A metric's value is a number, so the cause is the name of the bean.
-    *_bean("Cause", label="cause", shown_by="a factor source", rows=(
-        ("Factor", "cause", GAUGE,
-         "The factor, while it is below 1, by its cause: broker and volume, or what is unknown."),
-    )),
-    *_bean("TypedFactor", label="source", shown_by="a factor source for single quota types, such as `load`", rows=(
-        ("Factor", "typed_factor", GAUGE,
-         "The factor of this source for its quota types, 0..1; for each type the smallest of all factors applies."),
-    )),
+    Described("Cause", "Factor", "cause", GAUGE,
+        "The factor, while it is below 1, by its cause: broker and volume, or what is unknown.",
+        label="cause", shown_by="a factor source"),
+    Described("TypedFactor", "Factor", "typed_factor", GAUGE,
+        "The factor of this source for its quota types, 0..1; for each type the smallest of all factors applies.",
+        label="source", shown_by="a factor source for single quota types, such as `load`"),
     *_bean("Load", shown_by="`load`", rows=(
         ("HandlersIdle", "load_handlers_idle", GAUGE,
          "The share of the last interval, 0..1, in which this broker's request handlers were idle."),
@@ -221,10 +208,9 @@ CATALOGUE: Final = (
         ("Capacity", "volume_capacity_bytes", GAUGE, "The size of a volume of this broker."),
         ("Consumed", "volume_consumed_bytes", GAUGE, "The bytes of it that are used."),
     )),
-    *_bean("VolumeLimits", label="volume", shown_by="a policy", rows=(
-        ("Factor", "volume_factor", GAUGE,
-         "The policy's factor for a volume of this broker; at most 100 volumes, those with the smallest factors."),
-    )),
+    Described("VolumeLimits", "Factor", "volume_factor", GAUGE,
+        "The policy's factor for a volume of this broker; at most 100 volumes, those with the smallest factors.",
+        label="volume", shown_by="a policy"),
     *_bean("VolumeLimits", label="volume", shown_by="`limits`, `setpoint`, a policy that can be asked", rows=(
         ("Soft", "volume_soft_limit_bytes", GAUGE,
          "The bytes used of that volume above which the policy may lower the factor (proposal 035, getSoftLimit)."),
@@ -233,23 +219,18 @@ CATALOGUE: Final = (
         ("Breached", "volume_limit_breached", GAUGE,
          "Which limit that volume breaches: 0 neither, 1 the soft one, 2 the hard one (proposal 035)."),
     )),
-    *_bean("LogDirs", shown_by=_DISKS, rows=(
-        ("Offline", "log_dirs_offline", GAUGE, "Log directories of this broker that are offline or can't be read."),
-    )),
-    *_bean("Cordon", shown_by="`cordon`", rows=(
-        ("LogDirs", "cordoned_log_dirs", GAUGE, "Log directories of this broker that are cordoned by the task."),
-    )),
-    *_bean("Connection", label="plugin", shown_by=_TOPICS, rows=(
-        ("Connected", "connected", GAUGE, "1 while the plugin's own client reaches the cluster (proposal 035)."),
-    )),
-    *_bean("Publication", shown_by="`publish-volumes`, `publish-usage`", rows=(
-        ("Errors", "publication_errors", COUNTER,
-         "Snapshots, and records of usage, that could not be published (proposal 035)."),
-    )),
-    *_bean("Usage", shown_by="`publish-usage`", rows=(
-        ("Clients", "usage_clients", GAUGE, "Clients with a cluster-wide quota whose usage this broker publishes."),
-    )),
-    *_bean("ClusterQuotas", shown_by=_QUOTAS, rows=(
+    Described("LogDirs", "Offline", "log_dirs_offline", GAUGE,
+        "Log directories of this broker that are offline or can't be read.", shown_by=_DISKS),
+    Described("Cordon", "LogDirs", "cordoned_log_dirs", GAUGE,
+        "Log directories of this broker that are cordoned by the task.", shown_by="`cordon`"),
+    Described("Connection", "Connected", "connected", GAUGE,
+        "1 while the plugin's own client reaches the cluster (proposal 035).", label="plugin", shown_by=_TOPICS),
+    Described("Publication", "Errors", "publication_errors", COUNTER,
+        "Snapshots, and records of usage, that could not be published (proposal 035).",
+        shown_by="`publish-volumes`, `publish-usage`"),
+    Described("Usage", "Clients", "usage_clients", GAUGE,
+        "Clients with a cluster-wide quota whose usage this broker publishes.", shown_by="`publish-usage`"),
+    *_bean("ClusterQuotas", shown_by="`cluster-quota`, `publish-usage`", rows=(
         ("Entities", "cluster_quotas", GAUGE, "Entities with a cluster-wide quota, as this broker has read them."),
         ("Read", "cluster_quotas_read", GAUGE,
          "1 once all cluster-wide quotas have been read; until then no client has one on this broker."),
@@ -262,21 +243,19 @@ CATALOGUE: Final = (
         ("Brokers", "shares_brokers", GAUGE,
          "Registered brokers, among which a quota is divided where there is no share."),
     )),
-    *_bean("Snapshot", label="broker", shown_by="`snapshots`", rows=(
-        ("Age", "snapshot_age_seconds", GAUGE, "Age of another broker's newest snapshot."),
-    )),
-    *_bean("Brokers", shown_by=_CLUSTER_STATE, rows=(
+    Described("Snapshot", "Age", "snapshot_age_seconds", GAUGE,
+        "Age of another broker's newest snapshot.", label="broker", shown_by="`snapshots`"),
+    *_bean("Brokers", shown_by="`snapshots`, `cluster-volumes`", rows=(
         ("Missing", "brokers_missing", GAUGE, "Brokers in service without a snapshot."),
         ("Stale", "brokers_stale", GAUGE, "Brokers in service whose newest snapshot is older than validity."),
         ("LastKnown", "brokers_last_known", GAUGE,
          "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
-    *_bean("Refused", label="reason", shown_by=_READERS, rows=(
-        ("Records", "refused_records", COUNTER,
-         "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-         "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
-         "another cluster's; `crowd`: of more than 16 who watch, the one that was heard longest ago."),
-    )),
+    Described("Refused", "Records", "refused_records", COUNTER,
+        "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
+        "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
+        "another cluster's; `crowd`: of more than 16 who watch, the one that was heard longest ago.",
+        label="reason", shown_by=_READERS),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,
          "Time since the newest record of this cluster's volumes was computed."),

@@ -66,9 +66,9 @@ def load(role: Role, name: str) -> Any:
     known = entry_points(group=role.group)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
-        like = nearest(name, known.names)
+        like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
         hint = f"did you mean {like!r}? " if like else ""
-        there = ", ".join(sorted(known.names)) or f"no entry points of the group {role.group}"
+        there = names or f"no entry points of the group {role.group}"
         raise PluginError(role, name, f"there is none; {hint}There are: {there}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:

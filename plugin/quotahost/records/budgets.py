@@ -79,9 +79,9 @@ class LatestBudgets:
     """Each budget's latest good record, in the order in which a reader takes them."""
 
     def __init__(self, before: Mapping[str, Budget] | None = None) -> None:
-        """None yet; of one whose record is refused, what was there ``before`` stays."""
+        """None yet; of one whose record is refused, what was there ``before`` stays, until a reader empties that."""
         self.by_name: dict[str, Budget] = {}
-        self._before = before or {}
+        self.before = before or {}
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """Take a record; None for its value removes the budget. A record that is no budget's changes nothing.
@@ -99,8 +99,8 @@ class LatestBudgets:
             read = CODEC.decode(key, value)
             budget = Budget(name, read.topics, read.bytes, read.of == "replicas")
         except Refused:
-            if name not in self.by_name and name in self._before:
-                self._keep(self._before[name])
+            if name not in self.by_name and name in self.before:
+                self._keep(self.before[name])
             raise
         self._keep(budget)
 

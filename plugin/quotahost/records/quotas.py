@@ -147,9 +147,9 @@ class LatestQuotas:
     """
 
     def __init__(self, before: "LatestQuotas | None" = None) -> None:
-        """No quota yet; of an entity whose record is refused, what ``before`` had of it stays."""
+        """No quota yet; where a record is refused, what ``before`` had of it stays, until a reader empties that."""
         self.by_entity: dict[Entity, ClusterQuota] = {}
-        self._before = before.by_entity if before else {}
+        self.before = before.by_entity if before else {}
         self._key_bytes = 0
 
     def take(self, key: bytes | None, value: bytes | None) -> Entity | None:
@@ -169,8 +169,8 @@ class LatestQuotas:
         try:
             quota = decode(key, value)
         except Refused:
-            if latest is None and entity in self._before:
-                self._keep(self._before[entity], len(key or b""))
+            if latest is None and entity in self.before:
+                self._keep(self.before[entity], len(key or b""))
             raise
         if latest == quota:
             return None

@@ -6,27 +6,29 @@ import logging
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from quotahost.api import Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.discovery import PluginError, construct, load, plugin_settings, settings_model, survey
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.sections import read_section
 from quotahost.testing.broker import FakeBroker
+from quotahost.units import Duration
 from tests.fakes.packages import distribute, distribute_quotahost
 
 GOOD = """
-    from pydantic import BaseModel, Field, SecretStr, field_validator
+    from pydantic import BaseModel, SecretStr, field_validator
     from quotahost.units import Duration
 
     class Good:
         class Section(BaseModel):
-            off_peak_factor: float = Field(default=2.0, gt=0, description="How much more at night.")
             every: Duration = "1m"
             open_sesame: SecretStr = SecretStr("")
 
@@ -112,38 +114,26 @@ def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
-def test_unknown_and_wrong_properties_of_a_plugin_are_listed_by_their_full_names(site: Path) -> None:
-    good(site)
-    own = {"off-peek-factor": "3", "off-peak-factor": "-3", "every": "5"}
-    broker = settings({"supplier": "good"} | {f"plugin.good.{name}": text for name, text in own.items()})
+class Own(BaseModel):
+    off_peak_factor: float = Field(default=2.0, gt=0, description="How much more at night.")
+    every: Duration = timedelta(minutes=1)
+    base_rate: int = Field(alias="baseRate")
+
+
+def test_a_plugins_properties_are_set_by_its_fields_names_and_named_in_full_where_one_is_wrong() -> None:
+    own = read_section("good", {"base-rate": "5"}, Own)
+    assert isinstance(own, Own)
+    assert own.base_rate == 5
     with pytest.raises(SettingsError) as error:
-        plugin_settings(Role.SUPPLIER, "good", broker)
+        read_section("good", {"off-peek-factor": "3", "off-peak-factor": "-3", "every": "5"}, Own)
     lines = str(error.value).splitlines()
     start = f" - {PREFIX}plugin.good."
     assert f"{start}off-peek-factor: unknown property; did you mean {PREFIX}plugin.good.off-peak-factor?" in lines
     assert any(line.startswith(f"{start}off-peak-factor=-3: ") and "How much more" in line for line in lines)
     assert any(line.startswith(f"{start}every=5: has no unit; write 5s") for line in lines)
-
-
-def test_the_error_of_a_missing_property_shows_the_line_to_add(site: Path) -> None:
-    code = "import pydantic\nclass plugin:\n    class Section(pydantic.BaseModel):\n        base_rate: int"
-    supplier(site, "strict", code)
-    with pytest.raises(SettingsError, match=rf"add a line {PREFIX}plugin.strict.base-rate="):
-        plugin_settings(Role.SUPPLIER, "strict", settings({"supplier": "strict"}))
-
-
-def test_a_model_with_aliases_is_still_set_by_its_field_names(site: Path) -> None:
-    code = """
-        import pydantic
-        class plugin:
-            class Section(pydantic.BaseModel):
-                base_rate: int = pydantic.Field(alias="baseRate")
-    """
-    supplier(site, "aliased", code)
-    broker = settings({"supplier": "aliased", "plugin.aliased.base-rate": "5"})
-    assert plugin_settings(Role.SUPPLIER, "aliased", broker).base_rate == 5
-    with pytest.raises(SettingsError, match=r"plugin\.aliased\.base-rate=x: "):
-        plugin_settings(Role.SUPPLIER, "aliased", settings({"supplier": "aliased", "plugin.aliased.base-rate": "x"}))
+    assert f"{start}base-rate: is required; add a line {PREFIX}plugin.good.base-rate=" in lines
+    with pytest.raises(SettingsError, match=r"plugin\.good\.base-rate=x: "):
+        read_section("good", {"base-rate": "x"}, Own)
 
 
 def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:

@@ -24,7 +24,7 @@ def test_why_a_first_record_can_not_be_published_is_said_once_the_start_is_over(
     broker.client, broker.brokers = NOBODY, {1: False}
     publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
     publisher.send(b"1", bytes)
-    assert not caplog.messages, "the broker's own listener may not be open yet"
+    assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
     clock.now += 31
     for _ in range(2):
         publisher.send(b"1", bytes)
@@ -32,6 +32,7 @@ def test_why_a_first_record_can_not_be_published_is_said_once_the_start_is_over(
         "not connected: nobody listens there",
         "this broker's volumes can't be published; it tries again: nobody listens there",
     ]
+    assert broker.number("Publication", "Errors") == 2
 
 
 def test_a_reader_that_never_reaches_the_cluster_says_so_once_the_start_is_over(

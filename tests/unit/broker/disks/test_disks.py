@@ -81,15 +81,12 @@ def formatted(directory: Path, text: str) -> str:
 
 
 def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
-    old = formatted(tmp_path / "old", "version=0\nbroker.id=1\n")
+    texts = ("", "cluster.id=\n", "cluster.id=\\uZZZZ\n", "\0\xff", "version=0\nbroker.id=1\n")
+    without = [formatted(tmp_path / str(number), text) for number, text in enumerate(texts)]
     one = formatted(tmp_path / "one", "#\n#Sat Nov 21\ncluster.id=4L6g3nShT-eMCtK--X86sw\nversion=1\nnode.id=1\n")
     other = formatted(tmp_path / "other", "cluster.id=another\n")
-    assert cluster_id([str(tmp_path / "gone"), old, one, other]) == "4L6g3nShT-eMCtK--X86sw"
-
-
-@pytest.mark.parametrize("text", ["", "cluster.id=\n", "cluster.id=\\uZZZZ\n", "\0\xff"])
-def test_a_directory_without_an_id_is_passed_over(tmp_path: Path, text: str) -> None:
-    assert cluster_id([formatted(tmp_path / "without", text), "\0"]) == ""
+    assert cluster_id([str(tmp_path / "gone"), "\0", *without, one, other]) == "4L6g3nShT-eMCtK--X86sw"
+    assert cluster_id(without) == ""
 
 
 class Disk:

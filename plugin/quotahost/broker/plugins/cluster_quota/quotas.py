@@ -122,7 +122,7 @@ class ClusterQuotas:
     def caught_up(self) -> None:
         # Of an empty topic no record was read.
         before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
-        self.read = True
+        self.read, self._latest.before = True, {}
         if gone := len(before.by_entity.keys() - self._latest.by_entity.keys()):
             text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
             self._context.log.warning(text, self._topic, gone, len(before.by_entity))

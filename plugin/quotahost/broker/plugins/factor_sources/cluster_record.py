@@ -10,13 +10,13 @@ The factor source ``cluster-volumes`` asks both at each read, on the host thread
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import Clock
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import Volume
@@ -140,7 +140,7 @@ class ClusterState:
         view = replace(view, volumes=(*_volumes(record, others), *view.volumes))
         return self._completed(self._with_hidden(view, record, silent, settings))
 
-    def _heard(self, record: ClusterRecord, silent: Mapping[str, Freshness], others: set[str]) -> Iterator[Heard]:
+    def _heard(self, record: ClusterRecord, silent: Mapping[str, bool | None], others: set[str]) -> Iterator[Heard]:
         """What the record says of other brokers: it names no healthy one but for its directories."""
         last: dict[str, list[Volume]] = defaultdict(list)
         for filling in record.silent:
@@ -150,11 +150,9 @@ class ClusterState:
         for lost in record.offline_dirs:
             if lost.broker in others:
                 # Not awaited: a directory is listed only because its broker has reported it as offline.
-                yield Heard(lost.broker, Freshness.FRESH, offline=(lost.log_dir,))
+                yield Heard(lost.broker, True, offline=(lost.log_dir,))
 
-    def _with_hidden(
-        self, view: View, record: ClusterRecord, silent: Mapping[str, Freshness], settings: Settings
-    ) -> View:
+    def _with_hidden(self, view: View, record: ClusterRecord, silent: Container[str], settings: Settings) -> View:
         """With the brokers that are in service, and of which the record says nothing: it names no healthy broker.
 
         So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
@@ -183,13 +181,13 @@ class ClusterState:
         return replace(view, volumes=(*view.volumes, *last))
 
 
-def _silent(record: ClusterRecord) -> dict[str, Freshness]:
-    """The brokers without a fresh snapshot that the record names.
+def _silent(record: ClusterRecord) -> dict[str, bool | None]:
+    """The brokers without a fresh snapshot that the record names; None for one that has none.
 
     The record lists the volumes of a silent broker for as long as the broker is registered, but not for ever its name.
     """
     silent = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
-    return dict.fromkeys(record.missing_brokers, Freshness.NONE) | dict.fromkeys(silent, Freshness.STALE)
+    return dict.fromkeys(record.missing_brokers) | dict.fromkeys(silent, False)
 
 
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:

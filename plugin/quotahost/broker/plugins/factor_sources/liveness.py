@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 from quotahost.api import Metrics
@@ -20,19 +19,11 @@ from quotahost.settings.broker import Settings
 from quotahost.text import printable
 
 
-class Freshness(Enum):
-    """What is known of a broker's newest snapshot: it is within ``validity``, it is older, or there is none."""
-
-    FRESH = "fresh"
-    STALE = "stale"
-    NONE = "none"
-
-
 class Heard(NamedTuple):
     """What a source has heard of one broker."""
 
     broker: str
-    newest: Freshness  # of its snapshot
+    is_fresh: bool | None  # whether its newest snapshot is within ``validity``; None: there is none
     volumes: tuple[Volume, ...] = ()  # of that snapshot
     offline: tuple[str, ...] = ()  # the log directories that it names as offline
     since: float = -math.inf  # when a snapshot was first missed, in monotonic seconds
@@ -89,19 +80,19 @@ class ExpectedBrokers:
         waiting: list[str] = []
         awaited, count = False, Counter[str]()
         now, grace = self._clock(), settings.startup_grace.total_seconds()
-        for broker, newest, last, offline, since in heard:
+        for broker, is_fresh, last, offline, since in heard:
             fenced = (self.brokers or {}).get(broker)
             # A fenced broker that never had a snapshot can't take writes until it is in service.
-            if fenced is None or (fenced and newest is Freshness.NONE):
+            if fenced is None or (fenced and is_fresh is None):
                 continue
             name = f"broker {printable(broker)}"
-            silent = f"{name}: {'no snapshot' if newest is Freshness.NONE else stale}"
+            silent = f"{name}: {'no snapshot' if is_fresh is None else stale}"
             began = self._in_service_since.get(broker, now)
-            if newest is Freshness.FRESH:
+            if is_fresh:
                 volumes += last
                 # Of another one nobody knows which directories it will find when it starts again.
                 unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
-            elif newest is Freshness.NONE:
+            elif is_fresh is None:
                 count["missing"] += 1
                 # It may have no quotahost yet, so that nothing waits for it.
                 if now - max(since, began) <= grace:

@@ -148,23 +148,20 @@ class LoadSource:
 
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
-        listeners = before.network_idle_ns.keys() & now.network_idle_ns.keys()
-        network = [
-            (_share(before.network_idle_ns[name], now.network_idle_ns[name], elapsed), f"network threads of {name}")
-            for name in sorted(listeners)
-        ]
-        has_handlers = min(before.handlers_idle_ns, now.handlers_idle_ns) >= 0
-        handlers = [(_share(before.handlers_idle_ns, now.handlers_idle_ns, elapsed), "request handlers")]
+        handlers = [{"": load.handlers_idle_ns} if load.handlers_idle_ns >= 0 else {} for load in (before, now)]
+        network = [before.network_idle_ns, now.network_idle_ns]
         pressures: list[tuple[float, str]] = []
-        for attribute, target, threads in (
-            ("HandlersIdle", section.handlers_idle, handlers if has_handlers else []),
-            ("NetworkIdle", section.network_idle, network),
+        for attribute, target, threads, (was_ns, is_ns) in (
+            ("HandlersIdle", section.handlers_idle, "request handlers", handlers),
+            ("NetworkIdle", section.network_idle, "network threads of ", network),
         ):
-            if threads:
-                idle, name = min(threads)
+            shares = [((is_ns[name] - was_ns[name]) / elapsed, name) for name in was_ns.keys() & is_ns.keys()]
+            if shares:
+                share, name = min(shares)
+                idle = min(1.0, max(0.0, share))  # Kafka reads its clocks apart
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
-                    cause = f"this broker's {name} are {idle * 100:.0f} % idle (target {target:g} %)"
+                    cause = f"this broker's {threads}{name} are {idle * 100:.0f} % idle (target {target:g} %)"
                     pressures.append(((1 - idle) / (1 - target / 100), cause))
         if now.queued >= 0:
             metrics.gauge("Load", "", "Queued", now.queued)
@@ -184,8 +181,3 @@ class LoadSource:
             and (use.quota is None or use.limit < use.quota)
             for use in self._context.broker.look(_LOOKED_AT).uses
         )  # fmt: skip
-
-
-def _share(before_ns: int, now_ns: int, elapsed_ns: int) -> float:
-    """Which share of the time a counter of idle time has grown by: Kafka reads its clocks apart, so to 0..1."""
-    return min(1.0, max(0.0, (now_ns - before_ns) / elapsed_ns))

@@ -13,7 +13,7 @@ from quotahost.api import Context
 from quotahost.api.broker import Shown
 from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Freshness, Heard, View
+from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -89,10 +89,10 @@ class Roster:
             if broker == but:
                 continue
             if kept := self._newest.get(broker):
-                newest = Freshness.FRESH if self._clock.age(kept) <= validity else Freshness.STALE
-                yield Heard(broker, newest, kept.record.volumes, kept.record.offline)
+                is_fresh = self._clock.age(kept) <= validity
+                yield Heard(broker, is_fresh, kept.record.volumes, kept.record.offline)
             else:
-                yield Heard(broker, Freshness.NONE)
+                yield Heard(broker, None)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
         older_by = (before.record.captured_at - snapshot.captured_at).total_seconds()

@@ -216,7 +216,9 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world
     assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
     assert set(used(world)) == {"orders"}
     budgets.record(KEY, None, True)
-    assert used(world) == {}
+    follower(budgets).take(KEY, b"{}", True)
+    budgets.record(records.key_of("all"), records.encode(ALL), True)
+    assert set(used(world)) == {"all"}, "what was removed doesn't come back"
 
 
 def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:

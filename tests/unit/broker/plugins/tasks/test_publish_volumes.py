@@ -20,6 +20,7 @@ from tests.fakes.plugin_context import Clock, context, monitor, settings
 
 SMALL = Volume("1", "/d", 1_000_000, 100_000)
 AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
+GIVEN = {"snapshots__period": "5s", "volumes__period": "250ms", "startup__grace": "30s"}
 DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
 
 
@@ -31,16 +32,14 @@ class World:
         self.task: PublishVolumes
 
     def start(self) -> None:
-        given = {"snapshots__period": "5s", "volumes__period": "1h", "startup__grace": "30s"}
-        self.context = context(self.broker, "publish-volumes", clock=self.clock, **given)
+        self.context = context(self.broker, "publish-volumes", clock=self.clock, **GIVEN | {"volumes__period": "1h"})
         self.task = PublishVolumes(self.context, self.clock)
         self.broker.shown.setdefault(("Publication", "", "Errors"), -1)
         self.set()
 
     def set(self, **more: str) -> None:
         """Properties are changed live."""
-        given = {"snapshots__period": "5s", "volumes__period": "250ms", "startup__grace": "30s"}
-        self.context.settings = settings(**(given | more))
+        self.context.settings = settings(**GIVEN | more)
 
     def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
         """How many records are sent within this time; runs each 250 ms."""
@@ -139,19 +138,6 @@ def test_a_failure_is_counted_and_tried_again(world: World, caplog: pytest.LogCa
     assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
 
 
-def test_at_a_start_failures_are_not_logged_for_grace(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    world.kafka.down = True
-    world.run(29)
-    assert world.errors == 0
-    assert caplog.records == []
-    world.run(5)
-    assert world.errors
-    assert caplog.records
-    world.kafka.down = False
-    assert world.run(2) == 1
-    assert world.kafka.made[0][2] is False, "brokers that are down are waited for no more"
-
-
 def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
     world.broker.brokers = TimeoutError("no answer")
     world.run(7)
@@ -161,6 +147,8 @@ def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_t
     gathering = [each[3] for each in world.kafka.made]
     assert gathering == sorted(gathering, reverse=True), "first it waits, then no more"
     assert set(gathering) == {True, False}
+    world.run(25)
+    assert [each[2] for each in (world.kafka.made[0], world.kafka.made[-1])] == [True, False], "after startup.grace"
 
 
 @pytest.mark.proves("proposal-035.snapshot-time")
