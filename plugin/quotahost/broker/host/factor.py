@@ -18,7 +18,7 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
@@ -221,19 +221,19 @@ class TypedSources:
         self._slowing: set[str] = set()  # sources whose factors were below 1 when that was logged last
         self._limit = LineLimit(_LINES, clock)
 
-    def step(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> None:
+    def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
         """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
 
         As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
         since it may tell a load, which is never at rest.
         """
         smallest: dict[QuotaType, Factor] = {}
-        factors = {name: self._ask(name, plugin) for name, plugin in sources}
+        factors = {name: self._ask(name, plugin) for name, plugin, _ in sources}
         self._shown.show({name: {"Factor": factor.value} for name, factor in factors.items()})
         self._slowing.intersection_update(factors)
-        for name, plugin in sources:
+        for name, _, types in sources:
             self._log(name, factors[name])
-            for quota_type in getattr(plugin, "quota_types", ()):
+            for quota_type in types:
                 if factors[name].value < smallest.get(quota_type, OPEN).value:
                     smallest[quota_type] = factors[name]
         last = self._in_force or {}
