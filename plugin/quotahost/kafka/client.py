@@ -45,6 +45,7 @@ class Connection:
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
+        _newest[self._name] = self
         self._show()
 
     @property
@@ -77,11 +78,19 @@ class Connection:
             self._show()
         return True
 
-    def hide(self) -> None:
-        self._context.metrics.forget("Connection", self._name)
+    def close(self) -> None:
+        """Leave no metric behind."""
+        if _newest.get(self._name) is self:
+            del _newest[self._name]
+            self._context.metrics.forget("Connection", self._name)
 
     def _show(self) -> None:
-        self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
+        if _newest.get(self._name) is self:
+            self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
+
+
+#: By name: a live change builds a plugin before it closes the one in its place, which must not take its metric away.
+_newest: dict[str, Connection] = {}
 
 
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.
