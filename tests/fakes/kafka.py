@@ -79,6 +79,4 @@ class FakeThread:
     def read_again(self) -> None:
         self.again += 1
 
-    def hide(self) -> None: ...
-
     def close(self) -> None: ...

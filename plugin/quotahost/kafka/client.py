@@ -45,7 +45,9 @@ class Connection:
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
-        self._show(connected=False)
+        self._alike = _OPEN.setdefault(self._name, [])
+        self._alike.append(self)
+        self._show()
 
     @property
     def ever(self) -> bool:
@@ -61,7 +63,7 @@ class Connection:
             self._context.log.warning("connected again")
         if not self._connected:
             self._connected = True
-            self._show(connected=True)
+            self._show()
 
     def fails(self, error: object) -> bool:
         """The client can read or write nothing; ``error`` goes to the log and must contain no secret.
@@ -74,14 +76,25 @@ class Connection:
         self._fault.report("not connected: %s", error)
         if self._connected:
             self._connected = False
-            self._show(connected=False)
+            self._show()
         return True
 
-    def hide(self) -> None:
-        self._context.metrics.forget("Connection", self._name)
+    def close(self) -> None:
+        """Leave no metric behind but that of an open one of the same name."""
+        if self in self._alike:
+            self._alike.remove(self)
+        if self._alike:
+            self._alike[-1]._show()
+        else:
+            self._context.metrics.forget("Connection", self._name)
 
-    def _show(self, *, connected: bool) -> None:
-        self._context.metrics.gauge("Connection", self._name, "Connected", float(connected))
+    def _show(self) -> None:
+        if self._alike[-1:] == [self]:
+            self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
+
+
+#: By name, the newest last: a live change builds a plugin before it closes the one in its place, or the new one.
+_OPEN: Final[dict[str, list[Connection]]] = {}
 
 
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.

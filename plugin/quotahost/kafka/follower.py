@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -12,8 +13,10 @@ from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
+from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
@@ -24,7 +27,8 @@ _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
 _RETRY: Final = 0.5  # seconds
 _LOOK: Final = 5.0  # seconds between looks at the topic itself
-_CLOSE_WITHIN: Final = 2.0  # seconds; the broker's end grants all plugins together 4 s
+_ANSWER: Final = 2.0  # seconds for its answer
+_CLOSE_WITHIN: Final = 0.5  # seconds; one plugin has several, and the broker's end grants all plugins together 4 s
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
 _PLACE_LOST: Final = {
     *ABSENT,
@@ -83,7 +87,7 @@ class Follower:
         self._record = refusals_counted(context, topic, record)
         self._caught_up, self._absent, self._partition_of = caught_up, absent, partition_of
         self._connection = Connection(context, connection)
-        self._again, self._hides = threading.Event(), False
+        self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
@@ -91,18 +95,13 @@ class Follower:
     def read_again(self) -> None:
         self._again.set()
 
-    def hide(self) -> None:
-        """Leave no metric behind once it is closed."""
-        self._hides = True
-
     def close(self) -> None:
         self._stop.set()
         self._thread.join(_CLOSE_WITHIN)
 
     def _run(self) -> None:
         self._try_until_closed()
-        if self._hides:  # on this thread, the last one that may show it
-            self._connection.hide()
+        self._connection.close()  # on this thread, the last one that may show it
 
     def _try_until_closed(self) -> None:
         while not self._stop.is_set():
@@ -142,22 +141,23 @@ class Follower:
         )
         try:
             self._again.clear()
-            assigned = self._partitions(consumer)
+            admin = _admin(client_config(self._context))
+            assigned, topic_id = self._partitions(consumer), self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()
-            self._read(consumer, assigned)
+            self._read(consumer, assigned, lambda: self._is_another(consumer, admin, assigned, topic_id))
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, assigned: set[int]) -> None:
+    def _read(self, consumer: Consumer, assigned: set[int], is_another: Callable[[], bool]) -> None:
         """Hand on records until the place is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._is_another(consumer, assigned):
+                if is_another():
                     return
             if self._again.is_set():
                 return
@@ -182,17 +182,36 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
 
-    def _is_another(self, consumer: Consumer, assigned: set[int]) -> bool:
-        """Whether partitions were added, or the topic is gone or made anew and shorter; librdkafka may not say so."""
+    def _is_another(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
+        """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
             current = self._partitions(consumer)
-            self._connection.works()  # in an empty topic no record ever shows that a fault is over
-            read = consumer.position([TopicPartition(self._topic, p) for p in assigned & current])
-            ends = (consumer.get_watermark_offsets(partition, 2.0)[1] for partition in read)
-            return not current <= assigned or any(end < at.offset for at, end in zip(read, ends, strict=True))
         except KafkaException as failure:  # reading goes on, and shows by itself whether the cluster is gone
             return failure.args[0].code() in ABSENT
+        self._connection.works()  # in an empty topic no record ever shows that a fault is over
+        return not current <= assigned or self._id(admin) not in ("", topic_id)
 
     def _partitions(self, consumer: Consumer) -> set[int]:
-        found = set(partitions(consumer, self._topic, wait=2.0))
+        found = set(partitions(consumer, self._topic, wait=_ANSWER))
         return {self._partition_of(len(found))} if self._partition_of else found
+
+    def _id(self, admin: AdminClient) -> str:
+        """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
+        asked = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER)[self._topic]
+        try:
+            return str(asked.result(_ANSWER).topic_id)
+        except (KafkaException, TimeoutError):
+            return ""
+
+
+#: By configuration, as long as a follower needs it.
+_admins: WeakValueDictionary[frozenset[tuple[str, Any]], AdminClient] = WeakValueDictionary()
+
+
+def _admin(config: dict[str, Any]) -> AdminClient:
+    """One for all followers."""
+    key = frozenset(config.items())
+    admin = _admins.get(key)
+    if admin is None:
+        admin = _admins[key] = AdminClient(config)
+    return admin

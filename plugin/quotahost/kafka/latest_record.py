@@ -121,8 +121,10 @@ class LatestRecord(Generic[P]):
     def _replaces(self, record: P, kept: Arrival[P], live: bool, validity: float) -> bool:
         if live and self._clock.age(kept) > validity:
             return True
-        # When the topic is read again, a record of the run that was outlived must not come back.
-        return _order(record) > _order(kept.record) and (live or record.run != self._outlived)
+        # Whatever follows a tombstone is newer than it: also the same record, when the topic is read again.
+        is_newer = kept.arrived_at == -math.inf or _order(record) > _order(kept.record)
+        # Then a record of the run that was outlived must not come back.
+        return is_newer and (live or record.run != self._outlived)
 
 
 def _order(record: ClusterRecord | Shares) -> tuple[int, int]:

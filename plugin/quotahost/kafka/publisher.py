@@ -80,6 +80,7 @@ class Publisher:
     def close(self) -> None:
         if self._producer is not None:
             self._producer.flush(_FLUSH)
+        self._connection.close()
 
     def _connected(self) -> Producer:
         if self._producer is None:

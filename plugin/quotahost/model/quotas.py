@@ -26,6 +26,7 @@ class QuotaType(StrEnum):
 
 QUOTA_TYPES: Final = tuple(QuotaType)
 MAX_RATE: Final = sys.float_info.max
+MAX_NAME: Final = 1024  # characters of a group's or a volume's name, which must go to Java with thousands of others
 
 
 class Client(NamedTuple):
@@ -54,7 +55,7 @@ class Scope:
 
     Kafka's metric tags (user, client-id) follow from it: CLIENT has both, USER (user, ""), CLIENT_ID ("", client-id),
     BROKER one pair for all clients, GROUP one pair for all clients of that group. Raises ValueError where a group has
-    no name, or another kind has one.
+    no name or one of more than 1,024 characters, or another kind has one.
     """
 
     kind: ScopeKind
@@ -62,7 +63,9 @@ class Scope:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or (self.kind is ScopeKind.GROUP) != bool(self.name):
-            raise ValueError(f"a group scope, and only that, needs a non-empty name, not {self.name!r}")
+            raise ValueError(f"a group scope, and only that, needs a non-empty name, not {self.name!r:.200}")
+        if len(self.name) > MAX_NAME:
+            raise ValueError(f"a group's name has at most {MAX_NAME:,} characters, not {len(self.name):,}")
 
     CLIENT: ClassVar[Scope]
     USER: ClassVar[Scope]

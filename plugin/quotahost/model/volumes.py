@@ -15,12 +15,15 @@ from enum import StrEnum
 from typing import Final
 
 from quotahost.model.limits import Limit, exact
-from quotahost.model.quotas import QuotaType
+from quotahost.model.quotas import MAX_NAME, QuotaType
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One file store of one broker. Raises ValueError where a value has another type, or a size is below 0."""
+    """One file store of one broker.
+
+    Raises ValueError where a value has another type, a size is below 0, or a name has more than 1,024 characters.
+    """
 
     broker: str  # its id
     name: str  # on that broker
@@ -35,8 +38,10 @@ class Volume:
 
     def __post_init__(self) -> None:
         for what, text in (("broker", self.broker), ("name", self.name)):
-            if not isinstance(text, str):
-                raise ValueError(f"the {what} of a volume must be a string, not {text!r}")
+            if not isinstance(text, str) or len(text) > MAX_NAME:
+                raise ValueError(
+                    f"the {what} of a volume must be a string of at most {MAX_NAME:,} characters, not {text!r:.200}"
+                )
         for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
             # A bool is an int for isinstance, and would pass as a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
@@ -114,7 +119,12 @@ class ClusterVolumes:
 
 
 def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
-    """What a factor source answered; a bare number is a factor. Raises TypeError (contract, sentence 6)."""
+    """What a factor source answered; a bare number is a factor, and ``cause`` stands where none is told.
+
+    Raises TypeError (contract, sentence 6).
+    """
+    if isinstance(answer, Factor) and not answer.cause:
+        return Factor(answer.value, cause)
     if answer is None or isinstance(answer, ClusterVolumes | Factor):
         return answer
     try:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.broker
 
 VALIDITY = "5s"  # a busy machine may stall for some of it
 KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
-MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota")
+MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota", "long-group")
 
 
 @pytest.fixture(scope="module")

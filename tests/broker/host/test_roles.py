@@ -142,6 +142,13 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
     assert gauge(world.node, "Host", "Restarts") == 0
 
 
+def test_a_volume_whose_name_has_megabytes_is_the_sources_failure(world: World) -> None:
+    before = world.errors("source")
+    world.tell("source", "long")
+    eventually(lambda: world.errors("source") > before + 3)
+    assert gauge(world.node, "Host", "Restarts") == 0
+
+
 @pytest.mark.proves("proposal-035.fallback")
 @pytest.mark.parametrize("plugin", ["source", POLICY, "task"])
 @pytest.mark.proves("faults.plugin-error")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.model import Client, Factor, Quota, QuotaType
+from quotahost.model import Client, Factor, Quota, QuotaType, Scope
 
 GIL_SECONDS = 6
 ANSWERS: dict[str, Any] = {
@@ -40,6 +40,8 @@ class Faulty:
             raise KeyboardInterrupt
         if mode == "bad-quota":
             return Quota(float("nan"))
+        if mode == "long-group":
+            return Quota(1.0, Scope.group("g" * 70_000_000))
         if mode == "gil" and quota_type is QuotaType.PRODUCE:
             ctypes.PyDLL(None).sleep(GIL_SECONDS)  # PyDLL keeps the GIL
             return ANSWERS["fine"]

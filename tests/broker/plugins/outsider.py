@@ -56,6 +56,8 @@ class Source(Moody):
             name = "/data/\udcff\n"  # as of a file whose name is not UTF-8
             self.context.metrics.gauge("Outsider", name, "Odd", 1.0)
             return Factor(0.5, f"{name}is half full")
+        if self.mood() == "long":
+            return ClusterVolumes((Volume("1", "/" * 2_000_000, CAPACITY, CAPACITY),))
         if (failed := self.fail()) is not None:
             return failed
         volume = Volume("elsewhere", "/data", CAPACITY, int((self.folder / "consumed").read_text()))

@@ -153,13 +153,14 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
 def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
     node: KafkaNode, client: list[str], tmp_path: Path
 ) -> None:
-    """Also if it has as many records then as were read of the old one, so that no offset is out of range."""
+    """Also if that takes less time than brokers need to see it, and the topic has more records than the old one."""
     file = tmp_path / "budgets.yaml"
 
-    def alone(name: str) -> None:
-        file.write_text(f"budgets:\n- {{name: {name}, topics: [none], bytes: 1G}}\n")
+    def alone(*names: str) -> None:
+        file.write_text("\n".join(["budgets:", *(f"- {{name: {name}, topics: [none], bytes: 1G}}" for name in names)]))
         assert quotahost("quotas", "apply", "--yes", file, *client).exit_code == 0
-        eventually(lambda: set(Jmx(node).query("quotahost:type=Budget,*")) == {f"quotahost:type=Budget,name={name}"})
+        beans = {f"quotahost:type=Budget,name={name}" for name in names}
+        eventually(lambda: set(Jmx(node).query("quotahost:type=Budget,*")) == beans)
 
     def delete() -> None:
         delete_topics(node, QUOTAS)
@@ -170,6 +171,17 @@ def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
     delete()
     assert gauge(node, "Budget,name=one", "Bytes") == 1e9
     alone("another")
+    delete_topics(node, QUOTAS)
+    alone(*map(str, range(60)))
+
+
+def test_a_reader_that_is_needed_no_more_leaves_no_metric_behind(node: KafkaNode) -> None:
+    connection = "quotahost:type=Connection,name=snapshots-budgets"
+    eventually(lambda: Jmx(node).query(connection))
+    alter_broker_config(node, {PREFIX + "budgets": "off"})
+    eventually(lambda: not Jmx(node).query(connection))
+    alter_broker_config(node, {PREFIX + "budgets": None})
+    eventually(lambda: Jmx(node).query(connection))
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ volume is known to be at its hard limit.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final, TypeAlias
@@ -221,7 +221,7 @@ class TypedSources:
         self._shown = Shown(shim, "TypedFactor")
         self._slowing: dict[str, LoggedOnce] = {}  # by source
 
-    def step(self, sources: Sequence[tuple[str, QuotaFactorSource]]) -> None:
+    def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
         """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
 
         As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
@@ -230,11 +230,11 @@ class TypedSources:
         smallest: dict[QuotaType, Factor] = {}
         last = self._in_force or {}
         shown: dict[str, dict[str, float]] = {}
-        for name, plugin in sources:
+        for name, plugin, types in sources:
             factor = self._ask(name, plugin)
             shown[name] = {"Factor": factor.value}
             self._log(name, factor)
-            for quota_type in getattr(plugin, "quota_types", ()):
+            for quota_type in types:
                 if factor.value < smallest.get(quota_type, OPEN).value:
                     smallest[quota_type] = factor
         self._shown.show(shown)

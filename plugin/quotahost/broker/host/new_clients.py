@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeAlias
 
-from quotahost.api import QuotaSupplier, Role
-from quotahost.api.context import LoadedPlugin
+from quotahost.api import QuotaSupplier
 from quotahost.background import Clock
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
-from quotahost.broker.host.plugins import Guard
+from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
 from quotahost.settings.broker import Settings
@@ -350,17 +349,18 @@ class AnswerTable(Answers):
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         known = self._ids.get(id(ids))
         if known is None:
+            named = frozenset(ids)  # first, since of a generator nothing is left by the second time
             # A text is a collection of texts, too, but of letters.
-            if isinstance(ids, str) or not all(isinstance(name, str) for name in ids):
+            if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
-            known = self._ids[id(ids)] = (ids, frozenset(ids))
+            known = self._ids[id(ids)] = (ids, named)
         return known[1]
 
 
 _WITH_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)  # the types of Broker.usage
 
 
-def measured(settings: Settings, plugins: Iterable[LoadedPlugin]) -> frozenset[QuotaType]:
+def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
     """For which quota types clients without a quota are measured one by one.
 
     A client that Kafka measures costs a sensor. So a client without a quota has none of its own (Java's Scopes), but
@@ -369,9 +369,8 @@ def measured(settings: Settings, plugins: Iterable[LoadedPlugin]) -> frozenset[Q
     types: set[QuotaType] = set()
     if settings.factor_source is not None or settings.fallback_action == State.PAUSE:
         types |= set(settings.factor_quota_types)
-    for loaded in plugins:
-        if loaded.role is Role.FACTOR_SOURCE:
-            types |= set(getattr(loaded.plugin, "quota_types", ()))
+    for _, _, of_source in plugins.typed_sources():
+        types |= set(of_source)
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     if any(getattr(loaded.plugin, "needs_usage", False) for loaded in plugins):

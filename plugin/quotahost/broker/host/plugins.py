@@ -11,9 +11,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from quotahost.api import (
@@ -115,12 +115,19 @@ class PluginSet:
     def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
         return self._of(Role.SUPPLIER)
 
-    def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
-        return next((s for s in self._of(Role.FACTOR_SOURCE) if not hasattr(s[1], "quota_types")), None)
+    @cached_property
+    def _types(self) -> Mapping[str, Collection[QuotaType]]:
+        """The ``quota_types`` of factor sources that have some, read once: a plugin may change what was checked."""
+        sources = self._of(Role.FACTOR_SOURCE)
+        return {name: plugin.quota_types for name, plugin in sources if hasattr(plugin, "quota_types")}
 
-    def typed_sources(self) -> list[tuple[str, QuotaFactorSource]]:
-        """The factor sources for single quota types, which have an attribute ``quota_types``, by name."""
-        return [source for source in self._of(Role.FACTOR_SOURCE) if hasattr(source[1], "quota_types")]
+    def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
+        return next((source for source in self._of(Role.FACTOR_SOURCE) if source[0] not in self._types), None)
+
+    def typed_sources(self) -> list[tuple[str, QuotaFactorSource, Collection[QuotaType]]]:
+        """The factor sources for single quota types, by name, with their attribute ``quota_types``."""
+        sources = self._of(Role.FACTOR_SOURCE)
+        return [(name, source, self._types[name]) for name, source in sources if name in self._types]
 
     def policy(self) -> tuple[str, QuotaPolicy] | None:
         return next(iter(self._of(Role.POLICY)), None)
@@ -232,12 +239,13 @@ class Builder:
                 unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
                 stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
                 plugins.append(kept if kept and stays else self._construct(role, name, settings, section))
-            _check_sources(PluginSet(plugins), settings.factor_source)
+            made = PluginSet(plugins)
+            _check_sources(made, settings.factor_source)
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
             close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
             raise
-        return PluginSet(plugins)
+        return made
 
     def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
         context = Context(
@@ -252,12 +260,12 @@ def _check_sources(plugins: PluginSet, first: str | None) -> None:
 
     The ``first`` must watch them if any does: the defaults of other properties go by its name.
     """
-    for name, source in plugins.typed_sources():
+    for name, _, types in plugins.typed_sources():
         try:
-            check_quota_types(getattr(source, "quota_types", ()))
+            check_quota_types(types)
         except TypeError as error:
             raise PluginError(Role.FACTOR_SOURCE, name, f"its {error}") from None
-    apart = [name for name, _ in plugins.typed_sources()]
+    apart = [name for name, *_ in plugins.typed_sources()]
     names = [p.context.name for p in plugins if p.role is Role.FACTOR_SOURCE and p.context.name not in apart]
     if names and first in apart:
         raise PluginError(Role.FACTOR_SOURCE, first, f"it is for single quota types; name {names[0]} first")

@@ -28,6 +28,8 @@ from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDI
         (cluster(HALF, unknown=("broker 1: no snapshot",)), "OPEN", 0.5, "broker 2, volume /half"),
         (cluster(unknown=tuple("abcd")), "PAUSE", 0.0, "fallback.action=PAUSE: a; b; c ..."),
         (0.25, "PAUSE", 0.25, "factor source mine"),
+        (Factor(0.25), "PAUSE", 0.25, "factor source mine"),
+        (Factor(0.25, "it says why"), "PAUSE", 0.25, "it says why"),
         (1, "PAUSE", 1.0, ""),
         (0, "PAUSE", 0.0, "factor source mine"),
     ],

@@ -17,7 +17,7 @@ from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Batch
 from quotahost.broker.host.new_clients import MOST_APART, NewClients, measured
-from quotahost.broker.host.plugins import Guard
+from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
@@ -129,6 +129,7 @@ def test_all_suppliers_that_were_asked_decide_together() -> None:
     assert told([none, some, other]) == {"a", "b"}
     assert told([none, some, other], "most-constraining") == {"a", "b", "c"}
     assert told([supplier(None, ()), supplier(Quota(1.0), [])]) == frozenset()
+    assert told([supplier(Quota(1.0), (name for name in "ab"))]) == {"a", "b"}, "one that yields names answers them"
 
 
 def test_one_that_does_not_know_decides_alone() -> None:
@@ -198,8 +199,8 @@ def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict
 
 def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
     plugins = [LoadedPlugin(Role.TASK, object.__new__(each), context()) for each in (PublishUsage, PublishVolumes)]
-    assert measured(settings(), plugins) == {QuotaType.PRODUCE, QuotaType.FETCH}
-    assert measured(settings(), plugins[1:]) == frozenset()
+    assert measured(settings(), PluginSet(plugins)) == {QuotaType.PRODUCE, QuotaType.FETCH}
+    assert measured(settings(), PluginSet(plugins[1:])) == frozenset()
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from quotahost.api import DataSourceTask, Role
 from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.model import State
+from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
@@ -33,7 +33,10 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     plugins = built("disks,typed")
     source = plugins.factor_source()
     assert source is not None
-    assert (source[0], [name for name, _ in plugins.typed_sources()]) == ("disks", ["typed"])
+    assert (source[0], [name for name, *_ in plugins.typed_sources()]) == ("disks", ["typed"])
+    (_, typed, _) = plugins.typed_sources()[0]
+    typed.quota_types = None  # type: ignore[attr-defined]
+    assert plugins.typed_sources() == [("typed", typed, (QuotaType.FETCH,))], "what it changes later counts no more"
     with pytest.raises(PluginError, match="disks already says how full the disks are"):
         built("disks,typed,more")
     assert built("typed").factor_source() is None

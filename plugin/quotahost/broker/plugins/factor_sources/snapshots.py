@@ -190,8 +190,6 @@ class Snapshots:
     def hide(self) -> None:
         """Leave no number in the metrics once it is closed; it is not read again."""
         self._shown.show({})
-        if self._follower:
-            self._follower.hide()
 
     def close(self) -> None:
         if self._follower:
