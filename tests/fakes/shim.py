@@ -61,7 +61,8 @@ class FakeShim(Shim):
         shown: every gauge and counter by type, name and attribute.
         told: what calls are answered with, by their names; an exception is raised, a function is called for it.
         called: those calls and their arguments.
-        numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word.
+        numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word. An
+            exception is raised.
         answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
     """
 
@@ -182,9 +183,9 @@ class FakeShim(Shim):
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)
-        if words[0] == "gauges":
-            return [[each.type, each.name, each.attribute, each.value] for each in self.numbers]
-        answer = self.answers[words[0]]
+        answer = self.answers.get(words[0], list(map(list, self.numbers)))
+        if isinstance(answer, Exception):
+            raise answer
         if words[0] == "uses":
             return {**answer, "uses": answer["uses"][: int(words[1])]}
         return answer

@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 
 from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
+from quotahost.broker.host.dump import Ask
 from quotahost.broker.host.messages import Gauge
 from quotahost.broker.host.protocol import Shim
 from quotahost.metrics import CATALOGUE, CLIENTS, Kind
@@ -53,12 +54,9 @@ Series: TypeAlias = Mapping[str, Mapping[tuple[str, ...], float]]
 class Exporter(Collector):
     """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics."""
 
-    def __init__(
-        self, address: str, port: int, gauges: Callable[[], list[Gauge]], detach: Callable[[], None],
-        clients: "ClientSeries | None" = None,
-    ) -> None:  # fmt: skip
-        """The thread that calls ``gauges`` and ``clients`` calls ``detach`` last. Raises OSError if it can't listen."""
-        self._gauges, self._clients, self._fault = gauges, clients, LoggedOnce(_log)
+    def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
+        """So many ``clients`` have series. Raises OSError if it can't listen."""
+        self._ask, self._clients, self._fault = shim.ask, ClientSeries(shim.ask, clients), LoggedOnce(_log)
         # The newest numbers. Both are replaced and never changed, so that a scrape on the thread of the port reads them
         # without a lock.
         self._numbers: list[Gauge] = []
@@ -76,7 +74,7 @@ class Exporter(Collector):
             raise
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
-        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=detach))
+        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=shim.detach))
 
     def close(self) -> None:
         # A host that failed starts again in this process, and its endpoint needs the port.
@@ -87,9 +85,8 @@ class Exporter(Collector):
 
     def _read(self) -> None:
         try:
-            self._numbers = self._gauges()
-            if self._clients is not None:
-                self._series = self._clients.read()
+            self._numbers = gauges(self._ask)
+            self._series = self._clients.read()
         except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
             self._series = {}
             self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
@@ -160,11 +157,8 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     """The endpoint of ``metrics.port``, None if none is set. Raises SettingsError if the address can't be bound."""
     if settings.metrics_port is None:
         return None
-    clients = ClientSeries(partial(uses, shim.ask), settings.metrics_clients) if settings.metrics_clients else None
     try:
-        return Exporter(
-            settings.metrics_address, settings.metrics_port, partial(gauges, shim.ask), shim.detach, clients
-        )
+        return Exporter(shim, settings.metrics_address, settings.metrics_port, settings.metrics_clients)
     except OSError as error:
         wrong = f"{settings.metrics_address} can't be listened on there ({error}); give a free port"
         raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(settings.metrics_port))]) from error
@@ -179,15 +173,15 @@ class ClientSeries:
     Names are whatever a client sends: Prometheus' client escapes them, and here the long ones are cut.
     """
 
-    def __init__(self, uses: Callable[[int], list[ClientUse]], most: int, clock: Clock = time.monotonic) -> None:
-        self._uses, self._most, self._clock = uses, most, clock
+    def __init__(self, ask: Ask, most: int, clock: Clock = time.monotonic) -> None:
+        self._ask, self._most, self._clock = ask, most, clock
         self._series: Series = {}
         self._due = clock()
 
     def read(self) -> Series:
         began = self._clock()
         if began >= self._due:
-            self._series = series(self._uses(self._most))
+            self._series = series(uses(self._ask, self._most))
             ended = self._clock()
             # With 50,000 active clients a look takes a tenth of a second or more.
             self._due = ended + max(CLIENTS_INTERVAL, (ended - began) / _PART)

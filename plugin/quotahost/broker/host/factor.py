@@ -142,7 +142,7 @@ class FactorLoop:
                 return smaller(known_now, self._known)
             # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
             # fence a factor of 0 is a floor for each new client, which delays it for minutes.
-            remembered = self._memory.recall() if self._recalls else None
+            remembered = self._memory.before if self._recalls else None
             decided = remembered if remembered and self._shim.fence() else self._known
             if known_now.factor.value < 1:
                 decided = smaller(known_now, decided)
@@ -354,20 +354,17 @@ class PauseMemory:
         Kafka has read a file of each of them when it makes the callback, so none of them hangs.
         """
         self._files = [Path(directory, self.FILE) for directory in directories]
-        self._before = next(filter(None, map(_read, self._files)), None)
+        self.before = next(filter(None, map(_read, self._files)), None)
         self._now: Scoped | None = None
-        self._written: Scoped | None = self._before
-
-    def recall(self) -> Scoped | None:
-        return self._before
+        self._written: Scoped | None = self.before
 
     def keep(self, pause: Scoped | None) -> None:
         """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
-        self._now, self._before = pause, None
+        self._now, self.before = pause, None
 
     def write(self) -> None:
         pause = self._now
-        if self._before is not None or pause == self._written:
+        if self.before is not None or pause == self._written:
             return
         text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
         done = [_put(file, text) for file in self._files]

@@ -42,9 +42,7 @@ class RateLimit(logging.Filter):
             return True
 
     def _passes(self, record: logging.LogRecord) -> bool:
-        if record.name not in self._loggers:
-            self._loggers[record.name] = LineLimit(LINES_OF_LOGGER, self._clock), {}
-        of_logger, of_causes = self._loggers[record.name]
+        of_logger, of_causes = self._loggers.setdefault(record.name, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
         of_cause = of_causes.setdefault(str(record.msg)[:_CAUSE_MAX], LineLimit(LINES_OF_CAUSE, self._clock))

@@ -77,9 +77,7 @@ class Guard:
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
-        if (plugin, what) not in self._methods:
-            self._methods[plugin, what] = LineLimit(_LINES, self._clock), {}
-        limit, types = self._methods[plugin, what]
+        limit, types = self._methods.setdefault((plugin, what), (LineLimit(_LINES, self._clock), {}))
         if type(error) not in types:
             if not limit.passes():
                 return

@@ -21,10 +21,11 @@ import json
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
@@ -54,9 +55,6 @@ TYPES: Final = (*_BYTES, QuotaType.REQUEST)
 
 #: One scope: its quota type and its tags.
 Key: TypeAlias = tuple[QuotaType, Tags]
-#: The rate that the factor multiplies where a quota is unlimited, by the scope, the rate that Kafka measures there, and
-#: the floor.
-StandIn: TypeAlias = Callable[[Key, float, float], float | None]
 
 
 class Shadow:
@@ -75,7 +73,7 @@ class Shadow:
         self._newcomers: Mapping[QuotaType, float | None] = {}
         self._text: str | None = None  # what Java was told last; None before the first look
         # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
-        self._stand_ins: dict[Key, float | None] = {}
+        self._stand_ins: Mapping[Key, float | None] = {}
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
@@ -117,8 +115,7 @@ class Shadow:
             gauges = self._shim.ask("gauges")
             self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
         comparison = self._compare() if rules else Comparison()
-        if not rules:
-            self._stand_ins = {}
+        self._stand_ins = comparison.stand_ins
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._show({*rules, *comparison.counts}, comparison.counts, seconds)
         if (text := _told(comparison.held)) != self._text:
@@ -126,24 +123,13 @@ class Shadow:
             self._text = text
 
     def _compare(self) -> "Comparison":
-        asked: dict[Key, float | None] = {}
-
-        def stand_in(key: Key, rate: float, floor: float) -> float | None:
-            # The measured rate if it is no less than the floor, else the newcomers' rate: as for a factor in force.
-            instead = rate if rate >= floor else self._newcomers.get(key[0])
-            asked[key] = self._stand_ins.get(key, instead)
-            return asked[key]
-
         # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
         # with 10,000 clients half of the time went there.
         gc.disable()
         try:
-            comparison = compare(self._shim.ask, stand_in)
+            return compare(self._shim.ask, self._newcomers, self._stand_ins)
         finally:
             gc.enable()
-        # Forgotten are those for which nobody asks any more: a factor of 1, a client that is gone.
-        self._stand_ins = asked
-        return comparison
 
     def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:
@@ -220,6 +206,8 @@ class Comparison:
     held: dict[Key, tuple[str, float]] = field(default_factory=dict)
     #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
     rates: dict[Key, float | None] = field(default_factory=dict)
+    #: What the factor multiplies, by scope whose quota is unlimited and for which Java has no rate: for the next one.
+    stand_ins: dict[Key, float | None] = field(default_factory=dict)
 
     def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
         """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
@@ -244,10 +232,13 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
     return lowered(whole, factor, floor)
 
 
-def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> Comparison:
+def compare(
+    ask: Ask, newcomers: Mapping[QuotaType, float | None] = MappingProxyType({}),
+    stand_ins: Mapping[Key, float | None] = MappingProxyType({}),
+) -> Comparison:  # fmt: skip
     """Compare all that Kafka measures with all rules in shadow.
 
-    ``ask`` is ``Shim.ask``; ``stand_in`` is asked where a quota is unlimited and Java has no rate in its place.
+    ``ask`` is ``Shim.ask``, ``newcomers`` has their rates, and ``stand_ins`` are those of the last comparison.
     """
     state, comparison = state_of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
@@ -261,8 +252,12 @@ def compare(ask: Ask, stand_in: StandIn = lambda _key, _rate, _floor: None) -> C
             # With ``shadow=all`` the quotas that would be in force are in shadow, too.
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
-            if by_factor:
-                _factor(use, state, stand_in, comparison)
+            if by_factor and not use.exempt and (use.marked or not state.is_for_topics):
+                if use.base is None and use.stand_in is None:
+                    # The measured rate if it is no less than the floor, else the newcomers': as for a factor in force.
+                    instead = use.rate if use.rate >= state.floors[quota_type] else newcomers.get(quota_type)
+                    use.stand_in = comparison.stand_ins[use.key] = stand_ins.get(use.key, instead)
+                _factor(use, state, comparison)
         _suppliers(quota_type, uses, state, comparison)
     return comparison
 
@@ -293,18 +288,13 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
     return list(uses.values())
 
 
-def _factor(use: _Use, state: BrokerState, stand_in: StandIn, comparison: Comparison) -> None:
+def _factor(use: _Use, state: BrokerState, comparison: Comparison) -> None:
     """What the factor in shadow would make of the quota in force; the taps would have arrived."""
-    if use.exempt or (state.is_for_topics and not use.marked):
-        return
     quota_type = use.key[0]
     if quota_type is QuotaType.PRODUCE and state.stops_all:
         most = None if use.passes else 0.0  # the fence would turn it back
     else:
-        floor, instead = state.floors[quota_type], use.stand_in
-        if use.base is None and instead is None:
-            instead = stand_in(use.key, use.rate, floor)
-        most = limit(use.base, state.factor, floor, instead)
+        most = limit(use.base, state.factor, state.floors[quota_type], use.stand_in)
     # The factor holds back what the quota lets through.
     passed = use.rate if use.base is None else min(use.rate, use.base)
     if most is not None and passed > most:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.host.messages import GROUP, shadow_text
-from quotahost.broker.host.shadow import Comparison, Key, StandIn, compare, limit
+from quotahost.broker.host.shadow import Comparison, Key, compare, limit
 from quotahost.model import ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
 
@@ -18,8 +18,10 @@ CLIENT, USER, ALL = ScopeKind.CLIENT.value, ScopeKind.USER.value, ScopeKind.BROK
 A_KEY = (PRODUCE, ("alice", "a"))
 
 
-def compared(answer: dict[str, Any], stand_in: StandIn = lambda *_: None) -> Comparison:
-    return compare(lambda what, *_: answer if what == "holders" else answer[what], stand_in)
+def compared(answer: dict[str, Any], **stand_ins: float) -> Comparison:
+    """What is found, with what these users' app "a" has used when the factor fell."""
+    before = {(PRODUCE, (user, "a")): rate for user, rate in stand_ins.items()}
+    return compare(lambda what, *_: answer if what == "holders" else answer[what], {}, before)
 
 
 def would(code: int, rate: float) -> str:
@@ -131,14 +133,14 @@ QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
 def test_the_factor_in_shadow_counts_what_goes_beyond_it(
     rows: list[Any], changes: dict[str, Any], over: int, beyond: float
 ) -> None:
-    found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), lambda *_: 1_600)
+    found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), bob=1_600)
     count = found.counts.get("factor")
     assert ((count.over, count.beyond) if count else (0, 0)) == (over, beyond)
 
 
 SLOWED = holder("alice", "a", base=1_000, rate=900)
 ADMIN = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
-READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
+READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIENT, 1_000))
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,7 @@ READS = holder("alice", "a", type=FETCH, rate=900, shadow=would(CLIENT, 1_000))
     ],
 )
 def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
-    stand_in = 100 if row is ADMIN else None
-    assert compared(dump(row, factor=0.5, **changes), lambda *_: stand_in).counts == {}
+    assert compared(dump(row, factor=0.5, **changes)).counts == {}
 
 
 def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -15,11 +16,14 @@ from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
 from quotahost.broker.host.exporter import CLIENTS_INTERVAL, ClientSeries, Exporter, series
 from quotahost.broker.host.messages import Gauge
-from quotahost.model.use import ClientUse, LimitedBy
+from quotahost.model.use import LimitedBy
+from tests.fakes import dump
 from tests.fakes.client_use import use
 from tests.fakes.plugin_context import Clock
+from tests.fakes.shim import FakeShim
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
+VOLUME = Gauge("Volume", "/d", "Capacity", 7.0)
 LARGE = 25_000  # volumes, whose page is larger than 10 MB
 
 
@@ -27,11 +31,8 @@ class Endpoint:
     """An exporter of the volumes that a test sets."""
 
     def __init__(self) -> None:
-        self.shown = [Gauge("Volume", "/d", "Capacity", 7.0)]
-        self.detached: list[str] = []
-        self.exporter = Exporter(
-            "127.0.0.1", 0, lambda: self.shown, lambda: self.detached.append(threading.current_thread().name)
-        )
+        self.shim = FakeShim(numbers=[VOLUME])
+        self.exporter = Exporter(self.shim, "127.0.0.1", 0, 0)
         eventually(lambda: b"} 7.0" in self.page())
 
     def page(self, path: str = "/metrics") -> bytes:
@@ -62,7 +63,7 @@ def is_open(connection: socket.socket) -> bool:
 
 
 def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: Endpoint) -> None:
-    endpoint.shown = [Gauge("Volume", "/d", "Capacity", 8.0)]
+    endpoint.shim.numbers = [VOLUME._replace(value=8.0)]
     eventually(lambda: b"} 8.0" in endpoint.page())
     with endpoint.connect(b"GET / HTTP/1.1\r\nAccept-Encoding: gzip\r\n\r\n") as connection:
         head = connection.makefile("rb").read().partition(b"\r\n\r\n")[0]
@@ -70,7 +71,7 @@ def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: End
     with pytest.raises(HTTPError, match="405"):
         urlopen(f"http://127.0.0.1:{endpoint.exporter.port}/metrics", data=b"x", timeout=30)
     endpoint.exporter.close()
-    assert endpoint.detached == ["quotahost-metrics"]
+    assert endpoint.shim.lines == ["detached quotahost-metrics"]
     with pytest.raises(OSError, match="refused"):
         endpoint.connect()
 
@@ -87,34 +88,35 @@ def test_what_is_no_request_is_closed_and_others_are_answered(endpoint: Endpoint
 @pytest.mark.proves("faults.first-flood")
 def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are_answered(endpoint: Endpoint) -> None:
     before = threading.active_count()
-    endpoint.shown = [Gauge("Volume", f"/{at:0400}", "Capacity", 7.0) for at in range(LARGE)]
+    endpoint.shim.numbers = [VOLUME._replace(name=f"/{at:0400}") for at in range(LARGE)]
     eventually(lambda: len(endpoint.page()) > 10_000_000)
     with ExitStack() as stack:
         stack.enter_context(endpoint.connect(HALF_SENT + b"\r\n\r\n")).recv(1)  # the slow reader
-        endpoint.shown = [Gauge("Volume", "/d", "Capacity", 7.0)]
+        endpoint.shim.numbers = [VOLUME]
         for _ in range(300):
             stack.enter_context(endpoint.connect(HALF_SENT))
         eventually(lambda: len(endpoint.page()) < 1_000_000)
         assert threading.active_count() <= before + 10
 
 
-class Gated(list[Gauge]):
-    """Numbers that hold up the port's thread while it makes a page of them."""
+class Gated(list[Any]):
+    """A catalogue that holds up the port's thread while it makes a page of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begun, self.go_on = threading.Event(), threading.Event()
 
-    def __iter__(self) -> Iterator[Gauge]:
+    def __iter__(self) -> Iterator[Any]:
         self.begun.set()
         self.go_on.wait(30)
         return super().__iter__()
 
 
 def test_of_many_connections_at_once_the_newest_stay_and_none_is_a_line_of_the_log(
-    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    endpoint.shown = gated = Gated()
+    gated = Gated()
+    monkeypatch.setattr(exporter, "CATALOGUE", gated)
     with ExitStack() as stack:
 
         def is_held_up() -> bool:
@@ -160,12 +162,12 @@ def test_long_names_are_cut_and_stay_apart() -> None:
 def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
     clock, looks, takes = Clock(0.0), list[float](), 0.0
 
-    def uses(most: int) -> list[ClientUse]:
+    def ask(*_: str) -> Any:
         looks.append(clock.now)
         clock.now += takes
-        return [use()][:most]
+        return dump.uses(dump.row())
 
-    clients = ClientSeries(uses, 200, clock)
+    clients = ClientSeries(ask, 200, clock)
     for second in (0, 4.9, CLIENTS_INTERVAL, 20):
         clock.now, takes = second, float(second == 20)
         assert clients.read()["Rate"]
@@ -186,23 +188,13 @@ def test_what_cannot_be_read_is_left_out_until_it_can(
     fails: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(exporter, "INTERVAL", 0.01)
-    failing = {fails}
-
-    def gauges() -> list[Gauge]:
-        if "gauges" in failing:
-            raise ConnectionError("no JMX")
-        return []
-
-    def uses(most: int) -> list[ClientUse]:
-        if "uses" in failing:
-            raise ConnectionError("no JMX")
-        return [use()]
-
-    endpoint = Exporter("127.0.0.1", 0, gauges, lambda: None, ClientSeries(uses, 200))
+    works = {"gauges": [], "uses": dump.uses(dump.row(rate=900.0))}
+    shim = FakeShim(answers=works | {fails: ConnectionError("no JMX")})
+    endpoint = Exporter(shim, "127.0.0.1", 0, 200)
     try:
         eventually(lambda: "can't be read (no JMX)" in caplog.text)
         assert rates(endpoint) == []
-        failing.clear()
+        shim.answers = works
         eventually(lambda: rates(endpoint) == [900.0])
     finally:
         endpoint.close()

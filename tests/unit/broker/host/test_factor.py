@@ -178,19 +178,19 @@ def test_a_disk_that_takes_no_file_now_is_tried_again_and_keeps_none_of_the_othe
     for memory in (alone, both):
         memory.keep(Scoped(Factor(0.0, "the disk")))
         memory.write()
-    assert PauseMemory([str(lost), str(sound)]).recall() is not None
+    assert PauseMemory([str(lost), str(sound)]).before is not None
     lost.mkdir()
     alone.write()
-    assert PauseMemory([str(lost)]).recall() is not None
+    assert PauseMemory([str(lost)]).before is not None
     file.unlink()
     file.mkdir()  # no file, so that it can't be removed
     both.keep(None)
     both.write()
-    assert PauseMemory([str(sound)]).recall() is None
+    assert PauseMemory([str(sound)]).before is None
     file.rmdir()
     file.write_text('{"cause": "the disk", "affected": null}')
     both.write()
-    assert PauseMemory([str(lost)]).recall() is None
+    assert PauseMemory([str(lost)]).before is None
 
 
 # ---- what may be created ----
