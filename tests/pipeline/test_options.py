@@ -193,26 +193,29 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
 
-def test_spark_submits_arguments_are_pairs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert pipeline.main(["--bootstrap", "a:1", "--checkpoint"]) == 2
-    assert capsys.readouterr().err == "--checkpoint stands alone; write each option as --name VALUE\n"
+def run(*options: object) -> tuple[int, str]:
+    """The command's exit code, and what it says of an error."""
+    done = CliRunner().invoke(app, ["pipeline", "--bootstrap", "a:1", *map(str, options)])
+    return done.exit_code, done.stderr
 
 
 def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(
-    signals: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    signals: None, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
-    given = ["--bootstrap", "a:1", "--checkpoint", str(tmp_path / "file" / "checkpoint")]
+    given = ["--checkpoint", tmp_path / "file" / "checkpoint"]
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert pipeline.main([*given, "--metrics-port", str(port)]) == 1
-    assert f"--metrics-port {port} on --metrics-address 127.0.0.1 can't be used: OSError" in capsys.readouterr().err
-    assert pipeline.main(given) == 1
-    assert "--checkpoint can't be written to: " in capsys.readouterr().err
+        code, text = run(*given, "--metrics-port", port)
+    assert code == 1
+    assert f"--metrics-port {port} on --metrics-address 127.0.0.1 can't be used: OSError" in text
+    code, text = run(*given)
+    assert code == 1
+    assert "--checkpoint can't be written to: " in text
 
 
 def test_a_cluster_that_does_not_answer_is_named(
-    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def job(*_: object) -> None:
         raise Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
@@ -222,8 +225,9 @@ def test_a_cluster_that_does_not_answer_is_named(
     monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(spark))
     monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
     monkeypatch.setattr(pipeline, "Job", job)
-    assert pipeline.main(["--bootstrap", "a:1", "--checkpoint", str(tmp_path)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    code, text = run("--checkpoint", tmp_path)
+    assert code == 1
+    line = text.splitlines()[-1]
     assert line.startswith("--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed")
     assert line.endswith("look at the address, at --kafka-config, and at the rights of docs/security.md")
 
@@ -249,6 +253,6 @@ def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secre
 
 
 def test_the_command_reports_wrong_options_and_ends_with_2() -> None:
-    done = CliRunner().invoke(app, ["pipeline", "--bootstrap", "a:1", "--validity", "never"])
-    assert done.exit_code == 2
-    assert "--validity" in done.output
+    code, text = run("--validity", "never")
+    assert code == 2
+    assert "--validity" in text

@@ -4,7 +4,6 @@ import json
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
-from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +11,7 @@ from pyspark.sql.functions import lit
 
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.clock import KafkaClock, Ticks, Written
+from quotahost.pipeline.clock import KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -33,16 +32,20 @@ class Sent:
     """
 
     def __init__(self, caught_up: bool = True, failing: str = "", when: str = "") -> None:
+        self.asked, self.came = list[int](), False
         self.records: list[ClusterRecord] = []
         self._failing, self._when = failing, when
         self.later = 0  # ms
         self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
-        self.ticks = Mock(spec=Ticks)
-        leadership = Leadership(30, {"home"})
         self.publisher = Publisher(
-            RULES, leadership, self.clock, self.progress, self.ticks, self._send, lambda: caught_up
-        )
+            RULES, Leadership(30, {"home"}), self.clock, self.progress, 5.0, self._send, lambda: None,
+            lambda: caught_up, self._nothing_came,
+        )  # fmt: skip
+
+    def _nothing_came(self, batch: int) -> bool:
+        self.asked.append(batch)
+        return not self.came
 
     def _send(self, record: ClusterRecord) -> Sending:
         if (record.cluster, self._when) == (self._failing, "send"):
@@ -83,7 +86,7 @@ def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> No
     sent = Sent(caught_up=False)
     sent.publisher(batch(spark), 0)
     assert sent.records == []
-    assert not sent.publisher.again(lambda _: True), "the next tick causes a batch"
+    assert not sent.publisher.again(), "the next tick causes a batch"
 
 
 def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted(
@@ -101,11 +104,10 @@ def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spar
     sent = Sent()
     sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
     sent.later = 30_000
-    asked: list[int] = []
-    assert sent.publisher.again(lambda number: not asked.append(number))
+    assert sent.publisher.again()
     home, away, *again = sent.records
     assert {(each.cluster, each.sequence, each.consumed) for each in (home, away)} == {("home", 0, 40), ("away", 0, 40)}
-    assert asked == [7]
+    assert sent.asked == [7]
     for first, second in zip((home, away), again, strict=True):
         assert second.computed_at > first.computed_at
         assert second == replace(first, sequence=1, computed_at=second.computed_at)
@@ -117,23 +119,25 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_kno
     spark: SparkSession,
 ) -> None:
     sent = Sent()
-    assert not sent.publisher.again(lambda _: True)
+    assert not sent.publisher.again()
     sent.publisher(batch(spark, age=10), 7)
-    assert not sent.publisher.again(lambda _: False)
+    sent.came = True
+    assert not sent.publisher.again()
+    sent.came = False
     sent.publisher.registered(["1", "2"])
-    assert not sent.publisher.again(lambda _: True)
+    assert not sent.publisher.again()
     sent.publisher.registered(["1"])
-    assert sent.publisher.again(lambda _: True)
+    assert sent.publisher.again()
     sent.later = 60_000  # the snapshot is older than validity
-    assert not sent.publisher.again(lambda _: True)
+    assert not sent.publisher.again()
     assert [each.sequence for each in sent.records] == [0, 1]
     sent.later = 0
     sent.publisher(batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23))), 9)
     assert sent.records[-1].stale == 1
     sent.later = 3_000_000
-    assert sent.publisher.again(lambda _: True)
+    assert sent.publisher.again()
     sent.later = 3_700_000  # it expires
-    assert not sent.publisher.again(lambda _: True)
+    assert not sent.publisher.again()
 
 
 @pytest.mark.parametrize("when", ["send", "finish"])
@@ -144,7 +148,7 @@ def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
     assert [each.cluster for each in sent.records] == ["away", "away"]
-    assert not sent.publisher.again(lambda _: True), "a batch makes it anew"
+    assert not sent.publisher.again(), "a batch makes it anew"
     assert sent.unpublished("home", "failed") == 2
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 

@@ -19,6 +19,6 @@ def test_a_batch_of_the_history_has_what_came_in_its_five_minutes(monkeypatch: p
     for module, name in ((queries, "parse"), (shares, "parse"), (history, "append")):
         monkeypatch.setattr(module, name, lambda records, *_: records)
     options = Options(bootstrap="a:1", checkpoint="/c", batch=1000)
-    queries.Queries(spark, options, {}, "c", {}, KafkaClock(), "c").record(part, "/h")
+    queries.Queries(spark, options, "c", KafkaClock()).record(part, "/h")
     read = dict(call.args for call in reader.option.call_args_list)
     assert read["maxOffsetsPerTrigger"] == 10_000

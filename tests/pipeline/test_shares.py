@@ -16,6 +16,7 @@ from pyspark.sql import Row, SparkSession
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
+from quotahost.pipeline.options import Options
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
 from quotahost.records.codec import Refused
@@ -195,9 +196,8 @@ class World:
         leader: Any = SimpleNamespace(run=7, stands_by=lambda: self.other_leads)
         self.clock = KafkaClock(lambda: MS, lambda: 0)
         self.publisher = pipeline.SharesPublisher(
-            "shares", {}, timedelta(minutes=1), leader, self.clock,
-            partitions=lambda: self.partitions, monotonic=lambda: self.seconds,
-        )  # fmt: skip
+            Options(bootstrap="b:1", checkpoint="/c"), leader, self.clock, lambda: self.partitions, lambda: self.seconds
+        )
         self.written: dict[str, Shares] = {}
 
     def publish(self, *usages: Usage) -> set[str]:

@@ -31,8 +31,6 @@ log = logging.getLogger("quotahost.pipeline")
 
 _TIMEOUT_MS: Final = 20_000
 _TIMEOUTS: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
-# The ticks wait for the ends of topics, and do without them.
-_SHORT: Final = {"default.api.timeout.ms": 3_000, "request.timeout.ms": 3_000}
 _PRODUCER: Final = {
     "acks": "all",
     # Partitions that were added to a topic are seen soon; by default in 5 minutes.
@@ -52,7 +50,7 @@ def _items(java: Any) -> Iterator[Any]:
 
 
 class JvmProducer:
-    """Sends records, and waits until Kafka has written each. Several threads may use it."""
+    """Sends records; several threads may use it."""
 
     def __init__(self, jvm: Any, producer: Any) -> None:
         # Py4J looks a Java name up package by package, each in all jars: once is enough.
@@ -79,15 +77,13 @@ class JvmProducer:
 
 
 class JvmConsumer:
-    """Polls one partition from its beginning, and asks for the ends of others; one thread at a time may use it."""
+    """Polls a topic of one partition from its beginning; one thread at a time may use it."""
 
-    def __init__(self, jvm: Any, consumer: Any, topic: str | None) -> None:
+    def __init__(self, jvm: Any, consumer: Any, topic: str) -> None:
         self._duration, self._consumer = jvm.java.time.Duration, consumer
-        self._partition_of = jvm.org.apache.kafka.common.TopicPartition
-        if topic is not None:
-            self._partition = self._partition_of(topic, 0)
-            consumer.assign([self._partition])
-            consumer.seekToBeginning([self._partition])
+        self._partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
+        consumer.assign([self._partition])
+        consumer.seekToBeginning([self._partition])
 
     def end(self) -> int:
         return int(self._consumer.endOffsets([self._partition]).get(self._partition))
@@ -102,13 +98,6 @@ class JvmConsumer:
         for record in _items(polled.records(self._partition)):
             value = record.value()
             yield bytes(record.key() or b""), None if value is None else bytes(value)
-
-    def ends(self, partitions: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """The offset after the last record of each partition, by topic and number."""
-        told = self._consumer.endOffsets([self._partition_of(topic, int(number)) for topic, number in partitions])
-        # As one text, {TOPIC-NUMBER=OFFSET, ...}: Py4J would ask for item by item.
-        ends = dict(entry.split("=") for entry in str(told.toString()).strip("{}").split(", ") if entry)
-        return {(topic, number): int(ends[f"{topic}-{number}"]) for topic, number in partitions}
 
     def close(self) -> None:
         self._consumer.close()
@@ -172,11 +161,11 @@ class JvmKafka:
         make = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
         return JvmProducer(self._jvm, make(self._config | _PRODUCER, serializer(), serializer()))
 
-    def consumer(self, topic: str | None = None) -> JvmConsumer:
-        """A consumer of a topic of one partition, without a group and without commits; or one that asks for ends."""
+    def consumer(self, topic: str) -> JvmConsumer:
+        """A consumer of a topic of one partition, without a group and without commits."""
         deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"} if topic else _SHORT
+        settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
 
     def close(self) -> None:
@@ -200,21 +189,18 @@ class JvmKafka:
 # ---- the pipeline's topics -------------------------------------------------------------------------
 
 #: Configuration of a topic of which nobody needs the past.
-# Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early. Its timestamps are Kafka's, by
-# which the pipeline learns Kafka's time before it publishes anything.
-SHORT_LIVED: Final = WRITABLE | {
-    "cleanup.policy": "delete",
-    "retention.ms": "600000",
-    "segment.ms": "600000",
-    "message.timestamp.type": "LogAppendTime",
-}
+# Its timestamps are Kafka's, by which the pipeline learns Kafka's time before it publishes anything.
+_DELETED: Final = WRITABLE | {"cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
+# Ten minutes in ms. Kafka deletes closed segments only, so a segment is closed as early.
+_SHORT_LIVED: Final = _DELETED | {"retention.ms": "600000", "segment.ms": "600000"}
 #: Of the dead letters: a week, and no more than 1 GiB whatever is written to the topics they come from.
-DEAD_LETTERS: Final = WRITABLE | {
-    "cleanup.policy": "delete",
-    "retention.ms": "604800000",
-    "retention.bytes": "1073741824",
-    "segment.bytes": "67108864",
-    "message.timestamp.type": "LogAppendTime",
+_DEAD_LETTERS: Final = _DELETED | {
+    "retention.ms": "604800000", "retention.bytes": "1073741824", "segment.bytes": "67108864",
+}  # fmt: skip
+#: What happens with another ``cleanup.policy`` than this one.
+_OTHERWISE: Final = {
+    "delete": "its records stay for ever",
+    "compact": "those of brokers that have nothing new to publish are lost",
 }
 _REPLICAS: Final = 3
 #: Seconds to wait for more brokers since the last one came, as long as brokers do: nobody adds replicas later.
@@ -236,10 +222,9 @@ class Topics:
         self._kafka = kafka
         #: Whoever leads is found by the order of this topic's records, so it must have one partition.
         self._single = options.cluster_volumes_topic
-        #: By name, the function from the number of brokers to the topic's number of partitions; of others it is one.
-        self._partitions = {options.shares_topic: partitions_for}
+        self._shares = options.shares_topic
         compacted = (*options.snapshots_topics, self._single, options.usage_topic, options.shares_topic)
-        deleted = {options.refused_topic: DEAD_LETTERS, options.tick_topic: SHORT_LIVED}
+        deleted = {options.refused_topic: _DEAD_LETTERS, options.tick_topic: _SHORT_LIVED}
         #: The configuration of each topic.
         self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
         self._unseen: set[str] = set()  # topics that exist, although this client isn't allowed to see them
@@ -248,9 +233,8 @@ class Topics:
     def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
         """Create the topics that are absent, and check the others.
 
-        While fewer than three brokers are alive it waits for more, up to GATHERING seconds since the last one came.
-        ``wait`` waits for so many seconds; ``clock`` in seconds, monotonic. Raises TopicError if a topic has a form
-        with which the pipeline can't work; Py4JJavaError if the cluster doesn't answer, or refuses to create a topic.
+        Raises TopicError if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
+        answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
         self._unseen -= there.keys()
@@ -266,7 +250,7 @@ class Topics:
                 log.warning(text, replicas, ", ".join(created))
 
     def _create(self, name: str, brokers: int, replicas: int) -> bool:
-        partitions = self._partitions[name](brokers) if name in self._partitions else 1
+        partitions = partitions_for(brokers) if name == self._shares else 1
         created = self._kafka.create(name, partitions, replicas, self._topics[name])
         if created:
             log.info("created the topic %s with %d replicas", name, replicas)
@@ -293,7 +277,5 @@ class Topics:
             )
         policy = self._topics[name]["cleanup.policy"]
         if topic.policy and policy not in topic.policy:
-            why = "its records" if policy == "delete" else "those of brokers that have nothing new to publish"
-            loss = "stay for ever" if policy == "delete" else "are lost"
-            text = "topic %s has cleanup.policy=%s: set %s, or %s %s"
-            self._policies[name].report(text, name, topic.policy, policy, why, loss)
+            text = "topic %s has cleanup.policy=%s: set %s, or %s"
+            self._policies[name].report(text, name, topic.policy, policy, _OTHERWISE[policy])

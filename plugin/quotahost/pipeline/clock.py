@@ -1,12 +1,8 @@
-"""Time in the pipeline: Kafka's clock, by which it judges all ages, and ticks, by which time passes in silence.
+"""Kafka's clock, by which the pipeline judges all ages.
 
 Brokers' records carry Kafka's times. If the clock of the driver's machine is wrong, all brokers would look stale, or
 none ever would. One clock serves the volumes, the shares and the leadership; it is corrected with the timestamps that
 Kafka gives to what the pipeline writes. If the machine's clock is set while the pipeline runs, it goes on as before.
-
-Spark makes no batch without input. A broker that died together with all others would then never become stale. So while
-no snapshot comes, ticks come: records of a topic of their own. A batch costs a good part of a second of a core, so
-where it would make nothing new the publisher publishes without one.
 """
 
 import logging
@@ -16,8 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from quotahost.background import LoggedOnce, Periodic
-from quotahost.text import short
+from quotahost.background import LoggedOnce
 
 log = logging.getLogger("quotahost.pipeline")
 
@@ -27,8 +22,6 @@ _WARNING_MS: Final = 10_000
 #: So many records in a row must agree that the clock is off. One timestamp may be wrong: that of a partition's leader
 #: whose clock is off and that leads for a moment.
 WITNESSES: Final = 3
-TICK: Final = b"tick"  # the key of a tick
-_CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Written(NamedTuple):
@@ -95,44 +88,3 @@ class KafkaClock:
             )
         else:
             self._wrong.healed()
-
-
-class Ticks:
-    """Publishes whenever nothing was published for ``period`` seconds, if need be by a tick, which causes a batch.
-
-    Spark's own source ``rate`` causes a batch each second at least, needed or not: half a core.
-    """
-
-    def __init__(
-        self, period: float, send: Callable[[bytes, bytes], object], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Starts the thread. ``send`` takes key and value, and may raise; ``clock`` in seconds."""
-        self._period, self._send, self._clock = period, send, clock
-        #: Publishes without a batch, and returns whether it did; it may raise.
-        self.without_batch: Callable[[], bool] = lambda: False
-        self._last = clock()
-        self._fault = LoggedOnce(log)
-        self._thread = Periodic("ticks", self._write_if_due, self._remaining)
-
-    def published(self) -> None:
-        self._last = self._clock()
-
-    def close(self) -> bool:
-        """End the thread; whether it ended within 5 s."""
-        return self._thread.close(_CLOSE_WITHIN)
-
-    def _remaining(self) -> float:
-        return max(0.0, self._last + self._period - self._clock())
-
-    def _write_if_due(self) -> None:
-        # A record may have been published while this thread slept; then the tick is due later.
-        if self._remaining() > 0:
-            return
-        # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
-        self._last = self._clock()
-        try:
-            if not self.without_batch():
-                self._send(TICK, b"")
-            self._fault.healed()
-        except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
-            self._fault.report("no tick can be written: %s", short(problem))

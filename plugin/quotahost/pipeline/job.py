@@ -12,12 +12,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
 from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
-from quotahost.pipeline.clock import TICK, WITNESSES, KafkaClock, Ticks
+from quotahost.pipeline.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
@@ -45,12 +45,11 @@ class Job:
 
         Raises Py4JJavaError if the cluster doesn't answer; TopicError if a topic can't be used as it is.
         """
-        client, tick = options.client(), options.tick.total_seconds()
+        tick = options.tick.total_seconds()
         self._options, self._fault = options, LoggedOnce(log)
-        self._kafka = JvmKafka(spark, client)
+        self._kafka = JvmKafka(spark, options.client())
         own, brokers = self._kafka.cluster()
         clusters = options.clusters(own)
-        self._snapshots = frozenset(clusters)
         # Only the cluster with the topics lists its brokers. Where the snapshots are mirrored from another cluster,
         # nobody can say which of its brokers are missing.
         self._asks_for_brokers = own in clusters.values()
@@ -59,11 +58,12 @@ class Job:
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
+        send_tick = partial(self._producer.send, options.tick_topic, b"tick", b"")
         clock = self._clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
-            clock.correct(self._producer.send(options.tick_topic, TICK, b""))
-        self._consumer, self._ends = self._kafka.consumer(options.cluster_volumes_topic), self._kafka.consumer()
+            clock.correct(send_tick())
+        self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
             max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
@@ -72,22 +72,18 @@ class Job:
         self._leadership.begin(self._consumer)
         # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
         self._leadership.follow(self._consumer)
-        self._ticks = Ticks(tick, lambda key, value: self._producer.send(options.tick_topic, key, value))
         self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
-        rules = Rules(cluster, options.validity, options.expiry, topics=tuple(clusters))
         self._publisher = Publisher(
-            rules, self._leadership, clock, progress, self._ticks, self._send, self._supervisor.caught_up
-        )
-        self._ticks.without_batch = partial(self._publisher.again, self._nothing_came)
-        self._shares = SharesPublisher(
-            options.shares_topic, client, options.validity, self._leadership, clock, options.expiry,
-            lambda: self._producer.partitions(options.shares_topic),
+            Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), self._leadership, clock, progress,
+            tick, self._send, send_tick, self._supervisor.caught_up, self._supervisor.nothing_came,
         )  # fmt: skip
-        usage_cluster = options.cluster or own
-        self._lists_usage = usage_cluster == own
-        self._queries = Queries(spark, options, clusters, usage_cluster, client, clock, own)
+        self._shares = SharesPublisher(
+            options, self._leadership, clock, lambda: self._producer.partitions(options.shares_topic)
+        )
+        self._queries = Queries(spark, options, own, clock)
         self._registered(brokers)
         self._add_queries()
+        self._publisher.start()
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
         log.info("run %d of cluster %s begins", self._leadership.run, cluster)
@@ -122,8 +118,7 @@ class Job:
     def close(self) -> None:
         """Stop the queries and what runs beside them."""
         # The ticks and the query of the volumes send by the producer, so it is closed last.
-        if self._ticks.close():  # else its thread still asks
-            self._ends.close()
+        self._publisher.close()
         self._supervisor.close()
         if self._leadership.close():  # else its thread still polls
             self._consumer.close()
@@ -133,20 +128,11 @@ class Job:
     def _send(self, record: ClusterRecord) -> Sending:
         return self._producer.begin(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
 
-    def _nothing_came(self, batch: int) -> bool:
-        """Whether the topics of snapshots end where the volumes' batch of this number has read them up to."""
-        read = self._supervisor.read_up_to(batch)
-        read = {(topic, partition): at for (topic, partition), at in read.items() if topic in self._snapshots}
-        try:
-            return bool(read) and self._ends.ends(read.keys()) == read
-        except Py4JJavaError:  # the cluster doesn't answer, or a topic is gone; a batch will tell what is wrong
-            return False
-
     def _registered(self, brokers: Collection[str]) -> bool:
         """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
         if self._asks_for_brokers:
             self._publisher.registered(brokers)
-        if self._lists_usage:
+        if self._queries.usage_is_own:
             self._shares.registered(brokers)
         before = self._queries.listed
         self._queries.listed |= frozenset(brokers)

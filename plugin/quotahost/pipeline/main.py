@@ -1,4 +1,4 @@
-"""The pipeline as a program: ``spark-submit`` runs this file, ``quotahost pipeline`` calls ``run``.
+"""The pipeline as a program: ``quotahost pipeline`` calls ``run``, also where ``spark-submit`` runs that command.
 
 1. It reads the options, and starts the metrics.
 2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
@@ -13,10 +13,10 @@ import fcntl
 import logging
 import shlex
 import signal
-import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.options import Options, OptionsError, as_text, option, options
+from quotahost.pipeline.options import Options, OptionsError, as_text, option
 from quotahost.pipeline.session import (
     DEFAULTS,
     POOLS,
@@ -51,9 +51,8 @@ _LOCK: Final = "_quotahost.lock"
 def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises ConnectorError if the jars of Spark's Kafka connector are missing; OptionsError if a directory lies where the
-    executors can't reach it; TopicError if a topic can't be used as it is; QuotahostError if the port for the metrics
-    is taken, a directory can't be written to, or the cluster doesn't answer.
+    Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
+    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,11 +112,7 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
 def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    Where a directory is neither on this machine nor mounted here (HDFS, object stores) nothing is locked: files there
-    know no locks.
-
-    Raises:
-        OSError: a directory can't be written to.
+    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to.
     """
     with ExitStack() as locks:
         for directory in filter(on_this_machine, directories):
@@ -159,11 +154,10 @@ def configure_logging() -> None:
 
 
 def submit_line(options: Options, master: str) -> str:
-    """One command in several lines, without any secret, for a machine where this package is installed.
+    """One command in several lines, for a machine where this package is installed.
 
-    ``options`` are the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment;
-    ``master`` is Spark's master, such as ``spark://host:7077``. Raises ConnectorError if the connector's jars are
-    missing.
+    It has the options that differ from the defaults, and no secret. ``master`` is Spark's, such as
+    ``spark://host:7077``. Raises ConnectorError if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"})
@@ -175,26 +169,7 @@ def submit_line(options: Options, master: str) -> str:
         *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
-        [str(path("main.py"))],
+        [str(files("quotahost") / "cli/__main__.py"), "pipeline"],
         *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != usual[name]),
     ]
     return " \\\n  ".join(map(shlex.join, parts))
-
-
-def main(arguments: list[str]) -> int:
-    """Run with options given as ``--name value`` pairs; returns the exit code."""
-    names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
-    try:
-        if len(arguments) % 2:
-            raise OptionsError(f"{arguments[-1]} stands alone; write each option as --name VALUE")
-        chosen = options(**dict(zip(names, arguments[1::2], strict=True)))
-        configure_logging()
-        run(chosen)
-    except QuotahostError as problem:
-        sys.stderr.write(f"{problem}\n")
-        return problem.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,21 +1,28 @@
-"""Publishes one record for each cluster with each batch of the query of the volumes, and again with a tick in between.
+"""Publishes one record for each cluster with each batch of the query of the volumes, and again while no snapshot comes.
 
-The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
-every broker's factor source ``cluster-volumes`` reads, counts them in the metrics, and puts off the next tick.
+1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
+   every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
+2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
+   So when nothing was published for a while, a thread publishes the last batch's records again.
+3. Where a batch would make other records it writes a *tick*, a record of a topic of its own, which causes a batch. As a
+   batch costs a good part of a second of a core, Spark's own source ``rate`` would cost half a core.
 """
 
 import logging
+import math
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from pyspark.sql import DataFrame, Row
 
-from quotahost.background import LoggedOnce
-from quotahost.pipeline.clock import KafkaClock, Ticks, Written
-from quotahost.pipeline.cluster import Last, Rules, record, rollup, true_until
+from quotahost.background import LoggedOnce, Periodic
+from quotahost.pipeline.clock import KafkaClock, Written
+from quotahost.pipeline.cluster import Last, Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -25,6 +32,7 @@ from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
+_CLOSE_WITHIN: Final = 5.0  # seconds
 #: Waits until a record is written.
 Sending = Callable[[], Written]
 
@@ -38,22 +46,36 @@ class Publisher:
     """
 
     def __init__(
-        self, rules: Rules, leadership: Leadership, clock: KafkaClock, progress: Progress, ticks: Ticks,
-        send: Callable[[ClusterRecord], Sending], caught_up: Callable[[], bool],
+        self, rules: Rules, leadership: Leadership, clock: KafkaClock, progress: Progress, period: float,
+        send: Callable[[ClusterRecord], Sending], tick: Callable[[], object], caught_up: Callable[[], bool],
+        nothing_came: Callable[[int], bool],
     ) -> None:  # fmt: skip
         """Publish nothing yet.
 
         ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` begins to write a
-        record, and may raise. ``caught_up`` says whether the batch before this one read all records that there were.
+        record, ``tick`` writes a tick where nothing was published for ``period`` seconds; both may raise. ``caught_up``
+        says whether the batch before this one read all records that there were, ``nothing_came`` whether Kafka has none
+        beyond those that were read up to the batch of this number.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
-        self._ticks, self._begin, self._caught_up, self._plans = ticks, send, caught_up, PlanCache()
+        self._begin, self._caught_up, self._nothing_came, self._plans = send, caught_up, nothing_came, PlanCache()
+        self._tick, self._period, self._attempted_at, self._no_tick = tick, period, time.monotonic(), LoggedOnce(log)
+        self._ticks: Periodic | None = None
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
         self._sequence = -1
         self._last: Last | None = None
         self._lateness = LoggedOnce(log)
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
+
+    def start(self) -> None:
+        """Start the thread that publishes again, or writes ticks."""
+        self._ticks = Periodic("ticks", self._tick_if_due, self._remaining)
+
+    def close(self) -> None:
+        """End the thread, or leave it behind if it doesn't end within 5 s."""
+        if self._ticks is not None:
+            self._ticks.close(_CLOSE_WITHIN)
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the cluster lists now. One thread calls."""
@@ -71,19 +93,17 @@ class Publisher:
                 return
             self._last = self._publish_batch(volumes, batch)
 
-    def again(self, nothing_came: Callable[[int], bool]) -> bool:
+    def again(self) -> bool:
         """Publish the last batch's records once more, where a batch that began now would make the same.
 
-        ``nothing_came`` says whether Kafka has no snapshot beyond those that were read up to the batch of this number.
         Returns whether they were published; if not, a batch is needed. Any thread may call.
         """
         # A batch that is being published is newer than what was published last.
         if not self._publishing.acquire(blocking=False):
             return False
         try:
-            # The time comes first: of what came since then, the records need to say nothing.
             last, rules, now = self._last, self._rules, self._clock.now()
-            if last is None or not last.holds(rules, self._clock.ahead, now) or not nothing_came(last.batch):
+            if last is None or not last.holds(rules, self._clock.ahead, now) or not self._nothing_came(last.batch):
                 return False
             standing_by, run = self._leadership.stands_by(), self._leadership.run
             if not self._publish(last.again(run, self._next(), now), standing_by):
@@ -92,6 +112,23 @@ class Publisher:
             return True
         finally:
             self._publishing.release()
+
+    def _remaining(self) -> float:
+        """Seconds until the next tick is due."""
+        return max(0.0, self._attempted_at + self._period - time.monotonic())
+
+    def _tick_if_due(self) -> None:
+        # A record may have been published while this thread slept; then the tick is due later.
+        if self._remaining() > 0:
+            return
+        # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
+        self._attempted_at = time.monotonic()
+        try:
+            if not self.again():
+                self._tick()
+            self._no_tick.healed()
+        except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
+            self._no_tick.report("no tick can be written: %s", short(problem))
 
     def _publish_batch(self, volumes: DataFrame, batch: int) -> Last | None:
         """What was published; None unless all of it was."""
@@ -103,7 +140,8 @@ class Publisher:
         made, complete = self._records(rows, rules, run, self._next())
         if not self._publish(made, standing_by) or not complete:
             return None
-        return Last(batch, rules, ahead, true_until(rows), tuple(made))
+        until = min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
+        return Last(batch, rules, ahead, until, tuple(made))
 
     def _next(self) -> int:
         # Not the batch's number, which begins with 0 again where a query begins anew.
@@ -136,7 +174,7 @@ class Publisher:
 
     def _send(self, made: ClusterRecord, standing_by: bool) -> Sending | None:
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
-        self._ticks.published()
+        self._attempted_at = time.monotonic()
         self._progress.made(made, standing_by)
         if standing_by or self._late(made):
             return None

@@ -16,7 +16,7 @@ key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -72,26 +72,15 @@ class BatchFailed(QuotahostError):
 class Queries:
     """Starts the queries, each in a pool of the scheduler and with a checkpoint of its own."""
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        options: Options,
-        clusters: Mapping[str, str],
-        usage_cluster: str,
-        client: Mapping[str, str],
-        clock: KafkaClock,
-        own: str,
-    ) -> None:
-        """Start nothing yet.
-
-        ``clusters`` has the cluster of each topic of snapshots, ``usage_cluster`` is that of the usage topic, ``own``
-        the one that lists its brokers. ``client`` is Kafka's configuration in Java's names.
-        """
-        self._spark, self._options, self._client, self._clock = spark, options, client, clock
+    def __init__(self, spark: SparkSession, options: Options, own: str, clock: KafkaClock) -> None:
+        """Start nothing yet; ``own`` is the id of the cluster that lists its brokers."""
+        self._spark, self._options, self._own, self._clock = spark, options, own, clock
+        self._client, self._clusters = options.client(), options.clusters(own)
+        self._usage_cluster = options.cluster or own
+        #: Whether the cluster of the usage topic lists its brokers.
+        self.usage_is_own = self._usage_cluster == own
         #: The brokers that the own cluster has listed, for queries that start from now on.
         self.listed = frozenset[str]()
-        self._own = own
-        self._clusters, self._usage_cluster = clusters, usage_cluster
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch.
@@ -113,7 +102,7 @@ class Queries:
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
-        if self._usage_cluster == self._own:
+        if self.usage_is_own:
             # Shares are only for brokers that the cluster has listed.
             good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)

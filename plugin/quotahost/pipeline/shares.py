@@ -11,7 +11,7 @@ A broker reads only the partition of its own record, and a record that says the 
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from quotahost.pipeline.clock import KafkaClock
 from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
 from quotahost.pipeline.leadership import Leadership
+from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
@@ -48,14 +49,12 @@ _NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(f
 
 
 def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
-    """Records of the usage topic as columns, one row each; batch or stream.
-
-    A record that names another cluster than ``cluster``, to which the topic belongs, is refused.
+    """Records of the usage topic, which belongs to ``cluster``, as columns, one row each; batch or stream.
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
-        tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
-        text``; and the columns of ``raw``.
+        tombstone), ``clients``; ``error``, null for a record that is taken, else ``REASON: text``; the columns of
+        ``raw``.
     """
     args: dict[str, Any] = {"schema": _USAGE, "cluster": cluster, "time": DATE_TIME, "version": VERSION}
     args |= {"bytes": MAX_BYTES, "name": MAX_NAME, "names": MAX_NAMES, "clients": MAX_CLIENTS}
@@ -79,13 +78,12 @@ def shares(
 
     Args:
         usage: the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster.
-        now_ms: Kafka's time of the computation, in ms since the epoch.
+        now_ms: Kafka's time, in ms since the epoch.
         validity: older usage is ignored; its broker keeps the floor.
-        run: the pipeline's run, for the record.
-        sequence: the number of the computation in its run, for the record.
+        run: the pipeline's run.
+        sequence: the number of the computation in its run.
         expiry: a broker whose usage is older has no share at all.
-        known: the ids of the brokers that the cluster has listed; the usage of others is a stranger's invention. None
-            if nobody can say.
+        known: ids of the brokers that the cluster has listed, others are a stranger's invention; None if nobody knows.
         partitions: the number of partitions of the shares topic.
 
     Returns:
@@ -109,20 +107,16 @@ class SharesPublisher:
     """
 
     def __init__(
-        self, topic: str, client: Mapping[str, str], validity: timedelta, leadership: Leadership, clock: KafkaClock,
-        expiry: timedelta = timedelta(days=1), partitions: Callable[[], int] = lambda: 1,
+        self, options: Options, leadership: Leadership, clock: KafkaClock, partitions: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """Publishes nothing yet.
 
-        ``topic`` is that of the shares, ``client`` is Kafka's configuration in Java's names; ``validity`` and
-        ``expiry`` are those of :func:`shares`. ``partitions`` asks for the topic's number of partitions with each
-        batch. ``monotonic`` in seconds.
+        ``partitions`` asks for the number of partitions of the shares' topic with each batch. ``monotonic`` in seconds.
         """
-        self._topic, self._client = topic, client
-        self._validity, self._expiry, self._leadership = validity, expiry, leadership
-        self._clock, self._partitions, self._monotonic = clock, partitions, monotonic
-        self._refresh = min(REFRESH, validity / 4).total_seconds()
+        self._options, self._leadership, self._clock = options, leadership, clock
+        self._partitions, self._monotonic, self._client = partitions, monotonic, options.client()
+        self._refresh = min(REFRESH, options.validity / 4).total_seconds()
         self._known: frozenset[str] | None = None
         self._written: dict[str, tuple[int, float]] = {}  # by broker: the hash of its record, and when it was written
         self._partitioned = 0
@@ -151,8 +145,8 @@ class SharesPublisher:
         self._sequence += 1
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(
-            usage.coalesce(1), self._clock.now(), self._validity, self._leadership.run, self._sequence,
-            expiry=self._expiry, known=self._known, partitions=partitions,
+            usage.coalesce(1), self._clock.now(), self._options.validity, self._leadership.run, self._sequence,
+            expiry=self._options.expiry, known=self._known, partitions=partitions,
         )  # fmt: skip
         self._write(found)
 
@@ -168,7 +162,7 @@ class SharesPublisher:
             if news:
                 # One text instead of a literal for each broker, which would make the plan larger with each.
                 rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(news)}, found=found)
-                kafka_sink(rows.write, self._topic, self._client).save()
+                kafka_sink(rows.write, self._options.shares_topic, self._client).save()
         finally:
             found.unpersist()
         # Only now: what could not be written is written with the next batch.

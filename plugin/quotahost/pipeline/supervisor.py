@@ -20,7 +20,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.monitoring import Offsets, Progress, idle, lost, offsets, read_all
+from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import hadoop, jvm
 from quotahost.text import short
@@ -84,10 +84,7 @@ class Supervisor:
         self._all_begun = False
 
     def add(self, name: str, start: Callable[[], StreamingQuery], rebuilt_from_topics: bool = True) -> None:
-        """Keep a query running from now on; ``start`` starts it from its checkpoint.
-
-        ``rebuilt_from_topics`` is False where a lost checkpoint would cost more than the query's own state.
-        """
+        """Keep a query running; ``rebuilt_from_topics`` is False where with a checkpoint more than a state is lost."""
         self._queries[name] = _Query(start, rebuilt_from_topics)
 
     def crowded(self, name: str) -> bool:
@@ -110,28 +107,31 @@ class Supervisor:
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
-        last = self._last_of_volumes()
+        query = self._volumes
+        last = query.lastProgress if query else None
         return last is not None and read_all(last)
 
-    def read_up_to(self, batch: int) -> Offsets:
-        """The offsets after the last records that the volumes' batch of this number has read.
+    def nothing_came(self, batch: int) -> bool:
+        """Whether the volumes' batch of this number is the last, and Spark's last look has found no record after it.
 
-        Empty unless it is the last batch that has ended.
+        Spark looks as often as the option ``interval`` says.
         """
-        last = self._last_of_volumes()
+        query = self._volumes
+        last = query.lastProgress if query else None
         # A look that found nothing bears the number of the next batch.
-        if last is None or int(last["batchId"]) != batch + idle(last):
-            return {}
-        return {at: offset for source in last["sources"] for at, offset in offsets(source.get("endOffset")).items()}
+        if query is None or last is None or int(last["batchId"]) != batch + idle(last):
+            return False
+        status = query.status
+        return not (status["isDataAvailable"] or status["isTriggerActive"])
 
     def close(self) -> None:
         for query in self._queries.values():
             query.stop()
 
-    def _last_of_volumes(self) -> Any:
+    @property
+    def _volumes(self) -> StreamingQuery | None:
         # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
-        running = self._queries[self.FIRST].running if self._queries else None
-        return running.lastProgress if running else None
+        return self._queries[self.FIRST].running if self._queries else None
 
     def _keep(self, name: str, query: _Query) -> None:
         if query.running is not None:
