@@ -33,9 +33,7 @@ RUN, SEQUENCE = 7, 8
 
 def query(given: DataFrame, tellers: int) -> DataFrame:
     good = records.parse(given).where("error IS NULL")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aggregate, "_ROLLUP", aggregate._rollup_sql(tellers))
-        return aggregate.rollup(aggregate.state(good, WINDOW).withColumn("now", lit(NOW)), RULES)
+    return aggregate.rollup(aggregate.state(good, WINDOW).withColumn("now", lit(NOW)), RULES, tellers=tellers)
 
 
 ROLLED = Planned(query)

@@ -19,40 +19,37 @@ from quotahost.records.usage import ClientKey, Usage, Used, fitting
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """One quota divided, in bytes/s.
+    """A quota of 1 divided.
 
     Attributes:
         asking: the shares of the brokers that reported a demand, by broker.
-        others: the share of each other broker that is not silent.
-        stepped: the same in steps, downwards, as it is published. For a quota of 1.
+        others: the share of each other broker that is not silent, in steps, downwards.
         silent: the share that each silent broker keeps.
     """
 
     asking: Mapping[str, float]
     others: float
-    stepped: float
     silent: float
 
 
-def divide(quota: float, demands: Mapping[str, float | None], others: int = 0, silent: int = 0) -> Division:
-    """Divide the quota; all shares together are at most the quota, also after rounding.
+def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0) -> Division:
+    """Divide a quota of 1; all shares together are at most 1, also after rounding.
 
     Args:
-        quota: bytes/s of the client in the whole cluster, above 0.
-        demands: bytes/s by broker; None demands all that it can get. At least one.
+        demands: parts of the quota by broker, at least one; None demands all that it can get.
         others: how many further brokers report, but not this client.
         silent: how many brokers of the cluster have not reported for too long.
     """
     brokers = len(demands) + others + silent
-    floor = quota * FLOOR / brokers
-    rest = quota - floor * brokers
+    floor = FLOOR / brokers
+    rest = 1 - floor * brokers
     wanted = {broker: _above(floor, demand, rest) for broker, demand in demands.items()}
     level = _level(rest, sorted(wanted.values()))
     given = {broker: min(more, level) for broker, more in wanted.items()}
     over = max(0.0, rest - sum(given[broker] for broker in sorted(given))) / (len(demands) + others)
     asking = {broker: (floor + more + over) * SHAVED for broker, more in given.items()}
-    stepped = floor + (math.floor(over * brokers * STEPS) / (brokers * STEPS) if quota == 1 else over)
-    return Division(asking, (floor + over) * SHAVED, stepped * SHAVED, floor * SHAVED)
+    stepped = floor + math.floor(over * brokers * STEPS) / (brokers * STEPS)
+    return Division(asking, stepped * SHAVED, floor * SHAVED)
 
 
 def _above(floor: float, demand: float | None, rest: float) -> float:
@@ -92,10 +89,10 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
     for key in listed[: _fits(listed)]:
         uses = clients[key]
         demands = {b: None if used.demand is None else used.demand / used.quota for b, used in uses.items()}
-        divided = divide(1.0, demands, len(fresh) - len(uses), len(known) - len(fresh))
+        divided = divide(demands, len(fresh) - len(uses), len(known) - len(fresh))
         for broker, row in found.items():
             quota = uses[broker].quota if broker in uses else 1.0
-            other = divided.silent if broker in silent else divided.stepped
+            other = divided.silent if broker in silent else divided.others
             row.append(Share(key, divided.asking.get(broker, other) * quota, quota))
     return {broker: tuple(row) for broker, row in found.items()}
 

@@ -50,7 +50,7 @@ def _items(java: Any) -> Iterator[Any]:
 
 
 class JvmProducer:
-    """Sends records, and waits until Kafka has written each. Several threads may use it."""
+    """Sends records; several threads may use it."""
 
     def __init__(self, jvm: Any, producer: Any) -> None:
         # Py4J looks a Java name up package by package, each in all jars: once is enough.
@@ -197,6 +197,11 @@ _SHORT_LIVED: Final = _DELETED | {"retention.ms": "600000", "segment.ms": "60000
 _DEAD_LETTERS: Final = _DELETED | {
     "retention.ms": "604800000", "retention.bytes": "1073741824", "segment.bytes": "67108864",
 }  # fmt: skip
+#: What happens with another ``cleanup.policy`` than this one.
+_OTHERWISE: Final = {
+    "delete": "its records stay for ever",
+    "compact": "those of brokers that have nothing new to publish are lost",
+}
 _REPLICAS: Final = 3
 #: Seconds to wait for more brokers since the last one came, as long as brokers do: nobody adds replicas later.
 GATHERING: Final = 5.0
@@ -228,9 +233,8 @@ class Topics:
     def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
         """Create the topics that are absent, and check the others.
 
-        While fewer than three brokers are alive it waits for more, up to GATHERING seconds since the last one came.
-        ``wait`` waits for so many seconds; ``clock`` in seconds, monotonic. Raises TopicError if a topic has a form
-        with which the pipeline can't work; Py4JJavaError if the cluster doesn't answer, or refuses to create a topic.
+        Raises TopicError if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
+        answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
         self._unseen -= there.keys()
@@ -273,7 +277,5 @@ class Topics:
             )
         policy = self._topics[name]["cleanup.policy"]
         if topic.policy and policy not in topic.policy:
-            why = "its records" if policy == "delete" else "those of brokers that have nothing new to publish"
-            loss = "stay for ever" if policy == "delete" else "are lost"
-            text = "topic %s has cleanup.policy=%s: set %s, or %s %s"
-            self._policies[name].report(text, name, topic.policy, policy, why, loss)
+            text = "topic %s has cleanup.policy=%s: set %s, or %s"
+            self._policies[name].report(text, name, topic.policy, policy, _OTHERWISE[policy])

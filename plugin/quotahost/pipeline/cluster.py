@@ -11,12 +11,11 @@ tests/reference/volumes.py is the same in plain Python.
 """
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
@@ -60,13 +59,10 @@ class Rules:
 
 
 def state(good: DataFrame, window: timedelta) -> DataFrame:
-    """The newest snapshot of each broker, and two earlier ones for the fill rate.
+    """The newest snapshot of each broker, and two earlier ones for the fill rate; ``good`` is of ``snapshots.parse``.
 
-    The order in which snapshots arrive doesn't matter, nor do late ones and duplicates.
-
-    Args:
-        good: the rows of ``snapshots.parse`` without an error.
-        window: how far a fill rate looks back at least, at most twice as far, while the broker keeps reporting.
+    The order in which snapshots arrive doesn't matter, nor do late ones and duplicates. A fill rate looks back for a
+    ``window`` at least, at most twice as far, while the broker keeps reporting.
 
     Returns:
         A row for each volume; one without a volume for a broker that has none; no row for a removed broker. Columns:
@@ -79,11 +75,10 @@ def state(good: DataFrame, window: timedelta) -> DataFrame:
 
 
 def cut_strangers(good: DataFrame, topic: str, listed: Collection[str]) -> DataFrame:
-    """The good rows, where large snapshots of brokers that the cluster doesn't list are cut to what a record may list.
+    """The good rows, where large snapshots of ``topic`` by brokers that the cluster doesn't list are cut.
 
     Such a broker is a stranger's invention, or it is down: its full disk must count on. So MAX_LISTED volumes stay,
-    those with the least free shares, no topics, which stands for all, and no budgets. Snapshots of other topics than
-    ``topic`` stay as they are.
+    those with the least free shares, no topics, which stands for all, and no budgets.
     """
     volumes = F.expr(f"""slice(array_sort(transform(s.volumes, v -> struct(
         {_free_share("v.capacity", "v.consumed")} AS free, struct(left(v.volumeName, {MAX_NAME}) AS volumeName,
@@ -103,10 +98,11 @@ def _free_share(capacity: str, consumed: str) -> str:
 # ---- one row for each cluster ----------------------------------------------------------------------
 
 
-def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
-    """One row for each cluster, with the columns that :func:`record` reads, of a batch of :func:`state`.
+def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0, tellers: int = MAX_TELLERS) -> DataFrame:
+    """One row for each cluster, of a batch of :func:`state`, as :func:`record` reads it.
 
-    Kafka's clock is so many ms ``ahead`` of the driver's.
+    Kafka's clock is so many ms ``ahead`` of the driver's. The column ``until`` is Kafka's time in ms at which a broker
+    becomes stale or expires next, null if none does.
     """
     arguments = {
         "cluster": rules.cluster,
@@ -118,10 +114,11 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     }
     # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
     # A text with parameters takes 50 ms; the same query built from Column objects took 150 ms of Py4J.
-    return volumes.sparkSession.sql(_ROLLUP, args=arguments, state=volumes.coalesce(1))
+    return volumes.sparkSession.sql(_rollup_sql(tellers), args=arguments, state=volumes.coalesce(1))
 
 
-def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
+@cache
+def _rollup_sql(tellers: int) -> str:
     return sql(
         "rollup",
         free_share=_free_share("v.capacity", "v.consumed"),
@@ -140,9 +137,6 @@ def _rollup_sql(tellers: int = MAX_TELLERS) -> str:
         tellers=tellers,
         topics=MAX_TOPICS,
     )
-
-
-_ROLLUP: Final = _rollup_sql()
 
 
 # ---- the record of a row ---------------------------------------------------------------------------
@@ -167,11 +161,9 @@ _budgets_of: Final = lru_cache(1024)(read_budgets)
 
 
 def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tuple[str, int, int], ...]:
-    """What brokers tell of the budgets of storage, added up.
+    """What ``brokers`` (id, whether the snapshot is fresh, JSON of the budgets) tell of budgets of storage, added up.
 
-    Args:
-        brokers: for each broker its id, whether its snapshot is fresh, and the JSON of its budgets.
-        running: the ids of the brokers in service; if that isn't known, those with a fresh snapshot count as such.
+    ``running`` are the ids of the brokers in service; if that isn't known, those with a fresh snapshot count as such.
     """
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     running = frozenset(running)
@@ -182,11 +174,6 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
     return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))
-
-
-def true_until(rows: Iterable[Row]) -> float:
-    """Kafka's time in ms, from rows of :func:`rollup`: the first at which a broker becomes stale or expires."""
-    return min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

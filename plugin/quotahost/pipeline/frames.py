@@ -41,11 +41,9 @@ def sql(name: str, **fields: object) -> str:
 def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedelta) -> str:
     """A TIMESTAMP: ``written_at`` less the delay of :func:`quotahost.records.fields.delay_ms`.
 
-    Where ``now`` is Kafka's present time, ``now - seen_at`` is the age of :func:`quotahost.records.fields.age`, but for
-    records of the future; so a record is fresh where ``seen_at >= now - validity``.
-
-    All are SQL: the delay that the record states, a BIGINT, null or the text ``NULL`` if it states none; the record's
-    own time, null for a tombstone, which has no delay; and Kafka's timestamp of the record.
+    So a record is fresh where ``seen_at >= now - validity``, by Kafka's present time. All are SQL: the delay that the
+    record states, a BIGINT, null or the text ``NULL`` if it states none; the record's own time, null for a tombstone,
+    which has no delay; and Kafka's timestamp of the record.
     """
     most = min(validity // MS // 2, MAX_DELAY_MS)
     by_clocks = f"least(greatest(unix_millis({written_at}) - unix_millis({captured_at}), 0L), {most}L)"
@@ -60,11 +58,10 @@ def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedel
 def reached_at(limit: str, capacity: str = "capacity") -> str:
     """The consumption in bytes at which a volume reaches the limit, at most its capacity; null without a limit.
 
-    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``.
-    ``limit`` is an SQL expression for a struct of ``type`` and ``level``, as in a snapshot; ``capacity`` is one for the
-    volume's capacity in bytes.
+    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. Both are
+    SQL: ``limit`` a struct of ``type`` and ``level``, ``capacity`` the volume's, in bytes.
     """
-    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT. The bounds are those of the policy ``limits``.
+    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT.
     return f"""CASE {limit}.type
         WHEN 'ConsumedBytes' THEN least({limit}.level, {capacity})
         WHEN 'MinFreeBytes' THEN {capacity} - least({limit}.level, {capacity})
@@ -75,8 +72,8 @@ def reached_at(limit: str, capacity: str = "capacity") -> str:
 def factor(consumed: str) -> str:
     """The factor by which volumes are ordered, that of ``quotahost.model.volumes`` up to a double's last digits.
 
-    It is 2 without limits. ``consumed`` is SQL for the bytes consumed. The columns softLimit and hardLimit must be
-    there, and softAt and hardAt, the consumptions in bytes at which the volume reaches them.
+    It is 2 without limits. ``consumed`` is SQL for the bytes consumed; softAt and hardAt are the consumptions at which
+    the volume reaches softLimit and hardLimit.
     """
     return f"""CASE
         WHEN softLimit IS NULL AND hardLimit IS NULL THEN 2D
@@ -90,10 +87,8 @@ def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Colum
     """Whether a record is above MAX_OF_STRANGER, and of a broker that the cluster doesn't list.
 
     Whoever may write to a topic can invent brokers, and the state of a query remembers each. Their number is bounded by
-    :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, and by this what each of them takes.
-
-    ``topic`` is that of the cluster that lists its brokers, as nobody can say it of other topics' records; ``broker``
-    is the column with the broker's id.
+    :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, and by this what each of them takes. ``topic`` is that of the
+    cluster that lists its brokers; ``broker`` is the column with the broker's id.
     """
     known = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
     large = F.octet_length("value") > MAX_OF_STRANGER

@@ -24,23 +24,23 @@ from quotahost.records.budgets import MAX_BUDGETS, NAME
 EVERY: Final = timedelta(minutes=5)
 #: How long readings are seen. Spark keeps the names of all files in one list, which would otherwise grow for ever.
 KEEP: Final = timedelta(days=400)
-#: The columns of readings. capacity and consumed are bytes; soft and hard the consumption in bytes at which the volume
-#: reaches that limit, null without one; day is that of ``at`` in UTC.
+#: Of readings. capacity and consumed are bytes; soft and hard the consumption in bytes at which the volume reaches that
+#: limit, null without one; day is that of ``at`` in UTC.
 COLUMNS: Final = (
     "cluster STRING, broker STRING, volume STRING, at TIMESTAMP, capacity BIGINT, consumed BIGINT, soft BIGINT,"
     " hard BIGINT, topic STRING, partition INT, offset BIGINT, day DATE"
 )
-#: The columns of usage, one row for each minute, broker, client. rate, demand and quota are bytes/s as in the records
-#: of usage: the means, and the largest demand, null if the client would have used whatever it gets.
+#: Of usage, one row for each minute, broker, client. rate, demand and quota are bytes/s as in the records of usage: the
+#: means, and the largest demand, null if the client would have used whatever it gets.
 USAGE_COLUMNS: Final = (
     "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, rate DOUBLE, demand DOUBLE,"
     " quota DOUBLE, day DATE"
 )
-#: The columns of bytes, one row for each minute, broker, client: the bytes that it wrote and read in that minute.
+#: Of bytes, one row for each minute, broker, client: the bytes that it wrote and read in that minute.
 BYTES_COLUMNS: Final = (
     "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, written DOUBLE, read DOUBLE, day DATE"
 )
-#: The columns of budgets, one row for each PART of the time, broker, budget: the mean of the bytes on that broker.
+#: Of budgets, one row for each PART of the time, broker, budget: the mean of the bytes on that broker.
 BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
 MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
@@ -150,13 +150,10 @@ OF_USAGE: Final = {"usage": uses, "bytes": transfers}
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
     """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
 
-    Args:
-        records: a stream of the parsed records that the part is made of.
-        part: its name.
-        directory: that of the history, any path that Hadoop knows; the folders of old days may be deleted. The query's
-            checkpoint lies beside them, as neither is of use without the other: after the loss of a checkpoint, Spark
-            would number its batches from 0, and leave out those whose numbers the directory knows already.
-        every: how often a batch is written, one file for each day of which it has rows.
+    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows;
+    the folders of old days may be deleted. The query's checkpoint lies beside them, as neither is of use without the
+    other: without its checkpoint Spark would number its batches from 0, and leave out those that the directory has.
+    ``every`` is how often a batch is written, one file for each day of which it has rows.
     """
     path = folder(directory, part)
     # One file for each day of the batch: Spark's list of all files grows with each.

@@ -31,20 +31,18 @@ _LINES: Final = 5  # of the log in a minute: whoever may write to the topic can 
 
 
 class Leadership:
-    """Gives this pipeline its run, and says whether another pipeline leads.
+    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads.
 
-    ``run`` is the time of the launch in ms since the epoch, or one more than the highest run in the topic. While
-    records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it continues
-    with a new, higher run.
+    While records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it
+    continues with a new, higher run.
     """
 
     def __init__(
         self, silence: float, clusters: Collection[str], now_ms: Callable[[], int] = wall_ms,
         clock: Callable[[], float] = time.monotonic, refused: Callable[[str], None] = lambda reason: None,
     ) -> None:  # fmt: skip
-        """Follow nothing yet.
+        """Follow nothing yet; this pipeline publishes for ``clusters``.
 
-        ``clusters`` are those for which this pipeline publishes; records of others are none of its business.
         ``now_ms`` is Kafka's time in ms since the epoch, ``clock`` in seconds. ``refused`` takes the reason of each
         record that is refused.
         """

@@ -51,9 +51,8 @@ _LOCK: Final = "_quotahost.lock"
 def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises ConnectorError if the jars of Spark's Kafka connector are missing; OptionsError if a directory lies where the
-    executors can't reach it; TopicError if a topic can't be used as it is; QuotahostError if the port for the metrics
-    is taken, a directory can't be written to, or the cluster doesn't answer.
+    Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
+    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -113,11 +112,7 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
 def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    Where a directory is neither on this machine nor mounted here (HDFS, object stores) nothing is locked: files there
-    know no locks.
-
-    Raises:
-        OSError: a directory can't be written to.
+    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to.
     """
     with ExitStack() as locks:
         for directory in filter(on_this_machine, directories):
@@ -159,11 +154,10 @@ def configure_logging() -> None:
 
 
 def submit_line(options: Options, master: str) -> str:
-    """One command in several lines, without any secret, for a machine where this package is installed.
+    """One command in several lines, for a machine where this package is installed.
 
-    ``options`` are the pipeline's; those that differ from the defaults appear. ``kafka`` stays in the environment;
-    ``master`` is Spark's master, such as ``spark://host:7077``. Raises ConnectorError if the connector's jars are
-    missing.
+    It has the options that differ from the defaults, and no secret. ``master`` is Spark's, such as
+    ``spark://host:7077``. Raises ConnectorError if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"})

@@ -20,8 +20,6 @@ log = logging.getLogger("quotahost.pipeline")
 
 #: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
 DEAD_LETTERS: Final = "refused"
-#: The offset after the last record that was read, by topic and partition.
-Offsets = Mapping[tuple[str, str], int]
 _LARGE: Final = 10_000  # records that are not read yet; from so many on the log has a line
 _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number of its brokers stays
 
@@ -90,8 +88,9 @@ class Progress:
         if left > _LARGE:
             log.info("query %s: %s records are left to be read", query, f"{left:,}")
         if query == DEAD_LETTERS:
-            self._refused.inc(refused(progress))
-            self._refused_so_far += refused(progress)
+            refused = int(progress["observedMetrics"].get(DEAD_LETTERS, {}).get(DEAD_LETTERS, 0))
+            self._refused.inc(refused)
+            self._refused_so_far += refused
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)
         self._behind.labels(query).set(left)
         # A query has one stateful operator at most (docs/adr/0010).
@@ -135,8 +134,8 @@ def _age(record: ClusterRecord) -> float:
 # ---- Spark's progress of a batch --------------------------------------------------------------------
 
 
-def offsets(reported: Any) -> Offsets:
-    """From Spark's JSON, as text or decoded.
+def offsets(reported: Any) -> dict[tuple[str, str], int]:
+    """Offsets by topic and partition, from Spark's JSON as text or decoded.
 
     Empty for null, as in a batch that is done again after a restart, and for a source that isn't Kafka.
     """
@@ -168,8 +167,3 @@ def lost(source: Mapping[str, Any]) -> list[str]:
 def idle(progress: Mapping[str, Any]) -> bool:
     """Whether a query's progress is that of no batch, but of a look that found nothing to read."""
     return "addBatch" not in progress["durationMs"]
-
-
-def refused(progress: Mapping[str, Any]) -> int:
-    """How many dead letters a batch of their query had."""
-    return int(progress["observedMetrics"].get(DEAD_LETTERS, {DEAD_LETTERS: 0})[DEAD_LETTERS])

@@ -35,7 +35,10 @@ CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
 _TWO_TOPICS: Final = "cluster {!r} has two topics: its snapshots belong into one"
-_UNITS: Final = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
+_UNITS: Final = {
+    "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+}  # fmt: skip
 
 
 class OptionsError(QuotahostError, ValueError):
@@ -77,10 +80,7 @@ def _twice(names: tuple[str, ...]) -> str | None:
 
 
 class Options(BaseModel):
-    """Everything that can be set; a field ``x_y`` is the option ``--x-y`` and ``QUOTAHOST_PIPELINE_X_Y``.
-
-    The descriptions are the command's help. The field ``kafka`` is no option, as it holds secrets.
-    """
+    """A field ``x_y`` is the option ``--x-y``, but for ``kafka``, and the variable ``QUOTAHOST_PIPELINE_X_Y``."""
 
     # pydantic would repeat a wrong value in its message, and some values are secrets.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -181,8 +181,7 @@ class Options(BaseModel):
 def options(**given: Any) -> Options:
     """The options given, where None means not given, and those of the environment.
 
-    Raises OptionsError if an option is missing, wrong or unknown, or the file can't be read. The message doesn't repeat
-    values, as some of them are secrets.
+    Raises OptionsError if an option is missing, wrong or unknown, or the file can't be read.
     """
     variables = {name: f"{_ENV}{name.upper()}" for name in Options.model_fields}
     environment = {name: os.environ[variable] for name, variable in variables.items() if variable in os.environ}
@@ -211,9 +210,7 @@ def as_text(value: object) -> str:
         return ",".join(value)
     if isinstance(value, timedelta):
         # The largest unit that divides the value, so that it reads back as the same value.
-        unit, size = next(
-            ((unit, size) for unit, size in _UNITS.items() if not value % size), ("ms", timedelta(milliseconds=1))
-        )
+        unit, size = next((unit, size) for unit, size in _UNITS.items() if unit == "ms" or not value % size)
         return f"{value / size:.15g}{unit}"
     return str(value)
 

@@ -9,6 +9,7 @@
 """
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -21,7 +22,7 @@ from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline.clock import KafkaClock, Written
-from quotahost.pipeline.cluster import Last, Rules, record, rollup, true_until
+from quotahost.pipeline.cluster import Last, Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -139,7 +140,8 @@ class Publisher:
         made, complete = self._records(rows, rules, run, self._next())
         if not self._publish(made, standing_by) or not complete:
             return None
-        return Last(batch, rules, ahead, true_until(rows), tuple(made))
+        until = min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
+        return Last(batch, rules, ahead, until, tuple(made))
 
     def _next(self) -> int:
         # Not the batch's number, which begins with 0 again where a query begins anew.

@@ -49,14 +49,12 @@ _NEWS: Final = "SELECT key, partition, value FROM {found} WHERE array_contains(f
 
 
 def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=1)) -> DataFrame:
-    """Records of the usage topic as columns, one row each; batch or stream.
-
-    A record that names another cluster than ``cluster``, to which the topic belongs, is refused.
+    """Records of the usage topic, which belongs to ``cluster``, as columns, one row each; batch or stream.
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
-        tombstone, whose value is null), ``clients``; ``error``, null for a record that is taken, else ``REASON:
-        text``; and the columns of ``raw``.
+        tombstone), ``clients``; ``error``, null for a record that is taken, else ``REASON: text``; the columns of
+        ``raw``.
     """
     args: dict[str, Any] = {"schema": _USAGE, "cluster": cluster, "time": DATE_TIME, "version": VERSION}
     args |= {"bytes": MAX_BYTES, "name": MAX_NAME, "names": MAX_NAMES, "clients": MAX_CLIENTS}
@@ -80,13 +78,12 @@ def shares(
 
     Args:
         usage: the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster.
-        now_ms: Kafka's time of the computation, in ms since the epoch.
+        now_ms: Kafka's time, in ms since the epoch.
         validity: older usage is ignored; its broker keeps the floor.
-        run: the pipeline's run, for the record.
-        sequence: the number of the computation in its run, for the record.
+        run: the pipeline's run.
+        sequence: the number of the computation in its run.
         expiry: a broker whose usage is older has no share at all.
-        known: the ids of the brokers that the cluster has listed; the usage of others is a stranger's invention. None
-            if nobody can say.
+        known: ids of the brokers that the cluster has listed, others are a stranger's invention; None if nobody knows.
         partitions: the number of partitions of the shares topic.
 
     Returns:

@@ -84,10 +84,7 @@ class Supervisor:
         self._all_begun = False
 
     def add(self, name: str, start: Callable[[], StreamingQuery], rebuilt_from_topics: bool = True) -> None:
-        """Keep a query running from now on; ``start`` starts it from its checkpoint.
-
-        ``rebuilt_from_topics`` is False where a lost checkpoint would cost more than the query's own state.
-        """
+        """Keep a query running; ``rebuilt_from_topics`` is False where with a checkpoint more than a state is lost."""
         self._queries[name] = _Query(start, rebuilt_from_topics)
 
     def crowded(self, name: str) -> bool:
