@@ -122,7 +122,7 @@ class OwnDisk:
 class Broker:
     """Alive or dead; its quotas and its fence follow the factor that its own host has decided on. Times are in ms."""
 
-    up = False  # whether it is in service
+    up, up_since = False, 0  # whether it is in service, and since when
 
     def __init__(
         self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: Sequence[Disk], events: Events
