@@ -69,9 +69,9 @@ def play(
     return Course(factors, places)
 
 
-def deviation(factors: list[float], seconds: int = 30) -> float:
-    """The standard deviation of the means over so many seconds, as a share of their mean."""
-    means = [fmean(factors[at : at + seconds]) for at in range(0, len(factors) - seconds + 1, seconds)]
+def deviation(factors: list[float]) -> float:
+    """The standard deviation of the means over 30 s, as a share of their mean."""
+    means = [fmean(factors[at : at + 30]) for at in range(0, len(factors) - 29, 30)]
     return pstdev(means) / fmean(means)
 
 

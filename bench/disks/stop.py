@@ -42,7 +42,7 @@ class Stopped:
     connected: int
 
 
-def run(contender: Contender, after: float = AFTER) -> Stopped:
+def run(contender: Contender) -> Stopped:
     """Runs one broker, whose disk these clients fill themselves."""
     with brokers(contender, 1, HEADROOM) as cluster, ExitStack() as stack:
         (node,) = cluster.brokers
@@ -57,7 +57,7 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
         eventually(lambda: is_stopped(node), what="a full stop", poll=0.01)
         seconds = time.monotonic() - crossed
         again, steady, everything = (on_disk(cluster, topic) for topic in ("again", "steady", "*"))
-        time.sleep(after)
+        time.sleep(AFTER)
         assert is_stopped(node), "the broker has let go meanwhile"
         # The broker still serves exempt clients, so the stop is no crash.
         fill_topic(node.client_config("filler", "filler"), "exempt", 10_000)
@@ -67,7 +67,7 @@ def run(contender: Contender, after: float = AFTER) -> Stopped:
 
 
 @contextmanager
-def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING) -> Iterator[None]:
+def reconnecting(config: dict[str, Any], topic: str) -> Iterator[None]:
     """Runs threads that open a connection, produce one batch and close it, again and again."""
     stopping = threading.Event()
     value = bytes(BATCH)
@@ -80,7 +80,7 @@ def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING
                 producer.produce(topic, value)
                 producer.flush(5)
 
-    workers = [threading.Thread(target=reconnect_forever, daemon=True) for _ in range(threads)]
+    workers = [threading.Thread(target=reconnect_forever, daemon=True) for _ in range(RECONNECTING)]
     for worker in workers:
         worker.start()
     try:
@@ -91,30 +91,14 @@ def reconnecting(config: dict[str, Any], topic: str, threads: int = RECONNECTING
             worker.join(15)
 
 
-def report(runs: dict[Contender, Stopped], after: float = AFTER) -> str:
-    """A Markdown table."""
-    heads = [
-        f"in the {after:.0f} s after the full stop",
-        f"{RECONNECTING} clients that reconnect, bytes",
-        "bytes/s",
-        "a connected client, bytes",
-        "limit to stop, s",
-        "appended until then, MB",
-    ]
-    rows = [
-        [
-            contender,
-            f"{each.reconnecting:,}",
-            f"{each.reconnecting / after:,.0f}",
-            f"{each.connected:,}",
-            f"{each.seconds:.2f}",
-            f"{each.until_then / 1e6:.0f}",
-        ]
-        for contender, each in runs.items()
-    ]
+def main() -> str:
+    """Measures all contenders; returns a Markdown table."""
+    heads = [f"in the {AFTER:.0f} s after the full stop", f"{RECONNECTING} clients that reconnect, bytes", "bytes/s"]
+    heads += ["a connected client, bytes", "limit to stop, s", "appended until then, MB"]
+    rows = []
+    for contender in Contender:
+        each = run(contender)
+        again = [f"{each.reconnecting:,}", f"{each.reconnecting / AFTER:,.0f}"]
+        until_stop = [f"{each.seconds:.2f}", f"{each.until_then / 1e6:.0f}"]
+        rows.append([contender, *again, f"{each.connected:,}", *until_stop])
     return table(heads, rows)
-
-
-def main(after: float = AFTER) -> str:
-    """Measures all contenders; returns the Markdown table."""
-    return report({contender: run(contender, after) for contender in Contender}, after)

@@ -29,14 +29,13 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import CLIENTS, INTERNAL
+from harness.kafka.settings import INTERNAL
 
 Kind = Literal["create", "grow", "delete"]
 
 PRODUCE: Final = (0, 3)  # the key and version of Produce
 QUOTA_EXCEEDED: Final = 89  # Errors.THROTTLING_QUOTA_EXCEEDED
 _FETCH, _API_VERSIONS = (1, 4), (18, 0)
-_SASL_HANDSHAKE, _SASL_AUTHENTICATE = (17, 1), (36, 0)
 _ACKS, _TIMEOUT_MS, _WAIT_MS = -1, 10_000, 0
 _BATCH: Final = 500  # clients that are introduced before their responses are read
 #: By kind: the last version that knows no strict quotas, and the first that does.
@@ -97,29 +96,16 @@ class RoundTrip:
 
 
 class RawClient:
-    """One connection, as ANONYMOUS or as one of the node's users.
+    """One connection, as ANONYMOUS.
 
     A broker that throttles the client mutes its connection, so the next response comes later. Every method raises
     ConnectionError if the broker closes the connection, and TimeoutError if no response comes in time.
     """
 
-    def __init__(
-        self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL, user: str | None = None
-    ) -> None:
-        """Connects to a listener of the node, with a user to that for clients with a user.
-
-        With ``client_id`` None, requests carry no client-id.
-        """
+    def __init__(self, node: KafkaNode, client_id: str | None, listener: str = INTERNAL) -> None:
+        """Connects to a listener of the node. With ``client_id`` None, requests carry no client-id."""
         self.rename(client_id)
-        self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[CLIENTS if user else listener]))
-        if user:
-            self._log_in(user, node.users[user])
-
-    def _log_in(self, user: str, password: str) -> None:
-        """SASL/PLAIN, by SaslHandshake v1 and SaslAuthenticate v0."""
-        self.ask(_SASL_HANDSHAKE, struct.pack(">h", 5) + b"PLAIN")
-        token = f"\0{user}\0{password}".encode()
-        self.ask(_SASL_AUTHENTICATE, struct.pack(">i", len(token)) + token)
+        self._socket: Final = socket.create_connection(("127.0.0.1", node.ports[listener]))
 
     def rename(self, client_id: str | None) -> None:
         """The further requests carry this client-id: over one connection a client can be many."""

@@ -48,9 +48,9 @@ class LogFile:
             file.seek(start)
             return file.read().decode(errors="replace")
 
-    def tail(self, start: int = 0, lines: int = 40) -> str:
-        """The last lines of the text that was written after the position ``start``."""
-        return "\n".join(self.text(start).splitlines()[-lines:])
+    def tail(self, start: int = 0) -> str:
+        """The last 40 lines of the text that was written after the position ``start``."""
+        return "\n".join(self.text(start).splitlines()[-40:])
 
 
 class LoggedProcess:

@@ -52,9 +52,10 @@ def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
 
     Raises typer.BadParameter if one is wrong.
     """
-    option, text = (
-        ("quota.window.num", file.get("quota.window.num", "11")) if windows is None else ("--windows", windows)
-    )
+    if windows is None:
+        option, text = "quota.window.num", file.get("quota.window.num", "11")
+    else:
+        option, text = "--windows", windows
     number = parsed(option, text, lambda text: at_most(100, "windows", parse_count(text)))
     return number, 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
 

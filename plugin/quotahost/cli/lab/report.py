@@ -7,7 +7,7 @@ import typer
 
 from quotahost.cli.console import begin, console, parsed, say, table, writing
 from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range
-from quotahost.cli.lab.curves import Question, Report
+from quotahost.cli.lab.curves import Question
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
 
@@ -45,13 +45,10 @@ def report(
     begin("Drawing")
     with writing(out):
         out.write_text(report_page(answer), encoding="utf-8")
-    console().print(table(_HEADS, _rows(answer)))
-    say(f"\n{out}")
-
-
-def _rows(report: Report) -> list[list[str]]:
-    return [
-        [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
+    rows = [
+        [answer.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
          show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
-        for curve in report.curves
+        for curve in answer.curves
     ]  # fmt: skip
+    console().print(table(_HEADS, rows))
+    say(f"\n{out}")
