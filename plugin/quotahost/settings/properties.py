@@ -87,7 +87,7 @@ class PluginSettings(Frozen):
     python_generation: str = declare("python.generation", default="")
     """Any text. With `python.process=child` a new value starts a new Python from `python.executable`. The new Python
     replaces the old one once it has built its plugins. If it can't build them, the change is refused."""
-    supplier: types.SomeNames = declare("supplier", default="client-quotas,static")
+    supplier: types.Suppliers = declare("supplier", default="client-quotas,static")
     """Suppliers in the order in which they are asked. The first answer is the client's quota."""
     supplier_combine: Annotated[Literal["first", "most-constraining"], types.ONE_OF] = declare(
         "supplier.combine", default="first"

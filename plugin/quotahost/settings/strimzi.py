@@ -28,7 +28,6 @@ SAME: Final = "the same"
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
 _HARD: Final = "static.storage.hard"
-_EXCLUDED: Final = "static.excluded.principal.name.list"
 _LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _HARD_LIMITS: Final = (_HARD, f"{_HARD}.min-free-bytes", f"{_HARD}.min-free-percent")
 # Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
@@ -71,7 +70,7 @@ class StrimziProperty:
     name: str  # as Strimzi has it; one that ends in ``*`` stands for a family
     default: str  # as Strimzi has it
     ours: str  # the property of ours that it is read as, ``SAME`` if we have its name, "" if it is not used
-    doc: str  # what it means here, for the document
+    doc: str  # what it means here, for the document and the log
     read: Callable[[str], str] = str  # from Strimzi's text to ours; raises a ValueError with a remedy
 
     @property
@@ -105,21 +104,23 @@ VALIDITY: Final = StrimziProperty(
     "static.throttle.factor.validity.duration", "PT5M", "validity",
     "ISO 8601, above zero. It is the lease of the host as well.", _read_validity,
 )  # fmt: skip
-CLIENT_ID_PREFIX: Final = StrimziProperty(
-    "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: quotahost's clients are named `quotahost-NODE`."
-)
+ADMIN_CLIENT: Final = StrimziProperty(
+    f"{ADMIN}*", "", SAME,
+    "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
+    "`kafka.*` wins. `log-dirs` needs none, it asks as this broker itself. All values are secrets.",
+)  # fmt: skip
+_TOGETHER: Final = "For all clients of a broker together, or as `static.scope` says."
 PROPERTIES: Final = (
-    StrimziProperty("static.produce", "unlimited", SAME, "One total for all clients of a broker (`static.scope`)."),
-    StrimziProperty("static.fetch", "unlimited", SAME, "The same for fetches."),
-    StrimziProperty("static.request", "unlimited", SAME, "The same for requests, in percent of one thread's time."),
-    StrimziProperty(_EXCLUDED, "none", SAME, "Exempt whichever supplier answers, client quotas too."),
-    BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY,
+    StrimziProperty("static.produce", "unlimited", SAME, _TOGETHER),
+    StrimziProperty("static.fetch", "unlimited", SAME, _TOGETHER),
+    StrimziProperty("static.request", "unlimited", SAME, f"{_TOGETHER} In percent of one thread's time."),
     StrimziProperty(
-        f"{ADMIN}*", "", SAME,
-        "The Java client's names, handed to plugins that need a Kafka client, in librdkafka's names, keystores as PEM; "
-        "`kafka.*` wins. `log-dirs` needs none. All values are secrets.",
+        "static.excluded.principal.name.list", "none", SAME, "Exempt whichever supplier answers, client quotas too."
     ),
-    CLIENT_ID_PREFIX,
+    BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY, ADMIN_CLIENT,
+    StrimziProperty(
+        "static.kafka.clientIdPrefix", "__strimzi", "", "Not used: quotahost's clients are named `quotahost-NODE`."
+    ),
 )  # fmt: skip
 OWN: Final = tuple(theirs.name for theirs in PROPERTIES if theirs.is_own)
 SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspelt name
@@ -179,7 +180,7 @@ class _Translator:
                     self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
                 except ValueError as error:
                     self._problem(theirs, str(error))
-        self._note_shared()
+        self._note_others()
         # In this order: which defaults apply depends on the factor source, and that on the limit.
         limit = self._limit()
         # Only Strimzi's own limits, of 0.3 and later, come with Strimzi's defaults.
@@ -241,21 +242,15 @@ class _Translator:
             self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
         self._put(FALLBACK, why=why, warns=warns, with_default=has_source and not by_035)
 
-    def _note_shared(self) -> None:
-        """What those names mean that both plugins have, or that have no meaning here."""
-        scope = self._given.get("static.scope", "broker").strip()
+    def _note_others(self) -> None:
+        """What those names mean that are not read as other ones of ours."""
         for theirs in PROPERTIES:
-            if not theirs.is_own and theirs.name in self._given:
-                is_total = scope == "broker" or theirs.name == _EXCLUDED
-                sharing = "" if is_total else f", for each {scope} (static.scope)"
-                self._note(f"{self._line(theirs)} means the same here{sharing}")
-        if CLIENT_ID_PREFIX.name in self._given:
-            self._note(f"{CLIENT_ID_PREFIX.name} is not used: the plugins' own clients are named quotahost-NODE")
+            if theirs.name in self._given and theirs.ours in ("", SAME):
+                self._note(f"{self._line(theirs)}: {theirs.doc}")
         if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
-            means = f"the Kafka client of plugins that need one; {_LOG_DIRS} needs none, it asks as this broker itself"
-            if "kafka.bootstrap.servers" in self._given:
-                means = "not used: kafka.bootstrap.servers is set"
-            self._note(f"{ADMIN}* ({', '.join(map(printable, names))}) is {means}")
+            is_used = "kafka.bootstrap.servers" not in self._given
+            means = ADMIN_CLIENT.doc if is_used else "Not used: kafka.bootstrap.servers is set."
+            self._note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}")
 
     def _put(
         self, theirs: StrimziProperty, names: tuple[str, ...] = (), *, why: str = "", warns: bool = False,

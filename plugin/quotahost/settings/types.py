@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
@@ -44,8 +44,10 @@ def of_volumes(sources: Iterable[str]) -> str | None:
     return next((name for name in sources if name != LOAD), None)
 
 
-def distinct(items: list[_T]) -> tuple[_T, ...]:
-    """The items. Raises ValueError if one is there twice."""
+def distinct(items: list[_T], least: str = "") -> tuple[_T, ...]:
+    """The items. Raises ValueError if one is there twice, or there is none and ``least`` says of what one must be."""
+    if least and not items:
+        raise ValueError(f"is empty; name at least one {least}")
     twice = [item for item in items if items.count(item) > 1]
     if twice:
         raise ValueError(f"has {str(twice[0])!r} twice; remove one")
@@ -66,17 +68,11 @@ def _name(value: object) -> str | None:
     return text or None
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _names(value: object, least: str = "") -> tuple[str, ...]:
     parts = split(value, ",")
     if "" in parts:
         raise ValueError("has an empty name; separate names by one comma each")
-    return distinct([str(_name(part)) for part in parts])
-
-
-def _some(names: tuple[str, ...]) -> tuple[str, ...]:
-    if not names:
-        raise ValueError("is empty; name at least one supplier, such as client-quotas")
-    return names
+    return distinct([str(_name(part)) for part in parts], least)
 
 
 def _text(value: object) -> str:
@@ -87,8 +83,10 @@ def _text(value: object) -> str:
 
 
 Name = Annotated[str | None, BeforeValidator(_name), Unit("name", lambda name: str(name or "none"))]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), _listed("names, comma-separated")]
-SomeNames = Annotated[Names, AfterValidator(_some)]
+_NAMES: Final = _listed("names, comma-separated")
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), _NAMES]
+_some = partial(_names, least="supplier, such as client-quotas")
+Suppliers = Annotated[tuple[str, ...], BeforeValidator(_some), _NAMES]
 Text = Annotated[str, BeforeValidator(_text)]
 
 
@@ -141,10 +139,7 @@ class _OneOf:
 
 
 def _quota_types(value: object) -> tuple[QuotaType, ...]:
-    types = distinct([choose(part, QuotaType) for part in split(value, ",")])
-    if not types:
-        raise ValueError("is empty; name at least one quota type, such as PRODUCE")
-    return types
+    return distinct([choose(part, QuotaType) for part in split(value, ",")], "quota type, such as PRODUCE")
 
 
 ONE_OF: Final = _OneOf()

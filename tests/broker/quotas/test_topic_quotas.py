@@ -147,9 +147,10 @@ def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     create_topic(node, name)
     fill_topic(node.client_config("root", "filler"), name, 1_000_000)
     alice = node.client_config("alice", "a")
-    with changed(node, {TOTAL: "1000", OWN: f"{name}:1"}):
-        eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
-        yield name
+    alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
+    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
+    yield name
+    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED), None))
     eventually(lambda: attempt(alice, name) is None)
 
 
@@ -169,8 +170,8 @@ def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spar
     node: KafkaNode, full: str
 ) -> None:
     assert full.startswith("__")
-    with changed(node, {OWN: "another:1", SPARED: full}):
-        eventually(lambda: attempt(node.client_config("alice", "a"), full) is None)
+    alter_broker_config(node, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
+    eventually(lambda: attempt(node.client_config("alice", "a"), full) is None)
 
 
 @pytest.mark.proves("v1.exempt")

@@ -1,7 +1,7 @@
 """The newest record is kept, whatever the order, the run or the clock of the records that are read."""
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -9,28 +9,21 @@ from hypothesis import strategies as st
 
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.records.cluster_volumes import ClusterRecord
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import WALL, Clocks
 
-VALIDITY, HOUR, WALL = 60.0, 3600.0, 1_700_000_000.0
-
-
-def record(run: int, sequence: int, at: float = WALL) -> ClusterRecord:
-    return ClusterRecord("c", run, sequence, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
+VALIDITY = 60.0
+MADE_AT = datetime.fromtimestamp(WALL, UTC)
 
 
-class World:
+class World(Clocks):
     """A reader with its two clocks."""
 
     def __init__(self) -> None:
-        self.clock, self.wall = Clock(), Clock(WALL)
+        super().__init__()
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
 
-    def passes(self, seconds: float) -> None:
-        self.clock.now += seconds
-        self.wall.now += seconds
-
     def arrives(self, run: int, sequence: int, live: bool = True) -> str:
-        return self.newest.take(record(run, sequence, WALL), live, VALIDITY)
+        return self.newest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALIDITY)
 
     @property
     def kept(self) -> tuple[int, int] | None:

@@ -48,6 +48,7 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("topics.prefix", "", "remove the line"),
         ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
+        ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
     ],
 )
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
@@ -65,6 +66,7 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
             ("newcomers.controller.mutation", "newcomers.controller-mutation"),
             ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"))),
         ({"xyzzy": "1"}, "`quotahost properties` lists all"),
+        ({"any\nname": "1"}, r"any\nname"),
         *(({name: "x"}, f"{PREFIX}{name}: is incomplete; write {PREFIX}")
           for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.")),
         ({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"},
@@ -84,13 +86,6 @@ def test_one_error_lists_all_problems_and_nothing_else() -> None:
     assert lines[0] == "4 problems:"
     for name in ("static.produce", "validity", "nonsense", "plugin.x"):
         assert sum(f"- {PREFIX}{name}" in line for line in lines) == 1, name
-
-
-def test_a_value_that_would_break_the_log_line_is_escaped() -> None:
-    message = refused({"shadow": "x\nERROR forged line", "any\nname": "1"})
-    assert "x\\nERROR forged line" in message
-    assert "any\\nname" in message
-    assert "\nERROR" not in message
 
 
 TEXTS = st.sampled_from(

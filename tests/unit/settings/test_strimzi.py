@@ -228,7 +228,7 @@ def test_notes_are_lines_that_name_our_scope() -> None:
     forged = {"static.produce": "1\nERROR forged", f"{ADMIN}x\nERROR forged": "1", **BOOTSTRAP}
     assert not any("\n" in note for note in notes(forged))
     (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
-    assert note.endswith("for each user (static.scope)")
+    assert note == "static.produce=1000: For all clients of a broker together, or as `static.scope` says."
     assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
     assert {row.removeprefix(PREFIX) for row in live_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
@@ -247,7 +247,7 @@ def test_their_client_is_the_plugins_client_and_our_own_wins_as_a_whole_or_setti
     assert ours == {"bootstrap.servers": "other:1", "client.id": "quotahost-1"}
     named = client_config({"kafka.bootstrap.servers": "other:1", "kafka.client.id": "mine"})
     assert named == ours, "where nobody authenticates, the fence knows the plugins' client by it"
-    assert any("is not used" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
+    assert any("Not used: kafka.bootstrap" in note for note in notes({**theirs, "kafka.bootstrap.servers": "other:1"}))
     assert client_config({**theirs, "kafka.security.protocol": "PLAINTEXT"})["security.protocol"] == "PLAINTEXT"
     addressless = client_config({f"{ADMIN}security.protocol": "SSL"})
     assert addressless["bootstrap.servers"] == "127.0.0.1:1", "without an address of theirs it is this broker's"

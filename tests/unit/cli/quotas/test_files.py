@@ -257,14 +257,6 @@ def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, to
         read_properties(file)
 
 
-def test_many_entities_are_read_written_and_compared(file: Path) -> None:
-    quotas = {Entity(f"user-{n}", in_cluster=True): {"produce": 1000.0 + n} for n in range(5_000)}
-    declared = read(file, in_yaml(quotas))
-    assert declared.quotas == quotas
-    present = dict(quotas) | {Entity("user-7", in_cluster=True): {"produce": 1.0}}
-    assert len(compare(declared.quotas, present, prune=True).changes) == 1
-
-
 PRESENT = {
     Entity("alice"): {"producer_byte_rate": 1e6, "request_percentage": 50.0},
     Entity("bob"): {"producer_byte_rate": 2e6},
