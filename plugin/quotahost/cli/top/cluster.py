@@ -74,7 +74,7 @@ class Cluster:
             self._watching.close()
 
     def look(self) -> ClusterLook:
-        """What brokers say now; the first look waits some seconds for all of them. Raises NotWatched if none answers."""
+        """What brokers say now; the first look waits some seconds for all. Raises NotWatched if none answers."""
         with self._lock:
             alive = self._alive = self._watching.brokers()
             # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
