@@ -55,10 +55,7 @@ class BrokerFile:
 
 def read_broker_file(path: Path) -> BrokerFile:
     """Read a broker's file. Raises QuotahostError if it can't be read, or one of its unicode escapes is malformed."""
-    try:
-        everything = _read(path)
-    except (OSError, ValueError) as error:
-        raise QuotahostError(f"{path} can't be read: {_reason(error)}; name the broker's server.properties") from None
+    everything = _read(path, "name the broker's server.properties")
     # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
     unresolved = [name for name, text in everything.items() if has_providers and _REFERENCE.search(text)]
@@ -68,20 +65,12 @@ def read_broker_file(path: Path) -> BrokerFile:
 
 def read_client_config(path: Path | None) -> dict[str, str]:
     """A client's file in librdkafka's names; empty without one. A QuotahostError of it has nothing of its values."""
-    if path is None:
-        return {}
-    try:
-        return in_librdkafkas_names(_read(path))
-    except (OSError, ValueError) as error:
-        remedy = "name a file in librdkafka's names or in those of Kafka's Java client"
-        raise QuotahostError(f"{path} can't be read: {_reason(error)}; {remedy}") from None
+    remedy = "name a file in librdkafka's names or in those of Kafka's Java client"
+    return {} if path is None else in_librdkafkas_names(_read(path, remedy))
 
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
-    """The same for librdkafka; what is in its names already stays.
-
-    Raises QuotahostError if a keystore has a format that librdkafka doesn't read, or a JAAS configuration names nobody.
-    """
+    """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore or a login can't be read."""
     given = {name: value.strip() for name, value in given.items() if not name.startswith(_OF_JAVA_ALONE)}  # as Kafka
     config = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
     credentials = login(jaas := config.pop(_JAAS, ""))
@@ -104,12 +93,13 @@ def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     return config
 
 
-def _reason(error: OSError | ValueError) -> str:
-    # The text of javaproperties repeats what stands behind a malformed escape, which may be a secret.
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is no properties file"
-
-
-def _read(path: Path) -> dict[str, str]:
-    # As bytes: of these javaproperties reads ISO 8859-1, where a text stream would follow the locale.
-    with path.open("rb") as stream:
-        return dict(javaproperties.load(stream))
+def _read(path: Path, remedy: str) -> dict[str, str]:
+    try:
+        # As bytes: of these javaproperties reads ISO 8859-1, where a text stream would follow the locale.
+        with path.open("rb") as stream:
+            return dict(javaproperties.load(stream))
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except ValueError:  # its text repeats what stands behind a malformed escape, which may be a secret
+        problem = "it is no properties file"
+    raise QuotahostError(f"{path} can't be read: {problem}; {remedy}")

@@ -1,7 +1,7 @@
 """Helpers that write what a command reads, and run it in this process."""
 
-import sys
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -24,10 +24,18 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def doctor(tmp_path: Path, properties: str, *arguments: object) -> Result:
+def told(code: int, words: Iterable[str], *arguments: object) -> str:
+    """What a command prints that ends with this code, and has told these words."""
+    result = run(*arguments)
+    output = result.output + str(result.exception or "")
+    assert (result.exit_code, [each for each in words if each not in output]) == (code, []), output
+    return output
+
+
+def properties_file(tmp_path: Path, properties: str) -> Path:
     path = tmp_path / "server.properties"
     path.write_text(properties)
-    return run("doctor", path, "--python", sys.executable, *arguments)
+    return path
 
 
 def broker_file(tmp_path: Path, *lines: str) -> BrokerFile:

@@ -1,6 +1,6 @@
 """What a broker says of a client, in an operator's words: labelled facts about the broker and the client."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from quotahost.model import Client
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, rounded, show_bytes
 
-Facts = list[tuple[str, str]]
+Facts = Iterator[tuple[str, str]]  # labels and texts
 
 TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
 _IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
@@ -49,30 +49,37 @@ def parse(told: Row, client: Client) -> Answer:
 
 
 def common_facts(answer: Answer) -> Facts:
+    """What holds for all quota types."""
     principal, client_id = map(printable, answer.client)
     address = f", lately from {printable(answer.address)}" if answer.address else ""
+    yield "broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"
+    yield "client", f"user {principal}, client-id {client_id}{address}"
+    yield "state", str(answer.state)
+    yield "factor", _factor(answer)
     # At factor 1 the fullest volume is no cause, but the fallback is.
-    has_cause = answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause)
-    source = printable(answer.source) if answer.source else ""
-    if source:
-        stands_in = f"as the standby, since no record reaches {_FIRST}"
-        source = f"{source} answers" if source == _FIRST else f"{source} answers {stands_in}"
-    facts = [
-        ("broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"),
-        ("client", f"user {principal}, client-id {client_id}{address}"),
-        ("state", str(answer.state)),
-        ("factor", _factor(answer)),
-        ("cause", printable(answer.cause) if has_cause else ""),
-        ("slowed", _slowed(answer)),
-        ("source", source),
-        ("scope", _scope(answer)),
-        ("budget", _budget(answer)),
-        ("fence", _fence(answer)),
-        ("topics", _topics(answer)),
-        ("mode", _mode(answer)),
-        ("newcomer", _newcomer(answer)),
+    if answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause):
+        yield "cause", printable(answer.cause)
+    slowed = [
+        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
+        for names, factor, cause in answer.slowed_types
     ]
-    return [(label, text) for label, text in facts if text]
+    if slowed:
+        yield "slowed", "; ".join([*slowed, _IN_SHADOW] if answer.factor_in_shadow else slowed)
+    if answer.source == _FIRST:
+        yield "source", f"{_FIRST} answers"
+    elif answer.source:
+        yield "source", f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
+    if answer.is_for_topics:
+        yield "scope", _scope(answer)
+    if of_budget := [quota for quota in answer.quotas if quota.budget_factor is not None]:
+        yield "budget", _budget(of_budget[0], answer.budget)
+    yield "fence", _fence(answer)
+    if answer.topics_threshold:
+        yield "topics", _topics(answer)
+    rules = f", but for what is in shadow: {', '.join(map(printable, answer.shadow))}" if answer.shadow else ""
+    yield "mode", "shadow: nothing is enforced" if answer.is_shadow else f"enforce{rules}"
+    if newcomers := [quota for quota in answer.quotas if quota.newcomer]:
+        yield "newcomer", _newcomer(answer, newcomers[0])
 
 
 def _factor(answer: Answer) -> str:
@@ -86,33 +93,18 @@ def _factor(answer: Answer) -> str:
     return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
 
 
-def _slowed(answer: Answer) -> str:
-    told = [
-        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
-        for names, factor, cause in answer.slowed_types
-    ]
-    if told and answer.factor_in_shadow:
-        told.append(_IN_SHADOW)
-    return "; ".join(told)
-
-
 def _scope(answer: Answer) -> str:
-    if not answer.is_for_topics:
-        return ""
-    slowed = next((quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None), None)
+    slowed = [quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None]
     then = "this client keeps its full quota: it has not written to an affected topic"
     if answer.factor_in_shadow:
         then = "it is in shadow, so nobody is slowed"
     elif slowed:
-        then = f"this client is slowed, since it {writes(slowed)}"
+        then = f"this client is slowed, since it {writes(slowed[0])}"
     return f"the factor is for those who write to {answer.affected_topics:,} affected topics; {then}"
 
 
-def _budget(answer: Answer) -> str:
-    quota = next((quota for quota in answer.quotas if quota.budget_factor is not None), None)
-    if quota is None:
-        return ""
-    factor, budget = quota.budget_factor or 0.0, answer.budget
+def _budget(quota: QuotaState, budget: Row) -> str:
+    factor = quota.budget_factor or 0.0
     what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
     told = [f"this client {writes(quota)}: {what}"]
     if budget.get("bytes"):
@@ -153,8 +145,6 @@ def _fence(answer: Answer) -> str:
 
 
 def _topics(answer: Answer) -> str:
-    if not answer.topics_threshold:
-        return ""
     rate, threshold = map(BYTES_PER_SECOND.show, (round(answer.topics_rate), answer.topics_threshold))
     # A super user passes a closed fence, too, but has quotas, also those of topics.
     exempt = answer.fence_passes and any(quota.exempt for quota in answer.quotas)
@@ -166,18 +156,8 @@ def _topics(answer: Answer) -> str:
     return f"{rate} come in where {threshold} are expected; {meanwhile}"
 
 
-def _mode(answer: Answer) -> str:
-    if answer.is_shadow:
-        return "shadow: nothing is enforced"
-    rules = ", ".join(map(printable, answer.shadow))
-    return f"enforce, but for what is in shadow: {rules}" if rules else "enforce"
-
-
-def _newcomer(answer: Answer) -> str:
-    """Why the table doesn't know the client, and whose quota it therefore shares; "" if the table knows it."""
-    quota = next((quota for quota in answer.quotas if quota.newcomer), None)
-    if quota is None:
-        return ""
+def _newcomer(answer: Answer, quota: QuotaState) -> str:
+    """Why the table doesn't know the client, and whose quota it therefore shares."""
     if quota.supplier:
         why = f"the supplier {printable(quota.supplier)} fails for it, and it never had a quota"
     elif len(answer.client.client_id) > _LONGEST:

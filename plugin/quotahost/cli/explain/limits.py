@@ -29,20 +29,22 @@ _EXEMPT: Final[dict[str, str]] = {
 
 def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
     if quota.exempt:
-        return [("exempt", _why_exempt(quota)), ("limit", "unlimited"), ("measured", _measured(quota))]
-    facts = [("quota", f"{_rate(quota, quota.base)}, shared by {sharers(quota)[0]}"), ("from", _from(quota))]
+        yield "exempt", _EXEMPT.get(quota.supplier, "it is exempt")
+        yield "limit", "unlimited"
+        yield "measured", _measured(quota)
+        return
+    yield "quota", f"{_rate(quota, quota.base)}, shared by {sharers(quota)[0]}"
+    yield "from", _from(quota)
     if quota.uses_stand_in:
         rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
-        facts.append(("instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"))
-    facts.append(("limit", _limit(answer, quota)))
-    facts += [("in shadow", text) for text in _in_shadow(answer, quota)]
+        yield "instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"
+    yield "limit", _limit(answer, quota)
+    for text in _in_shadow(answer, quota):
+        yield "in shadow", text
     if quota.type is _MUTATIONS and quota.user not in TOGETHER:
-        return [*facts, *_bucket(answer, quota)]
-    return [*facts, ("measured", _measured(quota))]
-
-
-def _why_exempt(quota: QuotaState) -> str:
-    return _EXEMPT.get(quota.supplier, "it is exempt")
+        yield from _bucket(answer, quota)
+    else:
+        yield "measured", _measured(quota)
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
@@ -112,41 +114,30 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
     """What rules in shadow would do: all of them, a supplier, the factor once limits have arrived there."""
     if answer.is_shadow and quota.base is not None:
         yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
-    concerns = quota.type in answer.factor_types
+    if not quota.shadow and not answer.factor_in_shadow:
+        return
+    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
+
+    concerns, floor = quota.type in answer.factor_types, answer.floors[quota.type]
     if would := would_be(quota.shadow, quota.type):
         user, client_id = would.tags(*answer.client)
         them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
         text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
         multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
-        limit = _lowered(answer, quota, would.rate, answer.limit_factor if multiplied else 1.0)
-        if limit is not None and not answer.is_shadow:
-            lowered = "" if limit == would.rate else f" ({_rate(quota, limit)} by the factor)"
-            text += f"{lowered}; {_compared(quota, answer.would_be_rates.get(quota.type), limit)}"
+        lowered = limit(would.rate, answer.limit_factor if multiplied else 1.0, floor)
+        if lowered is not None and not answer.is_shadow:
+            text += "" if lowered == would.rate else f" ({_rate(quota, lowered)} by the factor)"
+            text += f"; {_compared(quota, answer.would_be_rates.get(quota.type), lowered)}"
         yield text
-    if (
-        not answer.factor_in_shadow
-        or answer.factor >= 1
-        or not concerns
-        or (answer.is_for_topics and not answer.is_marked)
-    ):
+    lowered = limit(quota.base, answer.factor, floor, quota.stand_in)
+    is_slowed = concerns and answer.factor < 1 and (not answer.is_for_topics or answer.is_marked)
+    if not answer.factor_in_shadow or not is_slowed or lowered is None:
         return
-    limit = _lowered(answer, quota, quota.base, answer.factor, quota.stand_in)
-    if limit is None:
-        return
-    if quota.type is QuotaType.PRODUCE and answer.stops_all:
-        if not answer.fence_passes:
-            yield f"the fence would turn back its produce requests ({printable(answer.cause)})"
-        return
-    would_make = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
-    yield f"{would_make}; {_compared(quota, quota.rate, limit)}"
-
-
-def _lowered(
-    answer: Answer, quota: QuotaState, base: float | None, factor: float, stand_in: float | None = None
-) -> float | None:
-    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
-
-    return limit(base, factor, answer.floors[quota.type], stand_in)
+    if quota.type is not QuotaType.PRODUCE or not answer.stops_all:
+        would_make = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, lowered)}"
+        yield f"{would_make}; {_compared(quota, quota.rate, lowered)}"
+    elif not answer.fence_passes:
+        yield f"the fence would turn back its produce requests ({printable(answer.cause)})"
 
 
 def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
@@ -163,16 +154,17 @@ def _bucket(answer: Answer, quota: QuotaState) -> Facts:
         ask = "ask again when the cluster has elected one"
         if answer.controller:
             ask = f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
-        return [] if quota.limit is None else [("tokens", f"{_who_knows(answer)}: {ask}")]
+        if quota.limit is not None:
+            yield "tokens", f"{_who_knows(answer)}: {ask}"
+        return
+    if quota.limit is not None:
+        burst = answer.mutation_seconds * quota.limit
+        # Kafka makes the bucket, a full one, at the first mutation.
+        left = burst if quota.tokens is None else quota.tokens
+        held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
+        yield "tokens", f"{_number(left)} of {_number(burst)} left: {held}"
     measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
-    facts = [("measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody")]
-    if quota.limit is None:
-        return facts
-    burst = answer.mutation_seconds * quota.limit
-    # Kafka makes the bucket, a full one, at the first mutation.
-    left = burst if quota.tokens is None else quota.tokens
-    held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
-    return [("tokens", f"{_number(left)} of {_number(burst)} left: {held}"), *facts]
+    yield "measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody"
 
 
 def _until_paid(quota: QuotaState) -> str:
@@ -231,7 +223,7 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
     if answer.is_shadow:
         return ", as shadow=all enforces nothing"
     if quota.exempt:
-        return f", as it is exempt from all quotas: {_why_exempt(quota)}"
+        return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
     keeps = answer.slows_some and quota.type in answer.factor_types and not quota.affected_topic

@@ -9,7 +9,7 @@
 ``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -156,32 +156,32 @@ def _budget_row(use: VolumeUse) -> Sequence[str]:
     return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), held]
 
 
-def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> list[tuple[str, str]]:
+def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, str]]:
     use = next((use for use in look.volumes if use.name == measured.name), VolumeUse(measured.name, 0, 0))
-    limits = []
+    consumed, capacity = measured.consumed, measured.capacity
+    yield "broker", printable(broker)
+    yield "volume", f"{printable(measured.name)}, with {', '.join(map(printable, measured.directories))}"
+    yield "capacity", show_bytes(capacity)
+    yield "consumed", f"{show_bytes(consumed)} ({_share(consumed, capacity)})"
     for label, limit in (("soft", use.soft), ("hard", use.hard)):
         if limit is not None:
-            left = limit - measured.consumed
+            left = limit - consumed
             distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
-            limits.append((label, f"{show_bytes(limit)}, {distance}"))
+            yield label, f"{show_bytes(limit)}, {distance}"
+    if use.soft is None and use.hard is None:
+        yield "limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)"
     of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
+    yield "state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"
     growth = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
-    ends = [("its hard limit", measured.until(use.hard)), ("full", measured.until(measured.capacity))]
+    ends = [("its hard limit", measured.until(use.hard)), ("full", measured.until(capacity))]
     # A limit that is reached needs no time.
     times = [(end, show_time(seconds)) for end, seconds in ends if seconds]
     if known := [f"{end} {time if time.startswith('in ') else f'in {time}'}" for end, time in times]:
         growth += f"; at this growth {', '.join(known)}"
-    return [
-        ("broker", printable(broker)),
-        ("volume", f"{printable(measured.name)}, with {', '.join(map(printable, measured.directories))}"),
-        ("capacity", show_bytes(measured.capacity)),
-        ("consumed", f"{show_bytes(measured.consumed)} ({_share(measured.consumed, measured.capacity)})"),
-        *(limits or [("limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)")]),
-        ("state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"),
-        ("growth", growth),
-        *[("unread", printable(text)) for text in measured.unread],
-    ]
+    yield "growth", growth
+    for text in measured.unread:
+        yield "unread", printable(text)
 
 
 def topic_rows(measured: MeasuredVolume) -> Iterable[Sequence[str]]:

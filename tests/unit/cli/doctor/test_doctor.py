@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,14 @@ from quotahost.settings.broker import properties_table
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.packages import distribute, plant
-from tests.unit.cli.commands import CLASS, doctor, run, write_jar
+from tests.unit.cli.commands import CLASS, properties_file, run, told, write_jar
+
+PROVIDED = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
+
+
+def doctor(tmp_path: Path, code: int, words: Iterable[str], properties: str, *arguments: object) -> str:
+    """What the doctor says of properties and of this interpreter, which ends with this code and has these words."""
+    return told(code, words, "doctor", properties_file(tmp_path, properties), "--python", sys.executable, *arguments)
 
 
 def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path, kafka: Path, tmp_path: Path) -> None:
@@ -26,12 +34,10 @@ def test_nothing_is_wrong_or_weak_with_a_sound_broker(site: Path, package: Path,
         "listeners=SASL_SSL://:9092\nquota.window.num=2\n"
         f"{PREFIX}static.produce=10M\n{PREFIX}validity=PT5M\n"
     )
-    result = doctor(tmp_path, sound, "--kafka-home", kafka)
-    assert result.exit_code == 0, result.output
-    assert [each for each in ("weak ", "WRONG") if each in result.output] == []
-    for words in ("Nothing is wrong.", "10,000,000 bytes/s (10M)", "300 s",
-                  "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1"):  # fmt: skip
-        assert words in result.output
+    words = ("Nothing is wrong.", "10,000,000 bytes/s (10M)", "300 s",
+             "quotahost-0.1.0.jar, of quotahost 0.1.0 with jpype 1.7.1")  # fmt: skip
+    output = doctor(tmp_path, 0, words, sound, "--kafka-home", kafka)
+    assert [each for each in ("weak ", "WRONG") if each in output] == []
 
 
 @pytest.mark.parametrize("variable", ["PYTHONFAULTHANDLER", "PYTHONDEVMODE"])
@@ -39,12 +45,8 @@ def test_without_arguments_it_looks_at_its_own_interpreter_and_what_takes_the_jv
     site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "1")
-    result = run("doctor")
-    assert result.exit_code == 0, result.output
-    for words in (sys.executable, "name the broker's server.properties", f"{variable} is set here"):
-        assert words in result.output
-    missing = run("doctor", tmp_path / "none.properties")
-    assert (missing.exit_code, "none.properties can't be read" in missing.output) == (1, True)
+    told(0, (sys.executable, "name the broker's server.properties", f"{variable} is set here"), "doctor")
+    told(1, ["none.properties can't be read"], "doctor", tmp_path / "none.properties")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +61,17 @@ def test_without_arguments_it_looks_at_its_own_interpreter_and_what_takes_the_jv
          ["supplier 'statik': there is none; did you mean 'static'?", f"{PREFIX}plugin.fixed.factor=2: "]),
         (f"{CLASS}listeners=SASL_SSL://:9092\n", 0, ["task broken of acme is broken: ModuleNotFoundError"]),
         (f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n", 0, ["[red]a[/red]"]),
+        (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
+        (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes it as it is written
     ],
-    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "a broken plugin", "markup"],
+    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "a broken plugin", "markup", "provided",
+         "no provider"],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]
 ) -> None:
     distribute(site, "acme", {Role.TASK.group: {"broken": "acme_no_such:Thing"}})  # which is not configured
-    result = doctor(tmp_path, properties)
-    assert result.exit_code == code, result.output
-    assert [each for each in words if each not in result.output] == []
+    doctor(tmp_path, code, words, properties)
 
 
 def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) -> None:
@@ -84,15 +87,11 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
         f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n"
         f"{PREFIX}plugin.mine.open-sesame=S3CR3T-2\n{PREFIX}plugin.mine.hour="
     )
-    for hour in ("22", "late"):
-        result = doctor(tmp_path, properties + hour)
-        assert f"{PREFIX}plugin.mine.open-sesame" in result.output
-        assert "***" in result.output
-        assert "S3CR3T" not in result.output
-    broken = tmp_path / "broken.properties"
-    broken.write_text("ssl.key.password=abc\\uS3CR3T-3\n")
-    result = run("doctor", broken)
-    assert (result.exit_code, "it is no properties file" in result.output, "S3CR" in result.output) == (1, True, False)
+    shown = (f"{PREFIX}plugin.mine.open-sesame", "***")
+    outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
+    broken = properties_file(tmp_path, "ssl.key.password=abc\\uS3CR3T-3\n")
+    outputs.append(told(1, ["it is no properties file"], "doctor", broken))
+    assert not [output for output in outputs if "S3CR" in output]
 
 
 @pytest.mark.parametrize(
@@ -109,19 +108,15 @@ def test_there_must_be_exactly_one_jar_of_the_installed_versions(
 ) -> None:
     for version, jpype in jars_there:
         write_jar(kafka / "libs" / f"quotahost-{version}.jar", version, jpype)
-    result = doctor(tmp_path, CLASS, "--kafka-home", kafka)
-    assert (result.exit_code, words in result.output) == (1, True)
-    assert f"quotahost install --kafka-home {kafka}" in result.output
+    doctor(tmp_path, 1, (words, f"quotahost install --kafka-home {kafka}"), CLASS, "--kafka-home", kafka)
 
 
-def environment(tmp_path: Path, with_libraries: bool = True) -> Path:
-    """Another environment, which has this one's libraries or none."""
+def environment(tmp_path: Path, *libraries: str) -> Path:
+    """The Python of another environment, which also looks into these folders."""
     other = tmp_path / "other"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", other], check=True)
-    if with_libraries:
-        libraries = next((other / "lib").glob("python3*/site-packages"))
-        (libraries / "all.pth").write_text("\n".join(path for path in sys.path if path and Path(path).is_dir()))
-    return other
+    (next((other / "lib").glob("python3*/site-packages")) / "all.pth").write_text("\n".join(libraries))
+    return other / "bin" / "python"
 
 
 @pytest.mark.proves("faults.planted")
@@ -130,69 +125,62 @@ def test_nothing_in_the_working_directory_runs_in_the_doctor_of_another_environm
 ) -> None:
     """And its own quotahost finds its plugins."""
     distribute(site, "acme", {Role.SUPPLIER.group: {"theirs": "builtins:print"}})
-    other = environment(tmp_path)
-    properties = tmp_path / "server.properties"
-    properties.write_text(f"{CLASS}{PREFIX}python.executable={other}/bin/python\n{PREFIX}supplier=theirs\n")
+    python = environment(tmp_path, *(path for path in sys.path if path and Path(path).is_dir()))
+    lines = f"{CLASS}{PREFIX}python.executable={python}\n{PREFIX}supplier=theirs\n"
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{os.pathsep}.")
-    result = run("doctor", properties)
+    result = run("doctor", properties_file(tmp_path, lines))
     printed = capfd.readouterr().out
     assert (result.exit_code, ran()) == (0, []), printed
-    assert f"ok    {other}/bin/python" in printed
+    assert f"ok    {python}" in printed
     assert "theirs" in printed
 
 
+def script(path: Path, lines: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+    return path
+
+
 def test_a_doctor_that_hangs_is_given_up(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = tmp_path / "python"
-    other.write_text(
-        "#!/bin/sh\ncase $* in *--here*) exec sleep 600;; esac\n"
-        "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0\n"
-    )
-    other.chmod(0o755)
+    facts = "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0"
+    other = script(tmp_path / "python", f"case $* in *--here*) exec sleep 600;; esac; {facts}")
     monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
-    result = run("doctor", "--python", other)
-    assert (result.exit_code, "did not end within" in result.output) == (1, True)
+    told(1, ["did not end within"], "doctor", "--python", other)
 
 
 @pytest.mark.proves("faults.planted")
 def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_environment(
     site: Path, package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "bin").mkdir()
-    java = tmp_path / "bin" / "java"
-    java.write_text(f"#!/bin/sh\n(pwd; env) >> {tmp_path}/seen\necho 'openjdk version \"25.0.5\"' >&2; echo end\n")
-    java.chmod(0o755)
+    seen = tmp_path / "seen"
+    script(tmp_path / "bin" / "java", f"(pwd; env) >> {seen}\necho 'openjdk version \"25.0.5\"' >&2; echo end")
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     monkeypatch.chdir(tmp_path)
     for name, value in {"JAVA_HOME": ".", "JAVA_TOOL_OPTIONS": "@evil", "CLASSPATH": "."}.items():
         monkeypatch.setenv(name, value)
-    told = run("doctor", "--kafka-home", "kafka").output
-    seen = (tmp_path / "seen").read_text().splitlines()
-    assert (seen[0], [line for line in seen if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))]) == ("/", [])
-    assert "it has all that quotahost uses of it" in told
-    assert "Java 25 warns at the broker's start that native code is loaded" in told
-    assert "--enable-native-access=ALL-UNNAMED" in told
+    words = ("it has all that quotahost uses of it", "--enable-native-access=ALL-UNNAMED",
+             "Java 25 warns at the broker's start that native code is loaded")  # fmt: skip
+    told(0, words, "doctor", "--kafka-home", "kafka")
+    where, *variables = seen.read_text().splitlines()
+    assert where == "/"
+    assert [line for line in variables if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))] == []
 
 
 def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    other = environment(tmp_path, with_libraries=False)
-    properties = tmp_path / "server.properties"
-    properties.write_text(f"{CLASS}{PREFIX}static.produce=10M\n")
-    result = run("doctor", properties, "--python", other / "bin" / "python")
-    assert result.exit_code == 1
-    for words in ("quotahost is not installed there", f"{PREFIX}python.executable={sys.executable}",
-                  "10,000,000 bytes/s (10M)"):  # fmt: skip
-        assert words in result.output
+    properties = properties_file(tmp_path, f"{CLASS}{PREFIX}static.produce=10M\n")
+    words = ("quotahost is not installed there", f"{PREFIX}python.executable={sys.executable}",
+             "10,000,000 bytes/s (10M)")  # fmt: skip
+    told(1, words, "doctor", properties, "--python", environment(tmp_path))
 
 
 def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
     broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")
-    result = run("plugins")
-    assert result.exit_code == 0
-    rows = [line.split() for line in result.output.splitlines()]
+    rows = [line.split() for line in told(0, (), "plugins").splitlines()]
     assert ["supplier", "static", "quotahost", "0.1.0", "ok"] in rows
     assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]

@@ -10,7 +10,7 @@ from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.settings import check_weaknesses
 from quotahost.kafka.listeners import Listeners
 from quotahost.settings.declaration import PREFIX
-from tests.unit.cli.commands import CLASS, broker_file, doctor
+from tests.unit.cli.commands import broker_file
 
 Found = Callable[..., list[Finding]]
 
@@ -18,14 +18,6 @@ EVEN = "quota.window.num=2"
 CLOSED = "listeners=SASL_SSL://:9092"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 TOTAL = "topics.total.bytes.in.per.sec.threshold"
-
-
-def test_values_of_config_providers_are_left_to_the_broker(site: Path, package: Path, tmp_path: Path) -> None:
-    provided = f"{PREFIX}static.produce=${{file:/etc/rates:produce}}\n"
-    result = doctor(tmp_path, f"{CLASS}config.providers=file\n{provided}")
-    assert result.exit_code == 0, result.output
-    assert f"{PREFIX}static.produce is not checked: a config provider" in result.output
-    assert doctor(tmp_path, CLASS + provided).exit_code == 1
 
 
 @pytest.mark.parametrize(

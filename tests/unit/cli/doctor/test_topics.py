@@ -21,7 +21,7 @@ from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, 
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
-from tests.unit.cli.commands import broker_file, run
+from tests.unit.cli.commands import properties_file, told
 
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
@@ -283,24 +283,15 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
 def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_properties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told(*arguments: object, wait: float = 0.3) -> tuple[int, str]:
-        monkeypatch.setattr(kafka_rights, "_WAIT", wait)
-        done = run("doctor", "--against", "127.0.0.1:1", *arguments)
-        return done.exit_code, done.output
-
-    assert told()[0] == 0
-    assert "127.0.0.1:1 doesn't answer a client without credentials" in told()[1]
-    assert told("--as", "pipeline")[0] == 1, "its rights were asked for"
-    code, text = told("--client-config", tmp_path / "no")
-    assert (code != 0, "can't be read" in text) == (True, True)
-    lines = [f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2", f"{PREFIX}kafka.sasl.password=hush"]
-    code, text = told(broker_file(tmp_path, *lines).path, wait=2)
-    assert "127.0.0.1:2 doesn't answer with these credentials: nobody listens there" in text
-    assert (code, "hush" in text) == (1, False)
-    lines += ["config.providers=file", f"{PREFIX}kafka.sasl.password=${{file:/x:y}}"]
-    assert "not checked: only the broker knows" in told(broker_file(tmp_path, *lines).path)[1]
-
-
-def test_options_of_a_cluster_without_one_are_refused(tmp_path: Path) -> None:
-    unasked = run("doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
-    assert (unasked.exit_code, "--against is missing" in unasked.stderr) == (2, True)
+    monkeypatch.setattr(kafka_rights, "_WAIT", 0.3)
+    against = ("doctor", "--against", "127.0.0.1:1")
+    told(0, ["127.0.0.1:1 doesn't answer a client without credentials"], *against)
+    told(1, (), *against, "--as", "pipeline")  # its rights were asked for
+    told(1, ["can't be read"], *against, "--client-config", tmp_path / "no")
+    told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
+    monkeypatch.setattr(kafka_rights, "_WAIT", 2)
+    lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
+    words = ["127.0.0.1:2 doesn't answer with these credentials: nobody listens there"]
+    assert "hush" not in told(1, words, *against, properties_file(tmp_path, f"{lines}hush"))
+    provided = properties_file(tmp_path, f"config.providers=file\n{lines}${{file:/x:y}}")
+    told(1, ["not checked: only the broker knows"], *against, provided)
