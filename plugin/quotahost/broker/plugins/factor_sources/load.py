@@ -152,10 +152,11 @@ class LoadSource:
 
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
-        listeners = before.network_idle_ns.keys() & now.network_idle_ns.keys()
+        # Threads that never waited have not begun: a broker opens its listeners at the end of its start.
+        begun = {name for name, idle in before.network_idle_ns.items() if idle > 0}
         network = [
             (_share(before.network_idle_ns[name], now.network_idle_ns[name], elapsed), f"network threads of {name}")
-            for name in sorted(listeners)
+            for name in sorted(begun & now.network_idle_ns.keys())
         ]
         has_handlers = min(before.handlers_idle_ns, now.handlers_idle_ns) >= 0
         handlers = [(_share(before.handlers_idle_ns, now.handlers_idle_ns, elapsed), "request handlers")]
