@@ -6,6 +6,7 @@ sentence why not: librdkafka itself says only that it timed out; why each try fa
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -45,8 +46,7 @@ class Connection:
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
-        self._alike = _OPEN.setdefault(self._name, [])
-        self._alike.append(self)
+        _open[self._name].append(self)
         self._show()
 
     @property
@@ -80,21 +80,22 @@ class Connection:
         return True
 
     def close(self) -> None:
-        """Leave no metric behind but that of an open one of the same name."""
-        if self in self._alike:
-            self._alike.remove(self)
-        if self._alike:
-            self._alike[-1]._show()
+        """Leave no metric behind."""
+        same = _open[self._name]
+        same.remove(self)
+        if same:
+            same[-1]._show()
         else:
             self._context.metrics.forget("Connection", self._name)
 
     def _show(self) -> None:
-        if self._alike[-1:] == [self]:
+        if _open[self._name][-1:] == [self]:
             self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
 
 
-#: By name, the newest last: a live change builds a plugin before it closes the one in its place, or the new one.
-_OPEN: Final[dict[str, list[Connection]]] = {}
+#: By name, in the order in which they were made: the last one shows its state. A live change builds a plugin before it
+#: closes the one in whose place that comes, or the new one if the change is not applied.
+_open: defaultdict[str, list[Connection]] = defaultdict(list)
 
 
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.

@@ -24,7 +24,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.model import Limit, LimitType
 from quotahost.model.limits import exact
-from quotahost.model.quotas import MAX_NAME
+from quotahost.model.quotas import MAX_NAME as MAX_NAME
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.records.codec import As, Refused, Whole
 

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from harness.system.waiting import eventually
+from quotahost.kafka.client import Connection
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.testing.broker import FakeBroker
@@ -56,3 +57,15 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureF
     eventually(lambda: len(absent) > 1)
     follower.close()
     assert set(absent) == {0}
+
+
+def test_the_newest_client_of_a_name_shows_its_connection_until_the_last_is_closed() -> None:
+    broker = FakeBroker()
+    one = Connection(context(broker), "twice")
+    one.works()
+    staged = Connection(context(broker), "twice")
+    assert broker.shown["Connection", "twice", "Connected"] == 0
+    staged.close()  # its change was not applied
+    assert broker.shown["Connection", "twice", "Connected"] == 1
+    one.close()
+    assert ("Connection", "twice", "Connected") not in broker.shown

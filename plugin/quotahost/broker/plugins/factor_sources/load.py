@@ -149,7 +149,8 @@ class LoadSource:
     def _judge(self, before: Load, now: Load) -> Factor:
         elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
         handlers = [{"": load.handlers_idle_ns} if load.handlers_idle_ns >= 0 else {} for load in (before, now)]
-        network = [before.network_idle_ns, now.network_idle_ns]
+        # Threads that never waited have not begun: a broker opens its listeners at the end of its start.
+        network = [{name: idle for name, idle in before.network_idle_ns.items() if idle > 0}, now.network_idle_ns]
         pressures: list[tuple[float, str]] = []
         for attribute, target, threads, (was_ns, is_ns) in (
             ("HandlersIdle", section.handlers_idle, "request handlers", handlers),

@@ -151,6 +151,12 @@ def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[
         host.plugin.read()
 
 
+def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHost[LoadSource]) -> None:
+    for second in range(10):
+        host.broker.loaded = Load(second * S, second * S, {"CLIENTS": 0}, 0)
+        assert host.plugin.read() == Factor(1.0)
+
+
 def test_without_any_target_it_is_refused() -> None:
     with pytest.raises(SettingsError, match="above 0, or take load out"):
         FakeHost(
