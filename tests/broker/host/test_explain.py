@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,8 +20,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
-from tests.broker.support.commands import Terminal, explain, explain_client, field, quotahost, top
-from tests.broker.support.commands import last_line as last_line_of
+from tests.broker.support.commands import Terminal, explain, explain_client, field, last_line, quotahost, top
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
@@ -47,8 +47,25 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def last_line(node: KafkaNode, user: str, client_id: str) -> str:
-    return last_line_of(explain_client(node, user, client_id)[1])
+def fact(node: KafkaNode, user: str, label: str, client_id: str = "app") -> str:
+    """What explain says of one client behind this label."""
+    return field(explain_client(node, user, client_id)[1], label)
+
+
+def ends(node: KafkaNode, user: str, expected: str, client_id: str = "app") -> None:
+    """Waits until this is the last line."""
+    eventually(lambda: last_line(explain_client(node, user, client_id)[1]) == expected)
+
+
+@contextmanager
+def changed(node: KafkaNode, settings: dict[str, str]) -> Iterator[None]:
+    """Has these settings for a while, and waits until those from before hold again."""
+    alter_broker_config(node, {PREFIX + name: text for name, text in settings.items()})
+    try:
+        yield
+    finally:
+        alter_broker_config(node, {PREFIX + name: None for name in settings})
+    eventually(lambda: fact(node, "alice", "state") == "OPEN" and fact(node, "alice", "mode") == "enforce")
 
 
 def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
@@ -57,10 +74,8 @@ def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
 
 def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
-        eventually(
-            lambda: last_line(node, "alice", "app") == "PRODUCE is limited by the user's quota of client-quotas."
-        )
-        eventually(lambda: last_line(node, "bob", "app") == "PRODUCE is limited by the client's quota of static.")
+        ends(node, "alice", "PRODUCE is limited by the user's quota of client-quotas.")
+        ends(node, "bob", "PRODUCE is limited by the client's quota of static.")
         code, text = explain_client(node, "alice", "app")
     assert code == 0
     assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
@@ -99,37 +114,22 @@ def test_a_client_that_the_table_does_not_know_is_a_newcomer(node: KafkaNode) ->
 
 def test_a_factor_set_live_is_named_with_its_cause_also_where_there_is_no_quota(node: KafkaNode) -> None:
     set_quota(node, {"producer_byte_rate": 1e12}, user="CN=d/e")
-    try:
+    with changed(node, {"plugin.fixed.factor": "0.5", "static.produce": "3M"}):
         with load(node, "alice", "app"), load(node, "bob", "app"):
-            alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0.5"})
-            eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "THROTTLE")
-            expected = "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5."
-            eventually(lambda: last_line(node, "alice", "app") == expected)
+            ends(node, "alice", "PRODUCE is limited by the factor 0.5: fixed by plugin.fixed.factor=0.5.")
             _, text = explain_client(node, "alice", "app")
+        assert field(text, "state") == "THROTTLE"
         assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
         assert field(text, "limit") == "1,000,000 bytes/s (1M), by the factor 0.5"
         assert field(explain_client(node, "alice", "app", "FETCH")[1], "limit") == "unlimited"
         alter_broker_config(node, {PREFIX + "static.produce": "unlimited"})
-
-        def uses_its_former_rate() -> bool:
-            _, text = explain_client(node, "bob", "app")
-            return field(text, "quota").startswith("unlimited") and " bytes/s" in field(text, "instead")
-
-        eventually(uses_its_former_rate)
-    finally:
-        changed = {"plugin.fixed.factor": "1", "static.produce": "3M"}
-        alter_broker_config(node, {PREFIX + name: value for name, value in changed.items()})
-    eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
+        eventually(lambda: fact(node, "bob", "quota").startswith("unlimited"))
+        eventually(lambda: " bytes/s" in fact(node, "bob", "instead"), what="it has its former rate")
 
 
 def test_in_shadow_nothing_limits_a_client(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "shadow": "all"})
-    try:
-        ended = "Nothing limits this client, as shadow=all enforces nothing."
-        eventually(lambda: last_line(node, "alice", "app") == ended)
-    finally:
-        alter_broker_config(node, {PREFIX + "shadow": None})
-    eventually(lambda: field(explain_client(node, "alice", "app")[1], "mode") == "enforce")
+    with changed(node, {"shadow": "all"}):
+        ends(node, "alice", "Nothing limits this client, as shadow=all enforces nothing.")
 
 
 def counted(node: KafkaNode, rule: str, attribute: str) -> float:
@@ -139,51 +139,43 @@ def counted(node: KafkaNode, rule: str, attribute: str) -> float:
 
 
 def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: KafkaNode) -> None:
+    def told(label: str) -> str:
+        return fact(node, "alice", label, "tried")
+
     with load(node, "alice", "tried"):
-        alter_broker_config(node, {PREFIX + "shadow": "supplier.client-quotas"})
-        try:
+        with changed(node, {"shadow": "supplier.client-quotas"}):
             # static, which stands behind it, is in force now.
-            eventually(lambda: field(explain_client(node, "alice", "tried")[1], "limit") == "3,000,000 bytes/s (3M)")
+            eventually(lambda: told("limit") == "3,000,000 bytes/s (3M)")
             would = "supplier client-quotas would give 2,000,000 bytes/s (2M), shared by user alice; uses "
-            eventually(lambda: "would be delayed" in field(explain_client(node, "alice", "tried")[1], "in shadow"))
-            _, text = explain_client(node, "alice", "tried")
-            assert field(text, "in shadow").startswith(would)
-            assert field(text, "from") == "supplier static"
-            assert field(text, "mode") == "enforce, but for what is in shadow: supplier.client-quotas"
+            eventually(lambda: "would be delayed" in told("in shadow"))
+            assert told("in shadow").startswith(would)
+            assert told("from") == "supplier static"
+            assert told("mode") == "enforce, but for what is in shadow: supplier.client-quotas"
             eventually(lambda: counted(node, "supplier.client-quotas", "Bytes") > 0)
             assert counted(node, "supplier.client-quotas", "Seconds") > 0
             # With the other one in shadow, too, nothing is in force, and Kafka measures what the first would limit.
             alter_broker_config(node, {PREFIX + "shadow": "supplier.client-quotas,supplier.static"})
-            eventually(lambda: field(explain_client(node, "alice", "tried")[1], "limit") == "unlimited")
-            eventually(lambda: "would be delayed" in field(explain_client(node, "alice", "tried")[1], "in shadow"))
-            assert field(explain_client(node, "alice", "tried")[1], "in shadow").startswith(would)
+            eventually(lambda: told("limit") == "unlimited")
+            eventually(lambda: "would be delayed" in told("in shadow"))
+            assert told("in shadow").startswith(would)
             with pytest.raises(HelperError, match=r"did you mean supplier\.static"):
                 alter_broker_config(node, {PREFIX + "shadow": "supplier.statik"})
-        finally:
-            alter_broker_config(node, {PREFIX + "shadow": None})
-        expected = "PRODUCE is limited by the user's quota of client-quotas."
-        eventually(lambda: last_line(node, "alice", "tried") == expected)
+        ends(node, "alice", "PRODUCE is limited by the user's quota of client-quotas.", "tried")
     eventually(lambda: counted(node, "supplier.client-quotas", "Over") == 0)
 
 
 def test_the_factor_in_shadow_turns_nothing_back_and_the_quota_stays_in_force(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "shadow": "factor", PREFIX + "plugin.fixed.factor": "0"})
-    try:
-        with load(node, "alice", "app") as producer:
-            eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "PAUSE")
-            before = producer.meter.bytes
-            eventually(lambda: producer.meter.bytes > before + 4e6, what="two seconds of the quota")
-            _, text = explain_client(node, "alice", "app")
-            assert field(text, "fence").startswith("open, as the factor is in shadow; else this client's")
-            assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
-            assert field(text, "limit") == "2,000,000 bytes/s (2M)"
-            eventually(lambda: counted(node, "factor", "Bytes") > 1e6 and gauge(node, "Fence", "Shadowed") > 0)
-            alter_broker_config(node, {PREFIX + "shadow": None})
-            expected = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
-            eventually(lambda: last_line(node, "alice", "app") == expected)
-    finally:
-        alter_broker_config(node, {PREFIX + "shadow": None, PREFIX + "plugin.fixed.factor": "1"})
-    eventually(lambda: field(explain_client(node, "alice", "app")[1], "state") == "OPEN")
+    with changed(node, {"shadow": "factor", "plugin.fixed.factor": "0"}), load(node, "alice", "app") as producer:
+        eventually(lambda: fact(node, "alice", "state") == "PAUSE")
+        before = producer.meter.bytes
+        eventually(lambda: producer.meter.bytes > before + 4e6, what="two seconds of the quota")
+        _, text = explain_client(node, "alice", "app")
+        assert field(text, "fence").startswith("open, as the factor is in shadow; else this client's")
+        assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
+        assert field(text, "limit") == "2,000,000 bytes/s (2M)"
+        eventually(lambda: counted(node, "factor", "Bytes") > 1e6 and gauge(node, "Fence", "Shadowed") > 0)
+        alter_broker_config(node, {PREFIX + "shadow": None})
+        ends(node, "alice", "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0).")
 
 
 def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaNode) -> None:
@@ -198,19 +190,13 @@ def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaN
 
 
 def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "0"})
-    try:
-        ended = "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0)."
-        eventually(lambda: last_line(node, "alice", "app") == ended)
-        _, text = explain_client(node, "alice", "app")
-        assert field(text, "state") == "PAUSE"
-        assert field(text, "fence") == "closed: this client's produce requests are turned back"
-        lowered = "by the factor"  # where limits begin after the release
-        eventually(lambda: lowered in field(explain_client(node, "alice", "app")[1], "limit"))
-        assert field(explain_client(node, "carol", "app")[1], "fence") == "closed; this client passes it in every state"
-    finally:
-        alter_broker_config(node, {PREFIX + "plugin.fixed.factor": "1"})
-    eventually(lambda: field(explain_client(node, "alice", "app")[1], "fence") == "open")
+    with changed(node, {"plugin.fixed.factor": "0"}):
+        ends(node, "alice", "PRODUCE is limited by the fence (fixed by plugin.fixed.factor=0).")
+        assert fact(node, "alice", "state") == "PAUSE"
+        assert fact(node, "alice", "fence") == "closed: this client's produce requests are turned back"
+        eventually(lambda: "by the factor" in fact(node, "alice", "limit"), what="where limits begin after the release")
+        assert fact(node, "carol", "fence") == "closed; this client passes it in every state"
+    eventually(lambda: fact(node, "alice", "fence") == "open")
 
 
 def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(node: KafkaNode) -> None:

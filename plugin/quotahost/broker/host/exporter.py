@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -26,7 +27,6 @@ from prometheus_client.registry import Collector
 from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
 from quotahost.broker.host.dump import Ask
-from quotahost.broker.host.messages import Gauge
 from quotahost.broker.host.protocol import Shim
 from quotahost.metrics import CATALOGUE, CLIENTS, Kind
 from quotahost.model.use import ClientUse, LimitedBy
@@ -44,8 +44,8 @@ CONNECTIONS: Final = 32  # pages that wait for slow readers are in memory; one h
 _LONGEST: Final = 16_384  # bytes of a request
 
 
-#: By the catalogue's attribute, the values by labels.
-Series: TypeAlias = Mapping[str, Mapping[tuple[str, ...], float]]
+#: By the catalogue's type and attribute, the values by labels.
+Series: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[str, ...], float]]
 
 
 # ---- the port --------------------------------------------------------------------------------------------------
@@ -57,9 +57,7 @@ class Exporter(Collector):
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
         """So many ``clients`` have series. Raises OSError if it can't listen."""
         self._ask, self._clients, self._fault = shim.ask, ClientSeries(shim.ask, clients), LoggedOnce(_log)
-        # The newest numbers. Both are replaced and never changed, so that a scrape on the thread of the port reads them
-        # without a lock.
-        self._numbers: list[Gauge] = []
+        # Replaced and never changed, so that a scrape on the thread of the port reads it without a lock.
         self._series: Series = {}
         registry = CollectorRegistry()
         registry.register(self)
@@ -85,10 +83,12 @@ class Exporter(Collector):
 
     def _read(self) -> None:
         try:
-            self._numbers = gauges(self._ask)
-            self._series = self._clients.read()
+            numbers: dict[tuple[str, str], dict[tuple[str, ...], float]] = defaultdict(dict)
+            for gauge in gauges(self._ask):
+                numbers[gauge.type, gauge.attribute][gauge.name,] = gauge.value
+            self._series = {**numbers, **self._clients.read()}
         except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
-            self._series = {}
+            self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
             self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
         else:
             self._fault.healed()
@@ -99,12 +99,8 @@ class Exporter(Collector):
             family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
             labels = described.label.split(", ") if described.label else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
-            if described.type == CLIENTS:
-                for names, value in self._series.get(described.attribute, {}).items():
-                    metric.add_metric(names, value)
-            for gauge in self._numbers:
-                if (gauge.type, gauge.attribute) == (described.type, described.attribute):
-                    metric.add_metric([gauge.name] if labels else [], gauge.value)
+            for names, value in self._series.get((described.type, described.attribute), {}).items():
+                metric.add_metric(names if labels else [], value)
             yield metric
 
     async def _end(self) -> None:
@@ -189,16 +185,15 @@ class ClientSeries:
 
 
 def series(uses: Iterable[ClientUse]) -> Series:
-    attributes = ("Rate", "Quota", "Limit", "DelayMs", "Bound")
-    shown: dict[str, dict[tuple[str, ...], float]] = {attribute: {} for attribute in attributes}
+    shown: dict[tuple[str, str], dict[tuple[str, ...], float]] = defaultdict(dict)
     for use in uses:
         labels = (_cut(use.user), _cut(use.client_id), _cut(use.scope), str(use.quota_type))
         values = {"Rate": use.rate, "Quota": use.quota, "Limit": use.limit, "DelayMs": use.delay_ms / 1000}
         for attribute, value in values.items():
             if value is not None:
-                shown[attribute][labels] = value
+                shown[CLIENTS, attribute][labels] = value
         if use.bound_by != LimitedBy.NOTHING:
-            shown["Bound"][*labels, use.bound_by] = 1
+            shown[CLIENTS, "Bound"][*labels, use.bound_by] = 1
     return shown
 
 

@@ -116,7 +116,11 @@ class LiveChange:
             self.stage(given)
         except (SettingsError, PluginError) as error:
             problem = str(error)
-        self._shim.answer(ticket, problem)
+        except Exception as error:
+            problem = f"the host failed at the change: {error!r}"
+            raise
+        finally:
+            self._shim.answer(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
@@ -124,28 +128,23 @@ class LiveChange:
         # Each change may come twice: a node that is broker and controller has two callbacks.
         if given == self._refused:
             return
+        refused = True
         try:
             if given != self.in_force.given:
                 self.apply(given)
                 self._shim.ready(self.in_force.live, given)
                 log.info("reconfigured")
+            self._refused = None
+            self._log_unknown(self.in_force.unknown)
+            refused = bool(self.in_force.unknown)
         except (SettingsError, PluginError) as error:
             log.error(
                 "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
                 "removed by kafka-configs.sh: %s", error
             )  # fmt: skip
             self._refused = given
-            self._show_refused(refused=True)
-        else:
-            self._refused = None
-            self._log_unknown(self.in_force.unknown)
-            self._show_refused(refused=bool(self.in_force.unknown))
-
-    def on_failure(self, kind: str, fields: tuple[Any, ...], error: Exception) -> None:
-        if kind == "validate":
-            self._shim.answer(fields[0], f"the host failed at the change: {error!r}")
-        if kind == "reconfigure":
-            self._show_refused(refused=True)
+        finally:
+            self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def on_stored(self, names: Iterable[str]) -> None:
         """Log misspelt names among those that Kafka has stored: while nothing else is stored it sends no event."""
@@ -155,9 +154,6 @@ class LiveChange:
             with suppress(SettingsError, PluginError):
                 if name not in given:
                     self._log_unknown(without_unknown({**given, name: ""}, self._validated)[1])
-
-    def _show_refused(self, *, refused: bool) -> None:
-        self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def _log_unknown(self, unknown: Iterable[Problem]) -> None:
         for problem in unknown:

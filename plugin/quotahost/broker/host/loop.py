@@ -185,12 +185,10 @@ class Host:
     def _handle_guarded(self, event: Event, changes: LiveChange) -> None:
         try:
             self._handle(event.kind, event.fields, changes)
-        except Exception as error:
+        except Exception:
             self._shim.count("Host", "", "EventErrors")
-            self._broken_events.report(
-                "The event %s can't be handled, and the host goes on without it", event.kind, exc_info=True
-            )
-            changes.on_failure(event.kind, event.fields, error)
+            text = "The event %s can't be handled, and the host goes on without it"
+            self._broken_events.report(text, event.kind, exc_info=True)
         else:
             self._broken_events.healed()
 

@@ -47,15 +47,16 @@ class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
     def __init__(
-        self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None, **given: str
-    ) -> None:
+        self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None,
+        policy: Any = None, **given: str,
+    ) -> None:  # fmt: skip
         """``before`` is the factor that a host before this one has left; None at a broker's start."""
         self.clock = Clock()
         self.shim = FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
         self.memory = memory or PauseMemory([])
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
         self.settings = settings(factor__source="mine", **TIMES | given)
-        self.policy = Policy()
+        self.policy: Any = policy or Policy()
         self.answer: Any = None
         self.has_source = True
         self.typed: dict[str, Typed] = {}
@@ -88,8 +89,16 @@ class World:
     def number(self, attribute: str) -> float:
         return self.shim.shown["Factor", "", attribute]
 
+    def shown(self, type: str) -> dict[str, dict[str, float]]:
+        """The numbers of this type, by name and attribute."""
+        found: dict[str, dict[str, float]] = {}
+        for (kind, name, attribute), value in self.shim.shown.items():
+            if kind == type:
+                found.setdefault(name, {})[attribute] = value
+        return found
+
     def causes(self) -> dict[str, float]:
-        return {key[1]: value for key, value in self.shim.shown.items() if key[0] == "Cause"}
+        return {name: numbers["Factor"] for name, numbers in self.shown("Cause").items()}
 
 
 def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") -> ClusterVolumes:

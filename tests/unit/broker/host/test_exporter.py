@@ -16,6 +16,7 @@ from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
 from quotahost.broker.host.exporter import CLIENTS_INTERVAL, ClientSeries, Exporter, series
 from quotahost.broker.host.messages import Gauge
+from quotahost.metrics import CLIENTS
 from quotahost.model.use import LimitedBy
 from tests.fakes import dump
 from tests.fakes.client_use import use
@@ -141,20 +142,22 @@ def test_a_request_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch
 
 def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> None:
     labels = ("alice", "app", "client", "PRODUCE")
-    assert series([use()]) == {
+    found = {attribute: values for (_, attribute), values in series([use()]).items()}
+    assert found == {
         "Rate": {labels: 900.0},
         "Quota": {labels: 1000.0},
         "Limit": {labels: 500.0},
         "DelayMs": {labels: 0.25},
         "Bound": {(*labels, "factor"): 1},
     }
-    shown = series([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
-    assert [name for name, values in shown.items() if not values] == ["Quota", "Limit", "Bound"]
-    assert list(series([use(bound=LimitedBy.NOTHING, shadow="factor")])["Bound"]) == [(*labels, "shadow: factor")]
+    unlimited = series([use(quota=None, limit=None, bound=LimitedBy.NOTHING)])
+    assert [attribute for _, attribute in unlimited] == ["Rate", "DelayMs"]
+    shadowed = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
+    assert list(shadowed[CLIENTS, "Bound"]) == [(*labels, "shadow: factor")]
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
-    names = [user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])["Rate"]]
+    names = [user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])[CLIENTS, "Rate"]]
     assert len(set(names)) == 2
     assert {len(name) for name in names} == {100}
 
@@ -170,7 +173,7 @@ def test_it_looks_seldom_and_more_seldom_the_longer_a_look_takes() -> None:
     clients = ClientSeries(ask, 200, clock)
     for second in (0, 4.9, CLIENTS_INTERVAL, 20):
         clock.now, takes = second, float(second == 20)
-        assert clients.read()["Rate"]
+        assert clients.read()
     for second in (70.9, 71.1):
         clock.now = second
         assert clients.read()

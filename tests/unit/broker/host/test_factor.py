@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -230,7 +230,7 @@ def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_le
 def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_for_validity(answer: Any) -> None:
     world = World()
     world.step(cluster(HALF))
-    world.policy = cast("Any", SimpleNamespace(quota_factor=lambda _: answer() if callable(answer) else answer))
+    world.policy = SimpleNamespace(quota_factor=lambda _: answer() if callable(answer) else answer)
     world.loop.forget()
     assert world.step(seconds=VALIDITY) == 0.5
     assert world.shim.failed == ["mine"] * VALIDITY
@@ -268,7 +268,7 @@ def test_the_policy_is_asked_again_only_when_the_volumes_changed_or_it_depends_o
     world = World()
     world.step(lambda: cluster(EMPTY, HALF), 5)
     assert world.policy.asked == 2
-    world.policy.depends_on_time = True  # type: ignore[attr-defined]  # an optional attribute
+    world.policy.depends_on_time = True
     world.step(seconds=5)
     assert world.policy.asked == 12
 

@@ -176,8 +176,7 @@ def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> Non
     world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
     assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
     assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
-    shown = {key[1]: value for key, value in world.shim.shown.items() if key[0] == "TypedFactor"}
-    assert shown == {"one": 0.5, "two": 0.25, "three": 1.0}
+    assert world.shown("TypedFactor") == {"one": {"Factor": 0.5}, "two": {"Factor": 0.25}, "three": {"Factor": 1.0}}
 
 
 def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:

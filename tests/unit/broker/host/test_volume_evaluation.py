@@ -6,7 +6,7 @@ import logging
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,8 +28,7 @@ LIMITS = SWITCH | {"static__storage__soft": f"{SOFT}"}
 
 
 def world(share: str = "0.1", *, policy: Any = None, **limits: str) -> World:
-    made = World()
-    made.policy = policy or cast("Any", Limits(context()))
+    made = World(policy=policy or Limits(context()))
     change(made, **(limits or LIMITS), pause__resume__free_share=share)
     return made
 
@@ -45,9 +44,8 @@ def factors(one: World, *consumed: int) -> list[float]:
 def change(one: World, **given: str) -> None:
     """A live change of the broker's properties."""
     one.settings = settings(factor__source="mine", **TIMES | given)
-    policy: Any = one.policy
-    if isinstance(policy, Limits):
-        policy._context.settings = one.settings
+    if isinstance(one.policy, Limits):
+        one.policy._context.settings = one.settings
     one.loop.forget()
 
 
@@ -115,7 +113,7 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
     one, heard = World(before=Factor(0.25)), list[float]()
-    cast("Any", one.policy).factor_in_force = heard.append
+    one.policy.factor_in_force = heard.append
     half, empty = cluster(used(1000)), cluster(used(0))
     one.step(half)
     one.step(cluster(used(0), unknown=("broker 2: no snapshot",)))  # fallback.action=PAUSE
@@ -194,36 +192,22 @@ class Asked(Policy):
         return volume.consumed >= 90
 
 
-def asking(policy: Any) -> World:
-    made = World()
-    made.policy = policy
-    return made
-
-
-def shown(asking: World) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for (kind, name, attribute), value in asking.shim.shown.items():
-        if kind == "VolumeLimits":
-            found.setdefault(name, {})[attribute] = value
-    return found
-
-
 def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used() -> None:
-    one = asking(Asked())
+    one = World(policy=Asked())
     one.step(cluster(OWN, OTHER, Volume("1", "/full", 100, 95)))
-    assert shown(one) == {
+    assert one.shown("VolumeLimits") == {
         "/own": {"Factor": 0.4, "Soft": 50, "Hard": 90, "Breached": 1},
         "/full": {"Factor": pytest.approx(0.05), "Soft": 50, "Hard": 90, "Breached": 2},
     }
-    nothing_to_ask = asking(Policy())
+    nothing_to_ask = World(policy=Policy())
     nothing_to_ask.step(cluster(OWN))
-    assert (shown(nothing_to_ask), nothing_to_ask.shim.failed) == ({"/own": {"Factor": 0.4}}, [])
+    assert (nothing_to_ask.shown("VolumeLimits"), nothing_to_ask.shim.failed) == ({"/own": {"Factor": 0.4}}, [])
 
 
 @pytest.mark.parametrize("broken", ["raises", "soft", "hard", "is_over"])
 def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, caplog: pytest.LogCaptureFixture) -> None:
     policy = Asked()
-    one = asking(policy)
+    one = World(policy=policy)
     one.step(cluster(OWN))
     if broken == "raises":
         policy.fails = {"/own"}
@@ -232,35 +216,35 @@ def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, ca
         setattr(policy, broken, 0.5)
     with caplog.at_level(logging.ERROR):
         assert one.step(cluster(OWN, EMPTY)) == 0.4
-    assert shown(one) == {"/own": {"Factor": 0.4}}
+    assert one.shown("VolumeLimits") == {"/own": {"Factor": 0.4}}
     assert len(one.shim.failed) == 1
     assert "the metrics show no limits of volumes" in caplog.text
     policy.soft, policy.hard, policy.is_over, policy.fails = None, Limit(CONSUMED, 70), False, set()
     one.step(cluster(OWN))
-    assert shown(one) == {"/own": {"Factor": 0.4, "Soft": 70, "Hard": 70, "Breached": 0}}
+    assert one.shown("VolumeLimits") == {"/own": {"Factor": 0.4, "Soft": 70, "Hard": 70, "Breached": 0}}
 
 
 def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
     policy = Asked()
-    one = asking(policy)
+    one = World(policy=policy)
     one.step(cluster(OWN, Volume("1", "/gone", 10, 1)))
     one.step(cluster(OWN), 2)
     one.step(None, 5)
-    assert list(shown(one)) == ["/own"], "while the source fails the last numbers stand"
+    assert list(one.shown("VolumeLimits")) == ["/own"], "while the source fails the last numbers stand"
     assert len(policy.questions) == 3, "the policy is asked as often as for the factor"
     one.step(Factor(0.5, "by hand"))
-    assert shown(one) == {}
+    assert one.shown("VolumeLimits") == {}
     one.step(cluster(OWN))
     one.has_source = False
     one.step()
-    assert shown(one) == {}
+    assert one.shown("VolumeLimits") == {}
 
 
 def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
-    one = asking(Asked())
+    one = World(policy=Asked())
     many = [Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50)]
     one.step(ClusterVolumes(tuple(many)))
-    assert set(shown(one)) == {f"/{n}" for n in range(50, MOST + 50)}
+    assert set(one.shown("VolumeLimits")) == {f"/{n}" for n in range(50, MOST + 50)}
 
 
 def test_too_many_topics_make_it_for_all() -> None:
