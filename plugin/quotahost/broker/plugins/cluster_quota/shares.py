@@ -60,7 +60,7 @@ class GivenRates:
     def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
-        self._newest: LatestRecord[Shares] = LatestRecord(clock, wall)
+        self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
         self._shares: Mapping[ClientKey, Share] = {}
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
@@ -68,15 +68,9 @@ class GivenRates:
 
     def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> None:
         """A record was read. The last and ``live`` as for a follower."""
-        self._newest.take(shares, live, validity, written_ms)
-        newest, _ = self._newest.known()
+        self.newest.take(shares, live, validity, written_ms)
+        newest, _ = self.newest.known()
         self._shares = {share.key: share for share in newest.clients} if newest else {}
-
-    def remove(self) -> None:
-        self._newest.remove()
-
-    def known(self) -> tuple[Shares | None, float]:
-        return self._newest.known()
 
     @property
     def shared(self) -> int:
@@ -94,7 +88,7 @@ class GivenRates:
 
         Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
         """
-        now, fresh = self._clock(), self.known()[1] <= settings.validity.total_seconds()
+        now, fresh = self._clock(), self.newest.known()[1] <= settings.validity.total_seconds()
         uses = {key_of(usage): usage for usage in used}
         self._demands.look(uses.values(), now)
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
@@ -233,7 +227,7 @@ class ClusterQuota:
             raise Refused("cluster", f"it is of the cluster {shares.cluster}")
         with self._lock:
             if shares is None:
-                self._given.remove()
+                self._given.newest.remove()
             else:
                 self._given.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
         if self._looks:
@@ -275,13 +269,13 @@ class ClusterQuota:
         validity = settings.validity.total_seconds()
         with self._lock:
             # Where no shares are or were nothing can change.
-            needed = self._given.shared or self._given.known()[1] <= validity
+            needed = self._given.shared or self._given.newest.known()[1] <= validity
         # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
         # raises before a smaller share could mute anybody.
         used = self._context.broker.usage(_MOST) if needed else []
         with self._lock:
             changed = self._given.look(self._quotas, used, settings)
-            shares, age = self._given.known()
+            shares, age = self._given.newest.known()
             brokers, shared = self._given.brokers, self._given.shared
         # Only now: the host asks again at once, and must find the new rates.
         for key in changed:

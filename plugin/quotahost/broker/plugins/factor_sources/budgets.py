@@ -47,10 +47,6 @@ class Budgets:
 
     # ---- the host thread ----
 
-    def here(self) -> list[tuple[str, int]]:
-        """The names of budgets with a replica on this broker, and the bytes of it that count."""
-        return [(name, part.used) for name, part in (self._context.disks.budgets.parts or {}).items()]
-
     def volumes(self, told: Sequence[Used] | None) -> tuple[Volume, ...] | None:
         """Each budget as a volume, the same object as long as nothing has changed; None: they are not known yet.
 

@@ -158,7 +158,7 @@ class ClusterState:
         So its size doesn't grow with the cluster, and only numbers can be compared. Brokers that aren't in service are
         in none of them, so that none can stand for one that should report.
         """
-        in_service = self._expected.in_service()
+        in_service = self._expected.in_service_since
         hidden = len(in_service) - record.reporting - sum(broker in silent for broker in in_service)
         if hidden <= 0:
             self._hidden_since = None

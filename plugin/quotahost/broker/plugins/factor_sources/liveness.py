@@ -54,20 +54,17 @@ class ExpectedBrokers:
         #: The registered brokers by id, and whether each is fenced; None until the cluster has listed them.
         self.brokers: Mapping[str, bool] | None = None
         self._listed_at = math.inf
-        self._in_service_since: dict[str, float] = {}
+        self.in_service_since: dict[str, float] = {}  # by broker that is not fenced
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
         """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
         now, before = self._clock(), self.brokers
         self._listed_at = min(self._listed_at, now)
         # A broker that comes back into service, or joins, gets startup.grace from then on.
-        self._in_service_since = {b: self._in_service_since.get(b, now) for b in brokers if not brokers[b]}
+        self.in_service_since = {b: self.in_service_since.get(b, now) for b in brokers if not brokers[b]}
         # Last, and as a whole: other threads read it without a lock.
         self.brokers = dict(brokers)
         return brokers.keys() - (before or {}).keys()
-
-    def in_service(self) -> list[str]:
-        return [broker for broker, fenced in (self.brokers or {}).items() if not fenced]
 
     def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
         """What follows from what was heard of the brokers.
@@ -87,7 +84,7 @@ class ExpectedBrokers:
                 continue
             name = f"broker {printable(broker)}"
             silent = f"{name}: {'no snapshot' if is_fresh is None else stale}"
-            began = self._in_service_since.get(broker, now)
+            began = self.in_service_since.get(broker, now)
             if is_fresh:
                 volumes += last
                 # Of another one nobody knows which directories it will find when it starts again.

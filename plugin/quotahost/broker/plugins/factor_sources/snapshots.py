@@ -81,7 +81,7 @@ class Roster:
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
         """Of each registered broker but one the newest snapshot, its age in seconds, and whether it is in service."""
         with self._lock:
-            serving, age = set(self._expected.in_service()), self._clock.age
+            serving, age = self._expected.in_service_since, self._clock.age
             return [(kept.record, age(kept), b in serving) for b, kept in self._newest.items() if b != but]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
@@ -206,7 +206,8 @@ class Snapshots:
             return None
         # What a silent broker had counts on, whatever becomes of its volumes: its replicas are still there.
         others = [(snapshot.budgets or (), serves) for snapshot, _, serves in self._roster.latest(self._node)]
-        return [(self._budgets.here(), True), *others]
+        own = [(name, part.used) for name, part in (self._disks.budgets.parts or {}).items()]
+        return [(own, True), *others]
 
     def _waits_for(self) -> str:
         if not self._registered_brokers.answered:
