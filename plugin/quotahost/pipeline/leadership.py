@@ -24,8 +24,8 @@ from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
-_POLL: Final = 0.25  # seconds that a poll waits at the start; as long is the pause between two later ones
-_WAIT: Final = 2.0  # seconds that a later poll waits; it returns with the first record
+_PAUSE: Final = 0.25  # seconds between two polls
+_WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record
 _CLOSE_WITHIN: Final = 5.0  # seconds
 
 
@@ -57,17 +57,14 @@ class Leadership:
 
     def begin(self, consumer: JvmConsumer) -> None:
         """Read the topic to its end, and take a run: Kafka's time now, if that is the highest."""
-        end = consumer.end()
-        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
-        while consumer.at() < end:
-            for key, value in consumer.poll(_POLL):
-                self._highest = max(self._highest, self._run_of(key, value))
+        for key, value in consumer.to_the_end():
+            self._highest = max(self._highest, self._run_of(key, value))
         # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
         self._highest = self.run = max(self._now_ms(), self._highest + 1)
 
     def follow(self, consumer: JvmConsumer) -> None:
         """Start the thread that reads the topic on; ``begin`` has read it to its end before."""
-        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _POLL)
+        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _PAUSE)
 
     def close(self) -> bool:
         """End the thread; whether it ended within 5 s."""
