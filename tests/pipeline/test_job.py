@@ -1,7 +1,7 @@
 """The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +53,7 @@ class Running:
         self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = "__quotahost_"
     ) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
-        self.directory = directory
+        self.directory, self.brokers = directory, Snapshots(node.bootstrap)
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", validity=validity,
             history=str(directory / "history"), topics_prefix=prefix,
@@ -66,9 +66,31 @@ class Running:
     def metric(self, name: str, **labels: str) -> float | None:
         return self.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", labels)
 
+    def newest_with(self, **expected: object) -> ClusterRecord | None:
+        """The newest record, if these attributes of it are as expected."""
+        found = newest(self.bootstrap)
+        matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
+        return found if matches else None
+
+    def told(self, *snapshots: Callable[[], object], **expected: object) -> ClusterRecord:
+        """Publish again and again, as brokers do, until the newest record is as expected."""
+
+        def told() -> ClusterRecord | None:
+            for publish in snapshots:
+                publish()
+            self.brokers.flush()
+            return self.newest_with(**expected)
+
+        # A cold Spark takes longer than validity.
+        return eventually(told, PATIENCE, poll=PERIOD)
+
+    def tells(self, broker: str, capacity: int, consumed: int, **more: object) -> Callable[[], None]:
+        """A snapshot of one volume."""
+        return lambda: self.brokers.publish(broker, [volume("/a", capacity, consumed)], **more)
+
     def shares_of(self, cluster: str, used: Used) -> list[tuple[ClientKey, float]]:
         """The shares that the newest record gives broker 1, which uses this much now."""
-        Snapshots(self.bootstrap).use("1", used, cluster=cluster)
+        self.brokers.use("1", used, cluster=cluster)
         found = [shares.decode(each.key(), each.value() or b"") for each in read_all(self.bootstrap, SHARES.name)]
         return [(each.key, round(each.share)) for each in found[-1].clients] if found else []
 
@@ -82,50 +104,27 @@ class Running:
 def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     running = Running(spark, node, tmp_path_factory.mktemp("pipeline"))
     # The first batches of the other queries take long; they pass while the tests wait for something else.
-    brokers = Snapshots(node.bootstrap)
-    brokers.use("1")
-    brokers.write("7", b"{nonsense")
-    brokers.publish("8", [volume("/a", -1, 0)])
-    brokers.flush()
+    running.brokers.use("1")
+    running.brokers.write("7", b"{nonsense")
+    running.brokers.publish("8", [volume("/a", -1, 0)])
+    running.brokers.flush()
     yield running
     running.end()
 
 
 @pytest.mark.proves("mission.spark")
 def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: Running) -> None:
-    brokers = Snapshots(running.bootstrap)
-    hard = limit("MinFreePercentage", 10)
-
-    # Again and again, as brokers do: a cold Spark takes longer than validity.
-    def report() -> ClusterRecord | None:
-        limits = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": hard}
-        brokers.publish("1", [volume("/a", 1000, 950)], offlineLogDirs=["/b"], **limits)
-        brokers.publish("2", [volume("/a", 1000, 100)])
-        brokers.flush()
-        # Broker 1 is the node itself; a broker that the cluster doesn't list is none that reports.
-        return _with(running, reporting=1, volume_count=2)
-
-    found = eventually(report, PATIENCE, poll=PERIOD)
+    limits = {"softLimit": limit("MinFreePercentage", 20), "hardLimit": limit("MinFreePercentage", 10)}
+    # Broker 1 is the node itself; a broker that the cluster doesn't list is none that reports.
+    one, two = running.tells("1", 1000, 950, offlineLogDirs=["/b"], **limits), running.tells("2", 1000, 100)
+    found = running.told(one, two, reporting=1, volume_count=2)
     assert (found.consumed, found.capacity, found.volume_count) == (1050, 2000, 2)
     assert found.smallest_factor == 0.0
     assert [each.log_dir for each in found.offline_dirs] == ["/b"]
     assert found.missing == 0
-
-    def silent() -> bool:
-        brokers.publish("2", [volume("/a", 1000, 100)])
-        brokers.flush()
-        found = _with(running, reporting=0, stale=1)
-        return found is not None and found.stale_brokers == ("1",)
-
-    eventually(silent, PATIENCE, poll=PERIOD)
-    brokers.remove("1")
-
-    def removed() -> ClusterRecord | None:
-        brokers.publish("2", [volume("/a", 1000, 100)])
-        brokers.flush()
-        return _with(running, stale=0, missing_brokers=("1",))
-
-    eventually(removed, PATIENCE, poll=PERIOD)
+    running.told(two, reporting=0, stale=1, stale_brokers=("1",))
+    running.brokers.remove("1")
+    running.told(two, stale=0, missing_brokers=("1",))
 
 
 def _config(running: Running, topic: str) -> dict[str, str]:
@@ -133,12 +132,6 @@ def _config(running: Running, topic: str) -> dict[str, str]:
     admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
     entries = admin.describe_configs([resource])[resource].result(30)
     return {name: entry.value for name, entry in entries.items()}
-
-
-def _with(running: Running, **expected: object) -> ClusterRecord | None:
-    found = newest(running.bootstrap)
-    matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
-    return found if matches else None
 
 
 @pytest.mark.proves("faults.hostile-record")
@@ -158,11 +151,9 @@ def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: 
 @pytest.mark.proves("faults.hostile-record")
 def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_other_cluster(running: Running) -> None:
     """A run that none can follow, a record that can't be summed up, other clusters, and a clock at 1970."""
-    brokers = Snapshots(running.bootstrap)
-    own = newest(running.bootstrap)
+    brokers, own = running.brokers, newest(running.bootstrap)
     assert own is not None
-    forged = replace(own, run=FORGED, sequence=0)
-    brokers.write(own.cluster, encode(forged), CLUSTER_VOLUMES)
+    brokers.write(own.cluster, encode(replace(own, run=FORGED, sequence=0)), CLUSTER_VOLUMES)
     for number in range(20):
         brokers.publish(f"{number}", [volume("/a", 100, 100)], clusterId=f"invented-{number}")
     brokers.publish("5", [volume("/a", 100, 100)], offlineLogDirs=[None])
@@ -191,18 +182,15 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
 @pytest.mark.proves("faults.clock")
 def test_a_snapshot_that_a_leader_dates_ahead_hides_none_of_those_that_come_later(running: Running) -> None:
     """The clock of its leader is half an hour ahead for a moment; here the topic keeps the writers' time instead."""
-    brokers = Snapshots(running.bootstrap)
 
-    def reports(capacity: int, dated: float) -> ClusterRecord | None:
+    def dated(capacity: int, ahead: float) -> None:
         value = snapshot("1", datetime.now(UTC), [volume("/a", capacity, 1)], ageMs=0)
-        brokers.write("1", value, dated=dated)
-        brokers.flush()
-        return _with(running, reporting=1, capacity=capacity)
+        running.brokers.write("1", value, dated=ahead)
 
     alter_config(running.node, "TOPIC", SNAPSHOTS, {"message.timestamp.type": "CreateTime"})
     try:
-        eventually(lambda: reports(44, 1800), PATIENCE, poll=PERIOD)
-        eventually(lambda: reports(45, 0), PATIENCE, poll=PERIOD)
+        running.told(lambda: dated(44, 1800), reporting=1, capacity=44)
+        running.told(lambda: dated(45, 0), reporting=1, capacity=45)
     finally:
         alter_config(running.node, "TOPIC", SNAPSHOTS, {"message.timestamp.type": "LogAppendTime"})
 
@@ -232,31 +220,25 @@ def test_time_goes_on_without_batches_and_when_somebody_deletes_the_topic_of_tic
     are those beyond the number of batches; the metric counts a batch up to a second after its record. Without ticks a
     broker that dies with all others would stay fresh for ever.
     """
-    brokers = Snapshots(running.bootstrap)
-
-    def reports() -> ClusterRecord | None:
-        brokers.publish("1", [volume("/a", 66, 6)])
-        brokers.flush()
-        return _with(running, reporting=1, capacity=66)
 
     def beyond_batches() -> float:
         last = newest(running.bootstrap)
         assert last is not None
         return last.sequence - (running.metric("batches_total", query="volumes") or 0)
 
-    eventually(reports, PATIENCE, poll=PERIOD)
+    running.told(running.tells("1", 66, 6), reporting=1, capacity=66)
     before = beyond_batches()
     eventually(lambda: beyond_batches() >= before + 3, PATIENCE)
     delete_topics(running.node, TICKS)
-    eventually(reports, PATIENCE, poll=PERIOD)  # after the end: ticks of before it can't tell that the broker is stale
-    eventually(lambda: _with(running, reporting=0), PATIENCE)
+    # After the end: ticks of before it can't tell that the broker is stale.
+    running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
+    eventually(lambda: running.newest_with(reporting=0), PATIENCE)
     eventually(lambda: _config(running, TICKS)["retention.ms"] == "600000", PATIENCE)
 
 
 def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:
     """Spark writes Java for each query, and keeps what it has compiled; a batch that compiles it anew takes longer."""
     compiled = jvm(spark).org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
-    brokers = Snapshots(running.bootstrap)
 
     def batches(query: str) -> float:
         return running.metric("batches_total", query=query) or 0
@@ -266,8 +248,8 @@ def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:
         before, two_more = compiled(), batches("refused") + 2
 
         def come() -> bool:
-            brokers.publish("1", [volume("/a", 66, 6)])
-            brokers.flush()
+            running.brokers.publish("1", [volume("/a", 66, 6)])
+            running.brokers.flush()
             return batches("refused") >= two_more
 
         eventually(come, PATIENCE, poll=1)

@@ -14,28 +14,17 @@ AT = datetime(2027, 1, 15, tzinfo=UTC)
 MOST = 2**63 - 1
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Topic:
     """A topic with these records."""
 
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self._records, self._at = records, 0
+        self._records = records
 
-    def end(self) -> int:
-        return len(self._records)
-
-    def at(self) -> int:
-        return self._at
+    def to_the_end(self) -> Iterator[tuple[bytes, bytes | None]]:
+        return iter(self._records)
 
     def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
-        self._at = len(self._records)
-        yield from self._records
+        return iter(self._records)
 
 
 def claims(run: int, cluster: str = "home") -> tuple[bytes, bytes]:
@@ -46,8 +35,8 @@ class World:
     """A pipeline of the cluster ``home`` that was launched at NOW."""
 
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self.clock, self.refused = Clock(), list[str]()
-        self.leadership = Leadership(SILENCE, {"home"}, lambda: NOW, self.clock, self.refused.append)
+        self.now, self.refused = 100.0, list[str]()
+        self.leadership = Leadership(SILENCE, {"home"}, lambda: NOW, lambda: self.now, self.refused.append)
         self.leadership.begin(Topic(*records))  # type: ignore[arg-type]
 
     def reads(self, *records: tuple[bytes, bytes | None]) -> None:
@@ -101,7 +90,7 @@ def test_the_one_launched_last_wins_and_that_is_logged_once(
 
 def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.reads(claims(NOW + 1000))
-    world.clock.now += SILENCE + 0.1
+    world.now += SILENCE + 0.1
     assert not world.leadership.stands_by()
     assert world.leadership.run > NOW
     caplog.clear()
@@ -113,9 +102,9 @@ def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest
 def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
     ahead = NOW + 1_800_000  # its clock is half an hour ahead
     world.reads(claims(ahead))
-    world.clock.now += SILENCE
+    world.now += SILENCE
     assert world.leadership.stands_by()
-    world.clock.now += 0.1
+    world.now += 0.1
     assert not world.leadership.stands_by()
     assert world.leadership.run > ahead
 

@@ -1,7 +1,5 @@
 """Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
 
-import subprocess
-import sys
 import threading
 from contextlib import ExitStack
 from pathlib import Path
@@ -37,58 +35,37 @@ def test_what_executors_reach_is_taken(directory: str, master: str, default: str
     assert refusal("checkpoint", directory, master, default) == ""
 
 
-HOLD = """
-import sys
-from quotahost.pipeline.main import lock
-held = lock([sys.argv[1]])
-print(held is not None, flush=True)
-sys.stdin.read()
-"""
+def taken(*directories: object) -> ExitStack:
+    locks = lock(map(str, directories))
+    assert locks is not None
+    return locks
 
 
-class Other:
-    """Another process that locks a directory, until it is killed."""
-
-    def __init__(self, directory: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "True\n"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
-def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_is_killed(
+def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_ends(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = Other(tmp_path)
-    progress, stop, taken = Progress(), threading.Event(), list[ExitStack | None]()
+    first = taken(tmp_path)
+    progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
     directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
-    second = threading.Thread(target=lambda: taken.append(wait_for(directories, progress, stop)))
+    second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
     second.start()
     eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
     assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
-    assert taken == []
-    first.kill()
+    assert waited == []
+    first.close()
     second.join(30)
     assert len(caplog.records) == 1
     assert lock(directories) is None
-    assert taken[0] is not None
-    taken[0].close()
-    again = lock(directories)
-    assert again is not None
-    again.close()
+    assert waited[0] is not None
+    waited[0].close()
+    taken(*directories).close()
 
 
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
-    first = Other(tmp_path)
     stop = threading.Event()
     stop.set()
-    assert wait_for([str(tmp_path)], Progress(), stop) is None
-    first.kill()
+    with taken(tmp_path):
+        assert wait_for([str(tmp_path)], Progress(), stop) is None
 
 
 def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:

@@ -1,4 +1,4 @@
-"""How much each query reads at once."""
+"""How much each query reads at once, and whose records count."""
 
 from unittest.mock import MagicMock
 
@@ -22,3 +22,15 @@ def test_a_batch_of_the_history_has_what_came_in_its_five_minutes(monkeypatch: p
     queries.Queries(spark, options, "c", KafkaClock()).record(part, "/h")
     read = dict(call.args for call in reader.option.call_args_list)
     assert read["maxOffsetsPerTrigger"] == 10_000
+
+
+@pytest.mark.parametrize(("usage_cluster", "users"), [(None, {"1", "2"}), ("other", None)])
+def test_a_broker_that_is_down_counts_on_where_its_cluster_can_be_asked(
+    usage_cluster: str | None, users: set[str] | None
+) -> None:
+    made = queries.Queries(
+        MagicMock(), Options(bootstrap="a:1", checkpoint="/c", cluster=usage_cluster), "c", KafkaClock()
+    )
+    assert made.register(["1", "2"])
+    assert not made.register(["1"]), "there is no new one"
+    assert made.users() == users

@@ -15,29 +15,15 @@ from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_
 from quotahost.records.cluster_volumes import ClusterRecord
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Query:
     """A streaming query with the progress and the end that a test gives it."""
 
     def __init__(self) -> None:
-        self.isActive, self.lastProgress, self.stopped, self.reported = True, None, False, list[Any]()
-        self.problem = "the state can't be read"
-
-    @property
-    def recentProgress(self) -> list[Any]:
-        return self.reported
+        self.isActive, self.lastProgress, self.stopped, self.recentProgress = True, None, False, list[Any]()
+        self.status = {"isDataAvailable": False, "isTriggerActive": False}
 
     def exception(self) -> str:
-        return self.problem
-
-    def fail(self) -> None:
-        self.isActive = False
+        return "the state can't be read"
 
     def stop(self) -> None:
         self.stopped = True
@@ -53,24 +39,27 @@ class Query:
             "stateOperators": [{"numRowsTotal": rows, "memoryUsedBytes": 1}],
             "observedMetrics": {},
         }
-        self.reported.append(self.lastProgress)
+        self.recentProgress.append(self.lastProgress)
 
 
 class World:
-    """A supervisor with the query of the volumes and that of the history."""
+    """A supervisor with the query of the volumes."""
 
     def __init__(self) -> None:
-        self.clock, self.progress = Clock(), Progress()
-        self.started: list[Query] = []
+        self.now, self.progress, self.kind = 100.0, Progress(), Query
+        self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
-        self.supervisor = Supervisor(self.progress, self._set_aside, self.clock)
-        self.start: Any = Query
-        self.supervisor.add("volumes", self._start)
+        self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
+        self.add("volumes")
 
-    def _start(self) -> Any:
-        query = self.start()
-        self.started.append(query)
-        return query
+    def add(self, name: str, rebuilt_from_topics: bool = True) -> None:
+        started = self.started[name] = []
+
+        def start() -> Any:
+            started.append(self.kind())
+            return started[-1]
+
+        self.supervisor.add(name, start, rebuilt_from_topics)
 
     def _set_aside(self, name: str) -> str:
         self.aside.append(name)
@@ -78,13 +67,20 @@ class World:
 
     @property
     def query(self) -> Query:
-        return self.started[-1]
+        return self.started["volumes"][-1]
 
-    def look(self, seconds: float = 31.0) -> None:
-        """Long enough for any pause; Kafka answers all the time."""
-        self.clock.now += seconds
-        self.supervisor.kafka_answers()
+    def look(self, kafka_answers: bool = True) -> None:
+        """After a time that is long enough for any pause."""
+        self.now += 31
+        if kafka_answers:
+            self.supervisor.kafka_answers()
         self.supervisor.look()
+
+    def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True) -> None:
+        for _ in range(times):
+            self.started[name][-1].isActive = False
+            self.look(kafka_answers)  # sees it
+            self.look(kafka_answers)  # starts it
 
     def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
         """The query had a batch, and the supervisor looks at it."""
@@ -136,33 +132,36 @@ def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(w
         assert world.supervisor.caught_up() == caught_up
 
 
+def test_nothing_came_since_the_last_batch_if_spark_has_looked_and_found_none(world: World) -> None:
+    assert not world.supervisor.nothing_came(0), "there was no batch yet"
+    world.query.report(7)
+    assert world.supervisor.nothing_came(7)
+    assert not world.supervisor.nothing_came(6)
+    for busy in ("isDataAvailable", "isTriggerActive"):
+        world.query.status[busy] = True
+        assert not world.supervisor.nothing_came(7), busy
+        world.query.status[busy] = False
+    world.query.report(8)
+    del world.query.lastProgress["durationMs"]["addBatch"]  # type: ignore[index]
+    assert world.supervisor.nothing_came(7), "a look that found nothing has the number of the next batch"
+    world.supervisor.begin_again()
+    assert not world.supervisor.nothing_came(7)
+
+
 def test_other_queries_wait_until_the_volumes_have_read_what_there_is(world: World) -> None:
-    begun: list[Query] = []
-
-    def start() -> Any:
-        begun.append(Query())
-        return begun[-1]
-
-    world.supervisor.add("shares", start)
+    world.add("shares")
     for batch, (latest, queries) in enumerate([(None, 0), (8, 0), (5, 1)]):
         world.reports(batch, 5, latest)
-        assert len(begun) == queries
-
-
-def fail(world: World, times: int) -> None:
-    for _ in range(times):
-        world.query.fail()
-        world.look()  # sees it
-        world.look()  # starts it
+        assert len(world.started["shares"]) == queries
 
 
 def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_that_is_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fail(world, ATTEMPTS - 1)
+    world.fail(ATTEMPTS - 1)
     assert world.aside == []
     with caplog.at_level(logging.WARNING):
-        fail(world, 1)
+        world.fail(1)
     assert world.aside == ["volumes"]
     assert "begins anew from the topics, because it has failed 5 times in a row" in caplog.text
     assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
@@ -172,23 +171,19 @@ def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_t
 
 def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
     world.reports(7)
-    fail(world, 4 * ATTEMPTS)
+    world.fail(4 * ATTEMPTS)
     assert world.aside == ["volumes"]
     world.reports(0)
     assert metric(world, "batches_total") == 2
-    fail(world, ATTEMPTS)
+    world.fail(ATTEMPTS)
     assert world.aside == ["volumes", "volumes"]
 
 
 def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:
     for batch in range(3 * ATTEMPTS):
         world.reports(batch)
-        fail(world, 1)
-    for _ in range(3 * ATTEMPTS):
-        world.query.fail()
-        for _ in range(2):
-            world.clock.now += 31
-            world.supervisor.look()
+        world.fail(1)
+    world.fail(3 * ATTEMPTS, kafka_answers=False)
     assert world.aside == []
 
 
@@ -213,12 +208,10 @@ def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(worl
     def broken() -> Query:
         raise OSError("metadata: unexpected end of file")
 
-    world.start = broken
-    world.query.fail()
-    for _ in range(2 * ATTEMPTS):
-        world.look()
+    world.kind = broken  # type: ignore[assignment]
+    world.fail(ATTEMPTS)
     assert world.aside == ["volumes"]
-    world.start = Query
+    world.kind = Query
     world.look()
     assert world.query.isActive
 
@@ -226,18 +219,9 @@ def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(worl
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made: list[Query] = []
-
-    def start() -> Any:
-        made.append(Query())
-        return made[-1]
-
-    world.supervisor.add("history", start, rebuilt_from_topics=False)
+    world.add("history", rebuilt_from_topics=False)
     world.reports(0)
-    for _ in range(2 * ATTEMPTS):
-        made[-1].fail()
-        world.look()
-        world.look()
+    world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
     assert caplog.text.count("If its checkpoint can't be read, move its whole directory away") == 1
 

@@ -155,7 +155,7 @@ def _cluster(
     fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
     volumes = [each.volume for each in fillings]
     factors = [_ramp(volume).ramp(volume.consumed) for volume in volumes if volume.soft or volume.hard]
-    kinds = _kinds(fillings)
+    kinds = [kind[0] for kind in _kinds(fillings)]
     return ClusterRecord(
         name,
         run,
@@ -256,11 +256,11 @@ def _worst(fillings: list[Filling], kind: LimitType) -> list[Filling]:
     return sorted(fillings, key=order)[:MAX_WORST]
 
 
-def _kinds(fillings: list[Filling]) -> list[Filling]:
-    """The fullest volume of each kind."""
-    kinds: dict[object, Filling] = {}
+def _kinds(fillings: Iterable[Filling]) -> list[list[Filling]]:
+    """The volumes of each kind, the fullest first."""
+    kinds: dict[object, list[Filling]] = defaultdict(list)
     for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
-        kinds.setdefault((each.volume.capacity, each.volume.soft, each.volume.hard), each)
+        kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
     return list(kinds.values())
 
 
@@ -278,11 +278,8 @@ def _fullest(kinds: list[Filling]) -> list[Filling]:
 
 def _last(brokers: dict[str, Known]) -> list[Filling]:
     """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
-    fillings = [each for broker, known in brokers.items() for each in _fillings(broker, known)]
-    kinds: dict[object, list[Filling]] = defaultdict(list)
-    for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
-        kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
-    placed = [(place, kind[0], each) for kind in kinds.values() for place, each in enumerate(kind[:MAX_WORST])]
+    kinds = _kinds(each for broker, known in brokers.items() for each in _fillings(broker, known))
+    placed = [(place, kind[0], each) for kind in kinds for place, each in enumerate(kind[:MAX_WORST])]
 
     def order(of: tuple[int, Filling, Filling]) -> tuple[int, float, float, int, str, str]:
         place, fullest, volume = of[0], of[1].volume, of[2].volume

@@ -42,6 +42,7 @@ _PRODUCER: Final = {
     "request.timeout.ms": _TIMEOUT_MS // 2,
 }
 _CLOSE_WITHIN: Final = 2  # seconds
+_POLL: Final = 0.25  # seconds that a poll waits on the way to the end
 
 
 def _items(java: Any) -> Iterator[Any]:
@@ -85,12 +86,12 @@ class JvmConsumer:
         consumer.assign([self._partition])
         consumer.seekToBeginning([self._partition])
 
-    def end(self) -> int:
-        return int(self._consumer.endOffsets([self._partition]).get(self._partition))
-
-    def at(self) -> int:
-        """The offset of the next record that a poll returns."""
-        return int(self._consumer.position(self._partition))
+    def to_the_end(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Keys and values of the records that are there now."""
+        end = int(self._consumer.endOffsets([self._partition]).get(self._partition))
+        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
+        while int(self._consumer.position(self._partition)) < end:
+            yield from self.poll(_POLL)
 
     def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that came; waits for the first as long as ``seconds``."""

@@ -10,10 +10,11 @@ Each but the first lies in a folder of its own, the name of the history with tha
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from pyspark.sql import DataFrame, GroupedData
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -46,6 +47,7 @@ MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 _LATE: Final = "5 minutes"
+_CLIENT: Final = ("cluster", "broker", "user", "client")
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
@@ -68,13 +70,9 @@ def readings(snapshots: DataFrame) -> DataFrame:
 
 def uses(usage: DataFrame) -> DataFrame:
     """Rows of USAGE_COLUMNS, of producers only, from rows of ``shares.parse``."""
-    return _minutes(_clients(usage).where("c.quotaType = 'PRODUCE'")).agg(
-        F.expr("avg(c.rate) AS rate"),
-        F.expr("IF(count(c.demand) = count(1), max(c.demand), NULL) AS demand"),
-        F.expr("max(c.quota) AS quota"),
-    ).selectExpr(
-        "cluster", "broker", "user", "client", "minute.start AS at", "rate", "demand", "quota",
-        _day("minute.start"),
+    return _parts(
+        _clients(usage).where("c.quotaType = 'PRODUCE'"), "ts", MINUTE, _CLIENT, rate="avg(c.rate)",
+        demand="IF(count(c.demand) = count(1), max(c.demand), NULL)", quota="max(c.quota)",
     )  # fmt: skip
 
 
@@ -83,27 +81,16 @@ def transfers(usage: DataFrame) -> DataFrame:
 
     A minute's bytes are those of its records, each of which tells what was moved in the 5 s before it at most.
     """
-
-    def moved(quota_type: str) -> str:
-        return f"coalesce(sum(IF(c.quotaType = '{quota_type}', c.bytes, NULL)), 0D)"
-
-    moves = F.expr(f"{moved('PRODUCE')} AS written"), F.expr(f"{moved('FETCH')} AS read")
-    return _minutes(_clients(usage)).agg(*moves).selectExpr(
-        "cluster", "broker", "user", "client", "minute.start AS at", "written", "read", _day("minute.start")
-    )  # fmt: skip
+    moved = "coalesce(sum(IF(c.quotaType = '{}', c.bytes, NULL)), 0D)"
+    clients = _clients(usage)
+    return _parts(clients, "ts", MINUTE, _CLIENT, written=moved.format("PRODUCE"), read=moved.format("FETCH"))
 
 
 def _clients(usage: DataFrame) -> DataFrame:
-    """A row for each client of each good record: cluster, broker, ts, and the entry ``c``."""
+    """A row for each client of each good record: its names, ts, and the entry ``c``."""
     good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _LATE)
-    return good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
-
-
-def _minutes(clients: DataFrame) -> GroupedData:
-    minute = F.window("ts", f"{int(MINUTE.total_seconds())} seconds").alias("minute")
-    return clients.groupBy(
-        minute, "cluster", "broker", F.col("c.user").alias("user"), F.col("c.clientId").alias("client")
-    )
+    entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
+    return entries.selectExpr("*", "c.user AS user", "c.clientId AS client")
 
 
 def held(snapshots: DataFrame) -> DataFrame:
@@ -123,11 +110,15 @@ def held(snapshots: DataFrame) -> DataFrame:
         "coalesce(cluster, '') AS cluster", "broker", "seen",
         f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",
     )  # fmt: skip
-    part = F.window("seen", f"{int(PART.total_seconds())} seconds").alias("part")
-    parts = budgets.groupBy(part, "cluster", "broker", F.expr("b[0] AS budget"))
-    return parts.agg(F.expr("avg(CAST(b[1] AS BIGINT)) AS bytes")).selectExpr(
-        "cluster", "broker", "budget", "part.start AS at", "bytes", _day("part.start")
-    )  # fmt: skip
+    used = budgets.selectExpr("cluster", "broker", "seen", "b[0] AS budget", "CAST(b[1] AS BIGINT) AS used")
+    return _parts(used, "seen", PART, ("cluster", "broker", "budget"), bytes="avg(used)")
+
+
+def _parts(rows: DataFrame, time: str, width: timedelta, keys: Sequence[str], **values: str) -> DataFrame:
+    """A row for each part of the time, so wide, and for these keys, with values that are aggregates in SQL."""
+    part = F.window(time, f"{int(width.total_seconds())} seconds").alias("part")
+    found = rows.groupBy(part, *keys).agg(*(F.expr(value).alias(name) for name, value in values.items()))
+    return found.selectExpr(*keys, "part.start AS at", *values, _day("part.start"))
 
 
 def folder(directory: str, part: str) -> str:

@@ -77,10 +77,10 @@ class Job:
             Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), self._leadership, clock, progress,
             tick, self._send, send_tick, self._supervisor.caught_up, self._supervisor.nothing_came,
         )  # fmt: skip
+        queries = self._queries = Queries(spark, options, own, clock)
         self._shares = SharesPublisher(
-            options, self._leadership, clock, lambda: self._producer.partitions(options.shares_topic)
+            options, self._leadership, clock, queries.users, partial(self._producer.partitions, options.shares_topic)
         )
-        self._queries = Queries(spark, options, own, clock)
         self._registered(brokers)
         self._add_queries()
         self._publisher.start()
@@ -132,11 +132,7 @@ class Job:
         """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
         if self._asks_for_brokers:
             self._publisher.registered(brokers)
-        if self._queries.usage_is_own:
-            self._shares.registered(brokers)
-        before = self._queries.listed
-        self._queries.listed |= frozenset(brokers)
-        return self._queries.listed > before
+        return self._queries.register(brokers)
 
     def _ask(self, stop: threading.Event) -> None:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""

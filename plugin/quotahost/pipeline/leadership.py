@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from quotahost.background import LineLimit, LoggedOnce, Periodic
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline.clients import JvmConsumer
 from quotahost.pipeline.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
@@ -24,10 +24,9 @@ from quotahost.text import short
 
 log = logging.getLogger("quotahost.pipeline")
 
-_POLL: Final = 0.25  # seconds that a poll waits at the start; as long is the pause between two later ones
-_WAIT: Final = 2.0  # seconds that a later poll waits; it returns with the first record
+_PAUSE: Final = 0.25  # seconds between two polls
+_WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record
 _CLOSE_WITHIN: Final = 5.0  # seconds
-_LINES: Final = 5  # of the log in a minute: whoever may write to the topic can claim as many runs as they like
 
 
 class Leadership:
@@ -52,24 +51,20 @@ class Leadership:
         self._highest = self.run = 0
         self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
-        self._logged: int | None = None  # the run that the log names already
-        self._lines = LineLimit(_LINES, clock)
-        self._fault = LoggedOnce(log)
+        # Whoever may write to the topic can claim as many runs as they like, so neither logs run by run.
+        self._later, self._earlier, self._fault = LoggedOnce(log), LoggedOnce(log), LoggedOnce(log)
         self._follower: Periodic | None = None
 
     def begin(self, consumer: JvmConsumer) -> None:
         """Read the topic to its end, and take a run: Kafka's time now, if that is the highest."""
-        end = consumer.end()
-        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
-        while consumer.at() < end:
-            for key, value in consumer.poll(_POLL):
-                self._highest = max(self._highest, self._run_of(key, value))
+        for key, value in consumer.to_the_end():
+            self._highest = max(self._highest, self._run_of(key, value))
         # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
         self._highest = self.run = max(self._now_ms(), self._highest + 1)
 
     def follow(self, consumer: JvmConsumer) -> None:
         """Start the thread that reads the topic on; ``begin`` has read it to its end before."""
-        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _POLL)
+        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _PAUSE)
 
     def close(self) -> bool:
         """End the thread; whether it ended within 5 s."""
@@ -84,13 +79,12 @@ class Leadership:
             higher = run > self.run
             if higher:
                 self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
-            if run != self._logged and self._lines.passes():
-                self._logged = run
-                log.warning(
-                    "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them",
-                    run, self.run, "it was launched later and wins, this one stands by" if higher
-                    else "this one was launched later and wins, readers pass over the other's records",
-                )  # fmt: skip
+        text = "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them"
+        if higher:
+            self._later.report(text, run, self.run, "it was launched later and wins, this one stands by")
+        else:
+            passed_over = "this one was launched later and wins, readers pass over the other's records"
+            self._earlier.report(text, run, self.run, passed_over)
 
     def stands_by(self) -> bool:
         """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
@@ -100,7 +94,7 @@ class Leadership:
                 self._own.add(self.run)
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
-                self._logged = None  # if the other pipeline comes back, the log says so again
+                self._later.healed()  # if the other pipeline comes back, the log says so again
             return self._highest > self.run
 
     def _poll(self, consumer: JvmConsumer) -> None:

@@ -88,7 +88,7 @@ class Progress:
         if left > _LARGE:
             log.info("query %s: %s records are left to be read", query, f"{left:,}")
         if query == DEAD_LETTERS:
-            refused = int(progress["observedMetrics"].get(DEAD_LETTERS, {}).get(DEAD_LETTERS, 0))
+            refused = int(progress["observedMetrics"].get(DEAD_LETTERS, {DEAD_LETTERS: 0})[DEAD_LETTERS])
             self._refused.inc(refused)
             self._refused_so_far += refused
         self._seconds.labels(query).set(progress["durationMs"].get("triggerExecution", 0) / 1000)

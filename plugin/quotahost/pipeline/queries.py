@@ -16,7 +16,7 @@ key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -77,10 +77,7 @@ class Queries:
         self._spark, self._options, self._own, self._clock = spark, options, own, clock
         self._client, self._clusters = options.client(), options.clusters(own)
         self._usage_cluster = options.cluster or own
-        #: Whether the cluster of the usage topic lists its brokers.
-        self.usage_is_own = self._usage_cluster == own
-        #: The brokers that the own cluster has listed, for queries that start from now on.
-        self.listed = frozenset[str]()
+        self._listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
         """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch.
@@ -94,17 +91,29 @@ class Queries:
         good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
-                good = cut_strangers(good, topic, self.listed)
+                good = cut_strangers(good, topic, self._listed)
         if crowded:
             good = good.where(self._not_expired("seen"))
         return self._start_complete("volumes", state(good, self._options.fill_window), publish)
 
+    def register(self, brokers: Collection[str]) -> bool:
+        """Take the ids of the brokers that the own cluster lists now; whether there are any that it never listed.
+
+        One that it never listed is an invention, for queries that start from now on.
+        """
+        before, self._listed = self._listed, self._listed | frozenset(brokers)
+        return self._listed > before
+
+    def users(self) -> frozenset[str] | None:
+        """The brokers whose usage counts, also those that are down; None if the usage topic is another cluster's."""
+        return self._listed if self._usage_cluster == self._own else None
+
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
-        if self.usage_is_own:
+        if (known := self.users()) is not None:
             # Shares are only for brokers that the cluster has listed.
-            good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", self.listed))
+            good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", known))
         newest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:

@@ -108,27 +108,19 @@ class SharesPublisher:
     """
 
     def __init__(
-        self, options: Options, leadership: Leadership, clock: KafkaClock, partitions: Callable[[], int],
-        monotonic: Callable[[], float] = time.monotonic,
+        self, options: Options, leadership: Leadership, clock: KafkaClock, known: Callable[[], Collection[str] | None],
+        partitions: Callable[[], int], monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """Publishes nothing yet.
 
-        ``partitions`` asks for the number of partitions of the shares' topic with each batch. ``monotonic`` in seconds.
+        ``known`` and ``partitions`` are asked with each batch, for what :func:`shares` takes; ``monotonic`` in seconds.
         """
-        self._options, self._leadership, self._clock = options, leadership, clock
+        self._options, self._leadership, self._clock, self._known = options, leadership, clock, known
         self._partitions, self._monotonic, self._client = partitions, monotonic, options.client()
         self._refresh = min(REFRESH, options.validity / 4).total_seconds()
-        self._known: frozenset[str] | None = None
         self._written: dict[str, tuple[int, float]] = {}  # by broker: the hash of its record, and when it was written
         self._partitioned = 0
         self._sequence = -1
-
-    def registered(self, brokers: Collection[str]) -> None:
-        """Take the ids of the brokers that the cluster lists now. Any thread may call.
-
-        A broker that is listed no more counts on, silent, until its usage expires. One that never was is an invention.
-        """
-        self._known = (self._known or frozenset()) | frozenset(brokers)
 
     def __call__(self, usage: DataFrame, _: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
@@ -147,7 +139,7 @@ class SharesPublisher:
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(
             usage.coalesce(1), self._clock.now(), self._options.validity, self._leadership.run, self._sequence,
-            expiry=self._options.expiry, known=self._known, partitions=partitions,
+            expiry=self._options.expiry, known=self._known(), partitions=partitions,
         )  # fmt: skip
         self._write(found)
 

@@ -131,7 +131,7 @@ class Supervisor:
     @property
     def _volumes(self) -> StreamingQuery | None:
         # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
-        return self._queries[self.FIRST].running if self._queries else None
+        return self._queries[self.FIRST].running
 
     def _keep(self, name: str, query: _Query) -> None:
         if query.running is not None:
