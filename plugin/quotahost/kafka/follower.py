@@ -40,6 +40,9 @@ _PLACE_LOST: Final = {
 OnRecord: TypeAlias = Callable[[bytes | None, bytes | None, bool, int | None], None]
 
 
+def _nothing() -> None: ...
+
+
 class Follower:
     """Reads a topic from its beginning, and again whenever its place is lost.
 
@@ -48,7 +51,7 @@ class Follower:
 
     def __init__(
         self, context: Context[object], topic: str, record: OnRecord, silence: float = 60.0,
-        caught_up: Callable[[], None] = lambda: None, absent: Callable[[], None] = lambda: None,
+        caught_up: Callable[[], None] = _nothing, absent: Callable[[], None] = _nothing,
         partition_of: Callable[[int], int] | None = None, connection: str = "",
     ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
