@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -14,6 +14,12 @@ def meant(name: str, known: Iterable[str], otherwise: str, before: str = "", aft
     """``did you mean NAME?``, of the nearest known name with what stands around it; ``otherwise`` if none is alike."""
     like = nearest(name, known)
     return f"did you mean {before}{like}{after}?" if like else otherwise
+
+
+def bounded(lines: Sequence[str], most: int, what: str) -> list[str]:
+    """The first lines; where there are more, a last one says of how many ``what`` it is in the place."""
+    more = len(lines) - most
+    return [*lines[:most], f"... and {more} more {what}"] if more > 0 else [*lines]
 
 
 def printable(text: str) -> str:

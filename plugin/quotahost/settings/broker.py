@@ -194,16 +194,21 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{PREFIX}budgets", wrong)
     periods: dict[str, tuple[timedelta, str]] = {}  # and what happens if they are too long
     if settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks:
-        periods["snapshots.period"] = settings.snapshots_period, "cluster at rest would take its own brokers for silent"
+        consequence = "a cluster at rest would take its own brokers for silent"
+        periods["snapshots.period"] = settings.snapshots_period, consequence
     if periods or settings.factor_source == "local":
-        periods["volumes.period"] = settings.volumes_period, "broker would take its own disks for unknown"
+        periods["volumes.period"] = settings.volumes_period, "a broker would take its own disks for unknown"
     for name, (period, consequence) in periods.items():
         if _PERIODS * period > settings.validity:
-            half, validity = f"more than half of validity ({show_duration(settings.validity)})", f"{PREFIX}validity"
-            most, least = show_duration(settings.validity / _PERIODS), show_duration(_PERIODS * period)
-            remedy = f"set at most {most}, or {validity} to at least {least}"
-            wrong = f"{show_duration(period)} is {half}, so that a {consequence}; {remedy}"
-            yield Problem(f"{PREFIX}{name}", wrong)
+            yield Problem(f"{PREFIX}{name}", _too_long(period, settings.validity, consequence))
+
+
+def _too_long(period: timedelta, validity: timedelta, consequence: str) -> str:
+    most, least = show_duration(validity / _PERIODS), show_duration(_PERIODS * period)
+    return (
+        f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that {consequence}; "
+        f"set at most {most}, or {PREFIX}validity to at least {least}"
+    )
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:

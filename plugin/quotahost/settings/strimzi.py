@@ -185,10 +185,15 @@ class _Translator:
         limit = self._limit()
         # Only Strimzi's own limits, of 0.3 and later, come with Strimzi's defaults.
         by_035 = "" if limit else self._limit_of_035()
-        has_source = self._factor_source(limit, by_035)
-        self._interval(with_default=not by_035)
-        self._fallback(has_source, by_035)
-        self._put(VALIDITY, with_default=has_source and not by_035)
+        source = self._factor_source(limit, by_035)
+        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
+        if source == _LOG_DIRS:
+            self._put(INTERVAL, with_default=not by_035)
+        elif self._texts.get(INTERVAL.name):
+            why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
+            self._note(f"{self._line(INTERVAL)} is not used: {why}")
+        self._fallback(bool(source), by_035)
+        self._put(VALIDITY, with_default=bool(source) and not by_035)
 
     def _limit(self) -> StrimziProperty | None:
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
@@ -204,7 +209,8 @@ class _Translator:
         names = (name for name in sorted(self._given) if name.startswith(_LIMITS_OF_035))
         return next((name for name in names if self._given[name].strip() not in ("", "none")), "")
 
-    def _factor_source(self, limit: StrimziProperty | None, by_035: str) -> bool:
+    def _factor_source(self, limit: StrimziProperty | None, by_035: str) -> str:
+        """The one that watches the disks, "" for none."""
         if self._texts.get(INTERVAL.name) == "":  # an interval of 0 or less: off
             # An empty factor.source means none, so both properties say the same.
             if self._given.get(_SOURCE, "").strip():
@@ -213,24 +219,12 @@ class _Translator:
             else:
                 note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
                 self._set(INTERVAL, _SOURCE, "", note, warns=bool(limit or by_035))
-            return False
+            return ""
         if limit and _SOURCE not in self._given:
             note = f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
             self._set(limit, _SOURCE, _LOG_DIRS, note)
-        return bool(self._source())
-
-    def _source(self) -> str:
-        text = self._made.properties.get(PREFIX + _SOURCE, "local" if self._limit_of_035() else "")
+        text = self._made.properties.get(PREFIX + _SOURCE, "local" if by_035 else "")
         return of_volumes(split(text, ",")) or ""
-
-    def _interval(self, with_default: bool) -> None:
-        source = self._source()
-        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
-        if source == _LOG_DIRS:
-            self._put(INTERVAL, with_default=with_default)
-        elif self._texts.get(INTERVAL.name):
-            why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
-            self._note(f"{self._line(INTERVAL)} is not used: {why}")
 
     def _fallback(self, has_source: bool, by_035: str) -> None:
         # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.

@@ -28,6 +28,7 @@ from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from quotahost.records import quotas as records
 from quotahost.records.codec import Refused
+from quotahost.text import bounded
 
 _WAIT: Final = 10.0  # seconds until brokers have what the controller has taken
 _POLL: Final = 0.1
@@ -75,9 +76,7 @@ class Cluster:
                 sizes.take(key, value)
             except Refused as problem:
                 refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
-        self.warnings += refused[:_MOST_WARNINGS]
-        if len(refused) > _MOST_WARNINGS:
-            self.warnings.append(f"... and {len(refused) - _MOST_WARNINGS} more records of {self._topic.name}")
+        self.warnings += bounded(refused, _MOST_WARNINGS, f"records of {self._topic.name}")
         found: dict[Entity, dict[str, Amount]] = {}
         for (user, client_id), quota in quotas.by_entity.items():
             rates = {"produce": quota.produce, "fetch": quota.fetch}

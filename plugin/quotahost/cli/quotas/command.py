@@ -23,6 +23,7 @@ from quotahost.cli.lab.asking import Clusters, check_packages
 from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
+from quotahost.text import bounded
 from quotahost.units.show import show_bytes, show_limit
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _declared(files: Sequence[Path]) -> "Declared":
 
     declared = read_declared(files)
     if declared.left_out:
-        names = ", ".join(declared.left_out[:5]) + (", ..." if len(declared.left_out) > 5 else "")
+        names = ", ".join(bounded(declared.left_out, 5, "resources"))
         say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
     if not declared.sections:
         raise DeclarationError("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
@@ -273,9 +274,8 @@ def _show_bill(made: "Bill") -> None:
         say(f"Not recorded: {words}")
     for cluster in sorted({cluster for cluster, _ in made.sums}):
         if days := made.incomplete_days(cluster):
-            named = ", ".join(f"{day:%Y-%m-%d} ({hours} of 24 hours)" for day, hours in days[:_MOST_DAYS])
-            more = f", and {len(days) - _MOST_DAYS} more days" if len(days) > _MOST_DAYS else ""
-            say(one_line(f"Incomplete, cluster {cluster}: {named}{more}"))
+            named = [f"{day:%Y-%m-%d} ({hours} of 24 hours)" for day, hours in days]
+            say(one_line(f"Incomplete, cluster {cluster}: {', '.join(bounded(named, _MOST_DAYS, 'days'))}"))
 
 
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:

@@ -29,7 +29,7 @@ from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_client_rates, parse_rates
-from quotahost.text import meant, nearest, printable
+from quotahost.text import bounded, meant, nearest, printable
 from quotahost.units import parse
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand
@@ -300,9 +300,7 @@ def read_declared(files: Iterable[Path]) -> Declared:
             reading.document(document)
     reading.take_entries()
     if reading.problems:
-        more = len(reading.problems) - _MOST_PROBLEMS
-        last = [f"... and {more} more problems"] if more > 0 else []
-        raise DeclarationError("\n".join(reading.problems[:_MOST_PROBLEMS] + last))
+        raise DeclarationError("\n".join(bounded(reading.problems, _MOST_PROBLEMS, "problems")))
     return reading.declared
 
 

@@ -22,22 +22,25 @@ from tests.unit.cli.commands import run
 
 
 class OneBroker:
-    """A connection to a cluster of one broker, which answers so when it is asked for its configuration."""
+    """A connection to a cluster of one broker, which answers so whatever it is asked."""
 
-    def __init__(self, error_code: int) -> None:
-        self._error_code = error_code
+    def __init__(self, **answer: list[Answer]) -> None:
+        self._answer = Answer(**answer)
 
     def brokers(self) -> list[int]:
         return [1]
 
     def ask(self, request: Any, node: int | None = None) -> Any:
-        return Answer(results=[Answer(error_code=self._error_code, configs=[])])
+        return self._answer
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
     alice = [Change(Entity("alice"), "producer_byte_rate", None, 1e6)]
+    user = Answer(entity_type="user", entity_name="alice")
+    of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
+    connection: Any = OneBroker(entries=[of_4_3_1])
     for validate_only in (True, False):
-        refused = client_quotas.alter(NoRight(), alice, validate_only=validate_only)  # type: ignore[arg-type]
+        refused = client_quotas.alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
         assert refused == {Entity("alice"): told}
 
@@ -50,7 +53,8 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_code: int, told: str) -> None:
-    (warning,) = not_enforced(OneBroker(error_code), [CLUSTER])  # type: ignore[arg-type]
+    connection: Any = OneBroker(results=[Answer(error_code=error_code, configs=[])])
+    (warning,) = not_enforced(connection, [CLUSTER])
     assert warning.startswith(told)
 
 
@@ -75,14 +79,6 @@ def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.Monke
         1,
         "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n",
     )
-
-
-class NoRight:
-    """A connection by which nothing may be changed; it answers as Kafka 4.3.1."""
-
-    def ask(self, request: Any) -> Any:
-        user = Answer(entity_type="user", entity_name="alice")
-        return Answer(entries=[Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])])
 
 
 class Topic:
