@@ -244,7 +244,8 @@ def test_an_answer_that_never_ends_or_never_begins_is_given_up(
 
 def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "quotahost.cli", *arguments]
-    return subprocess.run(command, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more))
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
+    return subprocess.run(command, check=False, **options)
 
 
 @pytest.mark.parametrize("command", [("properties",), ("top", "--json")])
