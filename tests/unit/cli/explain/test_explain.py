@@ -244,8 +244,10 @@ def test_an_answer_that_never_ends_or_never_begins_is_given_up(
 
 def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "quotahost.cli", *arguments]
-    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
-    return subprocess.run(command, check=False, **options)
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        command, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more)
+    )
+    return done
 
 
 @pytest.mark.parametrize("command", [("properties",), ("top", "--json")])
