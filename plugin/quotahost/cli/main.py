@@ -117,12 +117,8 @@ def _quick(ctx: typer.Context) -> None:
 simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
 simulate.command()(disk)
 simulate.command()(quota)
-app.command()(plugins)
-app.command()(doctor)
-app.command()(new)
-app.command()(pipeline)
-app.command()(report)
-app.command()(replay)
+for _command in (plugins, doctor, new, pipeline, report, replay):
+    app.command()(_command)
 for _name, _help in QUICK.items():
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(_name, help=_help, context_settings=passed_on, add_help_option=False)(_quick)

@@ -34,7 +34,6 @@ _IMPATIENT: Final = {
     "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
 }  # fmt: skip
 
-
 _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
 _PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")

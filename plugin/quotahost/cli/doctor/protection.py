@@ -133,7 +133,11 @@ def _fallback(settings: Settings) -> Iterator[Finding]:
 def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Whether the disks of other brokers are seen, and a broker that dies is fenced before it counts as silent."""
     source = settings.factor_source
-    several = [f"{name}={broker.get(name)}" for name in _OF_SEVERAL if _is_several(broker.get(name))]
+    several = [
+        f"{name}={broker.get(name)}"
+        for name in _OF_SEVERAL
+        if "," in broker.get(name) or _number(broker, name, default=0) > 1
+    ]
     if source == "local" and several:
         yield weak(f"{LOCAL_ALONE} ({several[0]}: there are several nodes)", SEE_ALL)
     if source not in SNAPSHOT_READERS:
@@ -150,10 +154,6 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
             "then all producers are stopped",
             f"{PREFIX}validity={math.ceil(least.total_seconds())}s, or a shorter {_SESSION}",
         )
-
-
-def _is_several(text: str) -> bool:
-    return "," in text or (text.isdecimal() and int(text) > 1)
 
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:

@@ -52,18 +52,15 @@ def _is_believed(topic: Topic, settings: Settings) -> bool:
     return settings.factor_source in _BELIEVED_BY.get(topic, ())
 
 
-def _is_followed(topic: Topic, settings: Settings) -> bool:
-    has_budgets = topic is QUOTAS and settings.budgets == "on"
-    return has_budgets or (topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks)
-
-
 def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[str]]:
     """By topic, whether the party must read or write it; of the plugins what these settings use, without them all."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
         operations = {"Read", "Write"} & set[str](topic.operations(party))
         if settings is not None and party is Party.PLUGINS:
-            if not _is_believed(topic, settings) and not _is_followed(topic, settings):
+            is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
+            has_budgets = topic is QUOTAS and settings.budgets == "on"
+            if not is_followed and not has_budgets and not _is_believed(topic, settings):
                 operations.discard("Read")
             if _WRITTEN_BY.get(topic) not in settings.tasks:
                 operations.discard("Write")

@@ -12,9 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from rich.console import Group, RenderableType
+from rich.layout import Layout
 from rich.live import Live
 from rich.text import Text
 
@@ -211,8 +212,15 @@ class Screen:
             self.frozen = not self.frozen
         elif key == "/":
             self.typing = True
-        elif choice := self._chosen(key):
-            self._choose(choice)
+        elif key in _ORDERS:
+            self._choose(order=_ORDERS[key])
+        elif key == "h":
+            self._choose(held=not self.choice.held)
+        elif key == "t":
+            types = [None, *QuotaType]
+            self._choose(type=types[(types.index(self.choice.type) + 1) % len(types)])
+        elif key == "escape":
+            self._choose(type=None, text="", held=False)
         else:
             self.selected = max(0, min(self.selected + self._step(key), len(self.rows()) - 1))
         return None
@@ -221,7 +229,7 @@ class Screen:
         text = self.choice.text
         self.typing = key not in ("enter", "escape")
         changed = {"escape": "", "backspace": text[:-1]}.get(key, text + key if len(key) == 1 else text)
-        self._choose(replace(self.choice, text=changed))
+        self._choose(text=changed)
 
     def _in_panel(self, key: str) -> Question | None:
         volumes = dict(zip("123456789", self.panel.volumes if self.panel else (), strict=False))
@@ -237,18 +245,8 @@ class Screen:
         self.question, self.panel = question, None
         return question
 
-    def _chosen(self, key: str) -> Choice | None:
-        if key in _ORDERS:
-            return replace(self.choice, order=_ORDERS[key])
-        if key == "h":
-            return replace(self.choice, held=not self.choice.held)
-        if key == "t":
-            types = [None, *QuotaType]
-            return replace(self.choice, type=types[(types.index(self.choice.type) + 1) % len(types)])
-        return Choice(self.choice.order) if key == "escape" else None
-
-    def _choose(self, choice: Choice) -> None:
-        self.choice, self.selected, self._first = choice, 0, 0
+    def _choose(self, **changes: Any) -> None:
+        self.choice, self.selected, self._first = replace(self.choice, **changes), 0, 0
 
     def _step(self, key: str) -> int:
         page = max(1, self._height - _AROUND)
@@ -258,31 +256,28 @@ class Screen:
     def drawn(self, width: int, height: int) -> RenderableType:
         """The whole screen, of exactly this many columns and lines at most."""
         self._height = height
-        body, lines = self._body(width, max(1, height - _AROUND))
-        blank = [Text()] * (height - _AROUND + 1 - lines)
         above = head(self.look) if self.look else [Text("looking ..."), Text()]
-        parts: list[RenderableType] = [*above, self._choice_line(), body, *blank, self._foot()]
-        for part in parts:
-            if isinstance(part, Text):
-                part.no_wrap, part.overflow = True, "ellipsis"
-        return Group(*parts)
+        *above, foot = texts = [*above, self._choice_line(), self._foot()]
+        for text in texts:
+            text.no_wrap, text.overflow = True, "ellipsis"
+        screen, body = Layout(), self._body(width, max(1, height - _AROUND))
+        screen.split_column(Layout(Group(*above), size=len(above)), Layout(body), Layout(foot, size=1))
+        return screen
 
-    def _body(self, width: int, room: int) -> tuple[RenderableType, int]:
+    def _body(self, width: int, room: int) -> RenderableType:
         if self.question:
-            return Text("asking the broker ...", style="dim"), 1
+            return Text("asking the broker ...", style="dim")
         if self.panel is not None:
             # What doesn't fit stands below the values of labelled facts.
             fold = partial(textwrap.wrap, width=width, subsequent_indent=" " * 12, drop_whitespace=False)
             lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
-            shown = [Text(line) for line in lines[self._first : self._first + room]]
-            return Group(*shown), len(shown)
+            return Group(*map(Text, lines[self._first : self._first + room]))
         rows = self.rows()
         self.selected = max(0, min(self.selected, len(rows) - 1))
         # The selected row is always in sight.
         self._first = max(min(self._first, self.selected, len(rows) - 1), self.selected - room + 1, 0)
-        part = rows[self._first : self._first + room]
-        return table(part, width, self.selected - self._first), len(part) + 1
+        return table(rows[self._first : self._first + room], width, self.selected - self._first)
 
     def _choice_line(self) -> Text:
         choice = self.choice

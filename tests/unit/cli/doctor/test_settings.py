@@ -132,7 +132,6 @@ def login(user: str, prefix: str = CLIENT) -> list[str]:
         ([ON], ""),  # anonymous brokers
         ([ON, f"{LISTENER}PLAINTEXT"], ""),
         ([*SECURED, *login("broker")], ""),  # the brokers' own user
-        ([*SECURED, *(line.replace("username=", '"username" =') for line in login("broker"))], ""),
         ([*SECURED, ".static.excluded.principal.name.list=User:tiering", *login("tiering")], ""),
         ([*SECURED, *login("tiering")], "logs in as tiering, which is not exempt"),
         ([*SECURED, *login("tiering", "rlmm.config.remote.log.metadata.producer.")], "logs in as tiering, which is"),

@@ -222,9 +222,8 @@ def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> N
         assert in_librdkafkas_names({"sasl.jaas.config": jaas, "sasl.kerberos.principal": "p"})
 
 
-@pytest.mark.parametrize("user", ['username="u"', '"username"="u"', "username=u", "'username'='u'"])
-def test_the_file_of_javas_client_is_read_as_well(user: str) -> None:
-    jaas = f'o.PlainLoginModule required {user} password="a \\"b\\" \\\\c";'
+def test_the_file_of_javas_client_is_read_as_well() -> None:
+    jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
     pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": "/ca.pem", "ssl.enabled.protocols": "TLSv1.3"}

@@ -184,10 +184,17 @@ def test_who_writes_is_told_with_the_topic_where_that_is_known(is_marked: bool) 
     assert ("A topic is the last affected one" in text, "Kafka doesn't tell" in text) == (is_marked, not is_marked)
 
 
-def test_a_cut_is_shown_with_what_would_be_kept() -> None:
-    by_time = Cut("t", Retention(7200.0), 7200.0, freed=[10, 20])
-    assert cut_row(by_time) == ("t", "2 h", "10 B (1 h)", "20 B (30 min)")
-    by_size = Cut("t", Retention(None, 1000), 1000, freed=[1, 2])
-    assert cut_row(by_size) == ("t", "1.00 kB a partition", "1 B (500 B)", "2 B (250 B)")
-    assert cut_row(Cut("t", Retention(5.0, compacted=True), 5.0, freed=[0, 0]))[1].startswith("compacted")
-    assert cut_row(Cut("t", Retention(), None, freed=[0, 0])) == ("t", "for ever", "0 B", "0 B")
+@pytest.mark.parametrize(
+    ("given", "row"),
+    [
+        (Cut("t", Retention(7200.0), 7200.0, [10, 20]), ("2 h", "10 B (1 h)", "20 B (30 min)")),
+        (Cut("t", Retention(None, 1000), 1000, [1, 2]), ("1.00 kB a partition", "1 B (500 B)", "2 B (250 B)")),
+        (Cut("t", Retention(5.0, compacted=True), 5.0, [0, 0]), ("compacted: no retention applies", "", "")),
+        (Cut("t", Retention(), None, [0, 0]), ("for ever", "0 B", "0 B")),
+        (Cut("t", Retention(tiered=True), None, [0, 0]), ("for ever", "0 B", "0 B")),
+        (Cut("t", Retention(), 7200.0, [1, 2]),
+         ("for ever; its oldest closed segment is 2 h old", "1 B (1 h)", "2 B (30 min)")),
+    ],
+)  # fmt: skip
+def test_a_cut_is_shown_with_what_would_be_kept(given: Cut, row: tuple[str, ...]) -> None:
+    assert cut_row(given) == ("t", *row)

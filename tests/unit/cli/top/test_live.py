@@ -27,7 +27,7 @@ def drawn(screen: Screen, width: int = 80, height: int = 24) -> list[str]:
     console = Console(width=width, height=height, force_terminal=False, highlight=False)
     with console.capture() as text:
         console.print(screen.drawn(width, height))
-    return text.get().splitlines()
+    return [line.rstrip() for line in text.get().splitlines()]
 
 
 def press(screen: Screen, keys: str) -> None:
