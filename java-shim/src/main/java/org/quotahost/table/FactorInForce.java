@@ -57,7 +57,6 @@ public final class FactorInForce {
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     private volatile Affected affected;
-    private volatile double limitFactor = 1;
     private volatile Rule rule = next(0, 0);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
@@ -84,7 +83,8 @@ public final class FactorInForce {
      * in force, or, while the fence holds a PAUSE, to where it begins after the release.
      */
     public double limitFactor() {
-        return limitFactor;
+        Rule now = rule;
+        return now.slowed().getOrDefault(SlowedTopics.VOLUMES, now.all())[PRODUCE].factor();
     }
 
     /** "all" comes with "factor" and "topics". */
@@ -180,7 +180,6 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && of.getValue().areOpen());
-        limitFactor = (volumes == null ? allTaps : slowedTaps.get(SlowedTopics.VOLUMES)).produce();
         return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
     }
 
@@ -232,10 +231,6 @@ public final class FactorInForce {
         private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
         private boolean openBeforePause = true;
-
-        double produce() {
-            return taps[PRODUCE].value();
-        }
 
         boolean areOpen() {
             return Arrays.stream(taps).allMatch(tap -> tap.value() >= 1);
