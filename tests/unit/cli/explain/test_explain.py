@@ -242,12 +242,9 @@ def test_an_answer_that_never_ends_or_never_begins_is_given_up(
 # ---- the process ----
 
 
-def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[bytes]:
+def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[Any]:
     command = [sys.executable, "-m", "quotahost.cli", *arguments]
-    done: subprocess.CompletedProcess[bytes] = subprocess.run(
-        command, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more)
-    )
-    return done
+    return subprocess.run(command, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more))
 
 
 @pytest.mark.parametrize("command", [("properties",), ("top", "--json")])
