@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from quotahost.model.quotas import MAX_NAME
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.clock import KafkaClock, Written
@@ -18,6 +17,7 @@ from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
+from quotahost.records.fields import MAX_NAME
 from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
 from tests.reference.volumes import Record
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from quotahost.model import LimitType, Volume
-from quotahost.model.quotas import MAX_NAME as NAME_BYTES
 from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
 from quotahost.pipeline.cluster import MAX_NAME, Rules
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
 from quotahost.records.codec import Refused
+from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.fields import delay_ms
 from quotahost.records.snapshot import Snapshot, decode
 

@@ -81,8 +81,7 @@ class Connection:
 
     def close(self) -> None:
         """Leave no metric behind."""
-        same = _open[self._name]
-        same.remove(self)
+        same = _open[self._name] = [each for each in _open[self._name] if each is not self]
         if same:
             same[-1]._show()
         else:

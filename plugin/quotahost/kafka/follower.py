@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, Connection, client_config, partitions
+from quotahost.kafka.client import ABSENT, DENIED, Connection, client_config, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -105,12 +105,15 @@ class Follower:
 
     def _try_until_closed(self) -> None:
         while not self._stop.is_set():
+            pause = _RETRY
             try:
                 self._follow()
             except KafkaException as failure:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
+                if error.code() in DENIED:  # the broker's authorizer logs each try
+                    pause = _LOOK
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:  # a topic may wait for its writer
@@ -119,7 +122,7 @@ class Follower:
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
             # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
-            self._stop.wait(_RETRY)
+            self._stop.wait(pause)
 
     def _follow(self) -> None:
         consumer = Consumer(
@@ -141,8 +144,9 @@ class Follower:
         )
         try:
             self._again.clear()
+            assigned = self._partitions(consumer)
             admin = _admin(client_config(self._context))
-            assigned, topic_id = self._partitions(consumer), self._id(admin)
+            topic_id = self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()

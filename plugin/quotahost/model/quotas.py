@@ -26,7 +26,7 @@ class QuotaType(StrEnum):
 
 QUOTA_TYPES: Final = tuple(QuotaType)
 MAX_RATE: Final = sys.float_info.max
-MAX_NAME: Final = 1024  # characters of a group's or a volume's name, which must go to Java with thousands of others
+MAX_NAME: Final = 1024  # characters of a group's name, which must go to Java with thousands of others
 
 
 class Client(NamedTuple):

@@ -15,14 +15,16 @@ from enum import StrEnum
 from typing import Final
 
 from quotahost.model.limits import Limit, exact
-from quotahost.model.quotas import MAX_NAME, QuotaType
+from quotahost.model.quotas import QuotaType
+
+MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
     """One file store of one broker.
 
-    Raises ValueError where a value has another type, a size is below 0, or a name has more than 1,024 characters.
+    Raises ValueError where a value has another type, a size is below 0, or a name has more than 4,096 characters.
     """
 
     broker: str  # its id
@@ -38,9 +40,9 @@ class Volume:
 
     def __post_init__(self) -> None:
         for what, text in (("broker", self.broker), ("name", self.name)):
-            if not isinstance(text, str) or len(text) > MAX_NAME:
+            if not isinstance(text, str) or len(text) > MAX_PATH:
                 raise ValueError(
-                    f"the {what} of a volume must be a string of at most {MAX_NAME:,} characters, not {text!r:.200}"
+                    f"the {what} of a volume must be a string of at most {MAX_PATH:,} characters, not {text!r:.200}"
                 )
         for what, size in (("capacity", self.capacity), ("consumed", self.consumed)):
             # A bool is an int for isinstance, and would pass as a size of one byte.

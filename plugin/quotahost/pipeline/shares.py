@@ -17,14 +17,13 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.model.quotas import MAX_NAME
 from quotahost.pipeline.clock import KafkaClock
 from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
-from quotahost.records.fields import DATE_TIME, MS, time_json
+from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
 from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.

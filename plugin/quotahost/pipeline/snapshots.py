@@ -28,11 +28,10 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from quotahost.model.quotas import MAX_NAME
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.frames import seen_at, sql
 from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC
-from quotahost.records.fields import DATE_TIME, TOPIC
+from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
 #: A limit as in the record; without a limit both fields are null.

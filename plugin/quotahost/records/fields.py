@@ -24,10 +24,10 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.model import Limit, LimitType
 from quotahost.model.limits import exact
-from quotahost.model.quotas import MAX_NAME as MAX_NAME
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.records.codec import As, Refused, Whole
 
+MAX_NAME: Final = 1024  # characters
 MAX_LONG: Final = 2**63 - 1  # "long" in the proposal's schema: Java's
 #: The date-time of RFC 3339 (section 5.6), as proposal 035's schema demands it: for Python and, in SQL, for Java. It
 #: leaves out what one of the two can't read: years before 1000, offsets from 18 hours, ten digits of a fraction. Its

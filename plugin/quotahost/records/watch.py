@@ -9,9 +9,8 @@ from typing import Annotated, Final, NamedTuple
 from pydantic import Field, with_config
 
 from quotahost.model import Client
-from quotahost.model.quotas import MAX_NAME
 from quotahost.records.codec import RECORD, Codec, Versioned, Whole, object_of
-from quotahost.records.fields import Name
+from quotahost.records.fields import MAX_NAME, Name
 
 #: The longest time for which one record asks; whoever watches on writes another one before.
 MOST_SECONDS: Final = 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +15,7 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
+from harness.kafka.settings import CLIENTS
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
@@ -114,6 +117,28 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     node.properties |= FENCE | tls(node, broker, trusted, port)
     with node:
         check_publishes_in_a_pause(node)
+
+
+def test_without_rights_a_reader_tries_again_after_some_seconds_since_the_authorizer_logs_each_try(
+    tmp_path: Path,
+) -> None:
+    node = callback_node(tmp_path, SETTINGS, users={"weak": "w"})
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    weak = {
+        "fence.authorizer": authorizer,
+        "kafka.bootstrap.servers": f"127.0.0.1:{node.ports[CLIENTS]}",
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.username": "weak",
+        "kafka.sasl.password": "w",
+    }
+    node.properties |= callback_properties(SETTINGS | weak) | FENCE | {"super.users": "User:ANONYMOUS"}
+    with node:
+        tries = "Denied operation = DESCRIBE.*Group:LITERAL:quotahost-1"
+        node.wait_for_log(tries)
+        begin, start = time.monotonic(), node.log.end()
+        eventually(lambda: len(re.findall(tries, node.log_text(start))) >= 4)
+        assert time.monotonic() - begin > 8
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from hypothesis import given
 from jsonschema import Draft7Validator
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.quotas import MAX_NAME
 from quotahost.records.codec import Refused
-from quotahost.records.fields import exact_for, rounded
+from quotahost.records.fields import MAX_NAME, exact_for, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 from tests.unit.records.examples import EXAMPLES, SNAPSHOT_SCHEMA
 from tests.unit.records.strategies import QUICK, limits, sizes
