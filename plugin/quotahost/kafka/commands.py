@@ -45,7 +45,7 @@ def _failed(error: KafkaError, topic: str, right: str) -> TopicFailed:
         return TopicFailed(f"this client may not {right} {topic}", remedy)
     if error.code() in _TURNED_BACK:
         return TopicFailed(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
-    return TopicFailed(f"the cluster doesn't answer for {topic}: {error.str()}", "see whether it is in service")
+    return TopicFailed(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
