@@ -121,8 +121,8 @@ class Supervisor:
         # A look that found nothing bears the number of the next batch.
         if query is None or last is None or int(last["batchId"]) != batch + idle(last):
             return False
-        status = query.status
-        return not (status["isDataAvailable"] or status["isTriggerActive"])
+        # Not isTriggerActive: on a busy machine a look is always under way, and each tick would cost a batch.
+        return not query.status["isDataAvailable"]
 
     def close(self) -> None:
         for query in self._queries.values():
