@@ -125,27 +125,26 @@ class Follower:
             self._stop.wait(pause)
 
     def _follow(self) -> None:
-        consumer = Consumer(
-            client_config(
-                self._context,
-                group_id=f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
-                enable_auto_commit=False,
-                # The only sign that all has been read: compaction leaves gaps between the offsets.
-                enable_partition_eof=True,
-                # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
-                # transactions, so what is aborted is a stranger's.
-                isolation_level="read_uncommitted",
-                # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
-                auto_offset_reset="error",
-                fetch_wait_max_ms=100,
-                # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
-                topic_metadata_refresh_interval_ms=5000,
-            )
-        )
+        config = client_config(self._context)  # once: a broker's keystores are read for it
+        consumer = Consumer({
+            **config,
+            "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
+            "enable.auto.commit": False,
+            # The only sign that all has been read: compaction leaves gaps between the offsets.
+            "enable.partition.eof": True,
+            # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
+            # transactions, so what is aborted is a stranger's.
+            "isolation.level": "read_uncommitted",
+            # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 100,
+            # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
+            "topic.metadata.refresh.interval.ms": 5000,
+        })  # fmt: skip
         try:
             self._again.clear()
             assigned = self._partitions(consumer)
-            admin = _admin(client_config(self._context))
+            admin = _admin(config)
             topic_id = self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])

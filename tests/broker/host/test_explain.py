@@ -22,6 +22,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
 from tests.broker.support.commands import Terminal, explain, explain_client, field, last_line, quotahost, top
 from tests.broker.support.node import callback_node
+from tests.broker.support.node import changed as changed_live
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -60,11 +61,8 @@ def ends(node: KafkaNode, user: str, expected: str, client_id: str = "app") -> N
 @contextmanager
 def changed(node: KafkaNode, settings: dict[str, str]) -> Iterator[None]:
     """Has these settings for a while, and waits until those from before hold again."""
-    alter_broker_config(node, {PREFIX + name: text for name, text in settings.items()})
-    try:
+    with changed_live(node, settings):
         yield
-    finally:
-        alter_broker_config(node, {PREFIX + name: None for name in settings})
     eventually(lambda: fact(node, "alice", "state") == "OPEN" and fact(node, "alice", "mode") == "enforce")
 
 

@@ -219,3 +219,14 @@ def test_the_log_says_once_that_a_source_slows_clients_and_once_the_end(caplog: 
         world.typed["load"].answer = Factor(1.0)
         world.step(seconds=3)
     assert caplog.messages == ["load slows clients: factor 0.50 (busy)", "load no longer slows clients"]
+
+
+def test_a_source_that_was_taken_out_while_it_slowed_is_logged_when_it_comes_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        for sources in ({"load": Typed(Factor(0.5, "busy"), *BYTES)}, {}, {"load": Typed(Factor(0.5, "busy"), *BYTES)}):
+            world.typed = sources
+            world.step(cluster(EMPTY))
+    assert caplog.messages == ["load slows clients: factor 0.50 (busy)"] * 2

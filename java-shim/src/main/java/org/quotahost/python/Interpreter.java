@@ -14,19 +14,25 @@ import org.quotahost.internals.ShutdownOrder;
  */
 public final class Interpreter {
     private static ConfigException failure;
-    private static boolean runs;
+    /** Of the Python that runs; null until one does. */
+    private static String executable;
 
     private Interpreter() {}
 
     /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
     public static synchronized void start(PythonEnvironment environment) {
         if (failure != null) throw failure;
-        try {
-            if (!runs) boot(environment);
-            runs = true;
-        } catch (ConfigException e) {
-            failure = e;
-            throw e;
+        if (executable == null) {
+            try {
+                boot(environment);
+            } catch (ConfigException e) {
+                failure = e;
+                throw e;
+            }
+            executable = environment.executable();
+        } else if (!executable.equals(environment.executable())) {
+            throw new ConfigException("this JVM already runs the Python of " + executable + "; python.executable="
+                    + environment.executable() + " would need a new broker process");
         }
     }
 
