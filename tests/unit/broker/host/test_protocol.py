@@ -23,7 +23,7 @@ VALUES = st.recursive(
     st.lists,
     max_leaves=20,
 )
-#: The same in WireTest.java: what one language writes the other one reads.
+#: The same in CallsTest.java: what one language writes the other one reads.
 GOLDEN: list[Any] = [
     "ask", None, True, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
 ]  # fmt: skip
@@ -34,7 +34,7 @@ GOLDEN_HEX = (
 
 
 def read(message: bytes, at: int = 0) -> tuple[Any, int]:
-    """The value that begins there, and where it ends, as WireTest.java has it read."""
+    """The value that begins there, and where it ends, as CallsTest.java has it read."""
     kind, at = message[at : at + 1].decode(), at + 1
     if kind in "NFT":
         return {"N": None, "F": False, "T": True}[kind], at

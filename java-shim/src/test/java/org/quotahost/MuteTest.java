@@ -96,16 +96,6 @@ class MuteTest {
     }
 
     @Test
-    void aClientWithinItsAllowanceIsNotMuted() {
-        Fence.allowance(1e12);
-        long before = Mute.count.sum();
-        turnBack();
-        assertNotEquals(MUTED, look(ClientQuotaType.REQUEST));
-        assertEquals(before, Mute.count.sum());
-        assertEquals(0, request.data().topicData().size(), "nothing is let go");
-    }
-
-    @Test
     void aConnectionWithManySmallRequestsIsMutedOnceForEachMegabyteOfThemAndNotForEachRequest() {
         InternalsFixture.handles(new ProduceRequest(new ProduceRequestData(), ApiKeys.PRODUCE.latestVersion()), 1_000);
         for (int mute = 0; mute < 2; mute++) {

@@ -35,7 +35,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
-import org.quotahost.util.LogCapture;
 
 /** Which authorizer stands behind the fence, by client.quota.callback.fence.authorizer. */
 @ExtendWith(FenceFixture.Reset.class)
@@ -118,18 +117,6 @@ class QuotaFenceTest {
 
     private static Plain plain(QuotaFence fence) {
         return assertInstanceOf(Plain.class, fence.inner());
-    }
-
-    @Test
-    void withoutThePropertyTheInnerAuthorizerIsKafkasStandardAuthorizerWhichDeniesWhatNoAclAllows() {
-        String log = LogCapture.during(() -> {
-            QuotaFence fence = FenceFixture.fence("", Map.of());
-            fence.completeInitialLoad();
-            assertSame(StandardAuthorizer.class, fence.inner().getClass());
-            assertEquals(List.of(AuthorizationResult.DENIED), fence.authorize(REQUEST, FenceFixture.write("t")));
-        });
-        assertTrue(log.contains("stands before org.apache.kafka.metadata.authorizer.StandardAuthorizer"), log);
-        assertTrue(log.contains("\"none\" there is for clusters that had no authorizer"), log);
     }
 
     /** QuotaFenceAclsTest compares all other answers with those of Kafka's StandardAuthorizer. */

@@ -9,7 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -66,24 +65,6 @@ class ChildTest {
     }
 
     @Test
-    void theEndNamesTheSignalOrTheExitCode() throws Exception {
-        assertTrue(end(start("kill -SEGV $$")).matches("the process \\d+ ended by SIGSEGV"));
-        Files.delete(folder.resolve("python"));
-        assertTrue(end(start("exit 3")).endsWith("ended with exit code 3"));
-    }
-
-    @Test
-    void aCallIsAnsweredAndOneThatNobodyWaitsForIsMade() throws Exception {
-        Child child = start(frame(0, "gauge", "Test", "", "Value", 4.5) + "; " + frame(7, "factor") + "; head -c 20 > "
-                + folder.resolve("answer"));
-        end(child);
-        byte[] answer = Files.readAllBytes(folder.resolve("answer"));
-        assertEquals(7, java.nio.ByteBuffer.wrap(answer).getLong(4));
-        assertEquals(4.5, host.gauges.all().stream().filter(each -> each.type().equals("Test")).findAny().orElseThrow()
-                .value().getAsDouble());
-    }
-
-    @Test
     void whatItCallsLastIsDoneBeforeItsEndIsKnown() throws Exception {
         String many = "i=0; while [ $i -lt 2000 ]; do " + frame(0, "gauge", "Last", "", "Value", 1.0) + "; i=$((i+1)); done; ";
         end(start(many + frame(0, "gauge", "Last", "", "Value", 2.0)));
@@ -108,11 +89,6 @@ class ChildTest {
         Files.write(folder.resolve("deep"), deep.array());
         String why = end(start("cat " + folder.resolve("deep") + "; sleep 30"));
         assertTrue(why.contains("SIGKILL") && why.contains("cannot be read"), why);
-    }
-
-    @Test
-    void whatItPrintsDoesNotStopIt() throws Exception {
-        assertTrue(end(start("head -c 1000000 /dev/zero >&2; exit 5")).endsWith("exit code 5"));
     }
 
     @Test
@@ -185,13 +161,6 @@ class ChildTest {
         try (Stream<Path> open = Files.list(Path.of("/proc/self/fd"))) {
             return open.count();
         }
-    }
-
-    @Test
-    void withPythonInTheBrokerANewGenerationIsRefusedWithAReason() {
-        var next = new HashMap<>(Map.of("client.quota.callback.python.generation", "2"));
-        String message = assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(next, Map.of()))).getMessage();
-        assertTrue(message.contains("python.process=child"), message);
     }
 
     /** A broker with a child has stored it for the whole cluster, say. */

@@ -79,19 +79,6 @@ class QuestionsTest {
     }
 
     @Test
-    void anAdministratorHearsTheVerdictAndChangesNothingByHisQuestion() throws Exception {
-        for (String problem : new String[] {"", "fast is no rate"}) {
-            Thread host = new Thread(() -> answer(problem));
-            host.start();
-            if (problem.isEmpty()) questions.check(config("2M"));
-            else assertEquals(problem,
-                    assertThrows(ConfigException.class, () -> questions.check(config("fast"))).getMessage());
-            host.join();
-        }
-        assertEquals("1M", host.config().properties().get(NAME));
-    }
-
-    @Test
     void withoutAVerdictTheAdministratorsChangeIsRefused() {
         String message = assertThrows(ConfigException.class, () -> questions.check(config("2M"))).getMessage();
 

@@ -73,17 +73,6 @@ class GaugesTest {
     }
 
     @Test
-    void aNumberOfPythonsIsWhatItWasSetToLast() throws Exception {
-        gauges.set("Volume", "1,/var", "Bytes", 5);
-        gauges.count("Plugin", "mine", "Rows", 2);
-        gauges.count("Plugin", "mine", "Rows", 2.5);
-        gauges.set("Volume", "1,/var", "Bytes", 6);
-
-        assertEquals(6.0, server.getAttribute(name("Volume,name=" + ObjectName.quote("1,/var")), "Bytes"));
-        assertEquals(4.5, server.getAttribute(name("Plugin,name=mine"), "Rows"));
-    }
-
-    @Test
     void whatPythonForgetsIsGoneAndWhatIsJavasAloneStays() throws Exception {
         gauges.set("Volume", "a", "Bytes", 5);
         gauges.set("Volume", "b", "Bytes", 5);

@@ -11,7 +11,6 @@ import static org.quotahost.table.Tables.limit;
 import static org.quotahost.table.Tables.publish;
 import static org.quotahost.table.Tables.tags;
 
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
@@ -46,14 +45,6 @@ class QuotaTableTest {
         assertEquals(Map.of("user", "alice", "client-id", "a"), tags(table, "alice", "a"));
         assertEquals(5_000.0, limit(table, PRODUCE, "alice", "a"));
         assertEquals(List.of(), Inboxes.drain(inbox));
-    }
-
-    @Test
-    void limitsAreFoundByKafkasOwnCopyOfTheTags() {
-        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
-        assertEquals(1_000.0, table.limit(PRODUCE, new LinkedHashMap<>(tags(table, "alice", "a"))));
-        assertEquals(100.0, table.limit(PRODUCE, Map.of("user", "stranger", "client-id", "")));
-        assertEquals(100.0, table.limit(PRODUCE, Map.of()));
     }
 
     @Test
@@ -134,15 +125,6 @@ class QuotaTableTest {
 
         assertEquals(10.0, limit(table, PRODUCE, "kafka", "1"), "the floor");
         assertEquals(1_000.0, limit(table, FETCH, "kafka", "1"));
-    }
-
-    @Test
-    void publishAnswersHowManyClientsDifferFromBefore() {
-        assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
-        assertEquals(0, publish(table, "alice", "a", Scopes.CLIENT, 1_000));
-        assertEquals(1, publish(table, "alice", "a", Scopes.CLIENT, 2_000));
-        assertEquals(1, publish(table, "alice", "a", Scopes.USER, 2_000));
-        assertEquals(3, table.changes.sum());
     }
 
     @Test

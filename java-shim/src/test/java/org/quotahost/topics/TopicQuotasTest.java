@@ -1,6 +1,5 @@
 package org.quotahost.topics;
 
-import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -15,7 +14,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
-import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.LineLimit;
@@ -193,17 +191,6 @@ class TopicQuotasTest {
         assertEquals(List.of("__mine", "greedy"), quotas.over());
         assertTrue(passes("__consumer_offsets") && passes("snapshots"));
         assertFalse(passes("greedy") || passes("__mine"));
-    }
-
-    @Proves("v1.exempt")
-    @Test
-    void theExemptWriteOnAndOtherRequestsGoOn() {
-        greedyIsOver();
-        Exemptions.set(new String[] {"root"}, new String[0], "");
-
-        assertFalse(passes("greedy"));
-        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "root", "x"), FenceFixture.write("greedy")));
-        assertDoesNotThrow(() -> fence.authorize(FenceFixture.from(ApiKeys.FETCH, "alice", "x"), FenceFixture.write("greedy")));
     }
 
     @Test
