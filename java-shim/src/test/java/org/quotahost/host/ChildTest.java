@@ -9,10 +9,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
@@ -21,7 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 
-/** A process in Python's place, which a shell plays: its frames, its end, and what is left of it. */
+/** A process in Python's place, which a shell plays: its frames, its end, what is left of it, and how the next one starts. */
 class ChildTest {
     private final PythonHost host = new PythonHost(new BrokerConfigs(Map.of(), Map.of("node.id", "1")));
     private Map<String, String> properties = Map.of();
@@ -59,7 +61,7 @@ class ChildTest {
         return octal.append("'").toString();
     }
 
-    static String frame(long number, Object... call) {
+    private static String frame(long number, Object... call) {
         byte[] message = PythonCalls.bytes(call);
         return frame(message.length, number, message);
     }
@@ -191,5 +193,65 @@ class ChildTest {
         Files.createSymbolicLink(folder.resolve("current"), folder.resolve("v1"));
         assertEquals(bin.toRealPath().resolve("python3").toString(),
                 PythonEnvironment.of(folder.resolve("current/bin/python3").toString(), true).executable());
+    }
+
+    // ---- the next life; broker tests see what an upgrade does ----
+
+    /** A shell's words that start as Python does. */
+    private static final String START = frame(0, "starting") + "; " + frame(0, "built") + "; "
+            + frame(0, "ready", List.of(), List.of()) + "\n";
+
+    @Test
+    void thePauseGrowsFromTheThirdShortLifeInARowUpToABound() {
+        assertEquals(List.of(500L, 500L, 1_000L, 2_000L, 4_000L, 8_000L, 16_000L, 30_000L, 30_000L),
+                IntStream.rangeClosed(1, 9).mapToObj(Lives::pause).toList());
+        assertEquals(30_000, Lives.pause(Integer.MAX_VALUE));
+    }
+
+    /** Such as a machine that can make no further thread: whatever hinders one life, the next one may begin. */
+    @Test
+    @Timeout(60)
+    void aLifeThatCannotBeginIsFollowedByAnother() throws Exception {
+        Path python = folder.resolve("python"), probes = folder.resolve("probes"), lives = folder.resolve("lives");
+        Files.writeString(probes, "");
+        Files.writeString(lives, "");
+        // The second answer to the probe lacks the executable, which nothing foresees.
+        Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;; *) echo >> " + probes
+                + "; echo version=3.11.2; echo quotahost=0; [ $(wc -l < " + probes + ") = 2 ] || echo executable=$0; exit;; esac\n"
+                + "echo >> " + lives + "\n[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START
+                + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 50\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1\n"); // once it is ready
+        assertTrue(python.toFile().setExecutable(true));
+        PythonHost host = new PythonHost(new BrokerConfigs(Map.of("client.quota.callback.python.executable", python.toString(),
+                "client.quota.callback.python.process", "child"), Map.of("node.id", "1")));
+        host.lives.start(host.config());
+
+        while (Files.readString(lives).length() < 3) Thread.sleep(10);
+        host.lives.end();
+        host.lives.awaitEnd(1);
+    }
+
+    /** The next one starts with the properties that were in force, since the new ones may be why it ended. */
+    @Test
+    @Timeout(60)
+    void aChangeThatPythonHadTakenWhenItEndedIsShownAsRefused() throws Exception {
+        Path python = folder.resolve("python");
+        Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;;"
+                + " *) echo version=3.11.2; echo quotahost=0; echo executable=$0; exit;; esac\n" + START
+                + "[ -e " + folder.resolve("second") + " ] && exec sleep 50; touch " + folder.resolve("second") + "\n"
+                + frame(1, "take", 50_000) + "; head -c 12 > /dev/null; exit 1\n");
+        assertTrue(python.toFile().setExecutable(true));
+        Map<String, String> properties = Map.of("client.quota.callback.python.executable", python.toString(),
+                "client.quota.callback.python.process", "child");
+        PythonHost host = new PythonHost(new BrokerConfigs(properties, Map.of("node.id", "1")));
+        host.gauges.set("Host", "", "ConfigRefused", 0);
+        host.lives.start(host.config());
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.floor.bytes", "7");
+        host.apply(next);
+
+        while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        host.lives.end();
+        host.lives.awaitEnd(1);
     }
 }

@@ -22,11 +22,13 @@ import net.jqwik.api.Provide;
 import net.jqwik.api.constraints.DoubleRange;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.Test;
-import org.quotahost.inbox.Inbox;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inboxes;
 
-/** Tags and limits of clients, from the first request to the last. */
+/** Tags and limits of clients, from the first request to the last, and when the table forgets a client. */
 class QuotaTableTest {
     private static final double UNLIMITED = Double.NaN;
     private static final Map<String, String> NEWCOMER = Map.of("user", "<newcomers>", "client-id", "");
@@ -185,5 +187,59 @@ class QuotaTableTest {
 
     private void answer(String principal, String clientId, int[] codes, double[] rates) {
         publish(table, new Batch(List.of(new Batch.Lookup(principal, clientId, 0)), List.of()), codes, rates, new String[0]);
+    }
+
+    // ---- forgotten ----
+
+    private static final int IDLE = QuotaTable.TICKS_PER_IDLE + 1;
+
+    @ParameterizedTest
+    @ValueSource(ints = {Scopes.CLIENT, Scopes.USER})
+    void silenceUpToTheWholeOfIdleIsForgivenAndNotMoreOfAClientAsOfAPrincipal(int code) {
+        Tables.publishWhole(table, "u", "a", code, 1_000);
+        for (int round = 0; round < 2; round++) {
+            for (int tick = 0; tick < QuotaTable.TICKS_PER_IDLE; tick++) Tables.tick(table);
+            assertEquals(1, table.size());
+            Tables.tags(table, PRODUCE, "u", "a");
+        }
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
+        assertEquals(0, table.size());
+        assertEquals(1, table.evicted.sum());
+    }
+
+    @Test
+    void tagsThatNoClientHasHadForLongAreForgottenToo() {
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        var tags = new java.util.HashMap<>(Tables.tags(table, PRODUCE, "u", "a"));
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
+
+        assertEquals(100.0, table.limit(PRODUCE, tags), "as of unknown tags: the newcomers'");
+    }
+
+    @Test
+    void theNewcomersTagsAreNeverForgotten() {
+        publish(table, "u", "a", Scopes.NEWCOMER, Double.NaN);
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        for (int tick = 0; tick < 3 * IDLE; tick++) Tables.tick(table);
+
+        table.factor(0.5, "", null);
+        assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
+    }
+
+    /** A broker may run for years; a beat is a fifth of a second. */
+    @Test
+    void aClientThatGoesOnIsKnownForYears() {
+        publish(table, "u", "a", Scopes.CLIENT, 1_000);
+        publish(table, "w", "a", Scopes.USER, 1_000);
+        for (long days = 1; days < 1_500; days += 50) {
+            table.beat(days * 86_400_000);
+            Tables.tags(table, PRODUCE, "u", "a");
+            Tables.tags(table, PRODUCE, "w", "a");
+            table.evict();
+            assertEquals(2, table.size());
+            assertEquals(1_000.0, Tables.limit(table, PRODUCE, "u", "a"));
+        }
+        for (int tick = 0; tick < IDLE; tick++) Tables.tick(table);
+        assertEquals(0, table.size());
     }
 }
