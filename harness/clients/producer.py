@@ -17,14 +17,22 @@ _GIVEN_UP: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class ProducerLoad(Load):
-    """Produces records of zeros to all partitions of a topic, as fast as the broker takes them.
+    """Produces records of zeros, or numbered ones, to all partitions of a topic, as fast as the broker takes them.
 
     Batches are small and the queue is short (1 MB), so that the acknowledged rate follows a change of quota at
     once. The meter counts the bytes of values; Kafka charges about 8 bytes more a record and 61 more a batch.
+
+    Attributes:
+        sent: how many records were handed to the client.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], topic: str, record_size: int = 10_000, rate: float | None = None
+        self,
+        config: Mapping[str, Any],
+        topic: str,
+        record_size: int = 10_000,
+        rate: float | None = None,
+        numbered: bool = False,
     ) -> None:
         """Prepares the load; it sends nothing before ``start()``.
 
@@ -33,10 +41,13 @@ class ProducerLoad(Load):
             topic: an existing topic.
             record_size: bytes of each value.
             rate: bytes/s to offer; None for as fast as possible.
+            numbered: the values are "0", "1", ... instead.
         """
         super().__init__(topic)
         self._config: Final = config
-        self._value: Final = bytes(record_size)
+        self._zeros: Final = bytes(record_size)
+        self._numbered: Final = numbered
+        self.sent = 0
         self._rate: Final = rate
         self._offered = 0
         self._drain_for = 0.0
@@ -64,12 +75,14 @@ class ProducerLoad(Load):
         return self._rate is not None and self._offered > self._rate * (time.monotonic() - self.meter.started)
 
     def _produce(self, client: Producer) -> None:
+        value = str(self.sent).encode() if self._numbered else self._zeros
         try:
-            client.produce(self.topic, self._value, on_delivery=self._delivered)
+            client.produce(self.topic, value, on_delivery=self._delivered)
         except BufferError:
             client.poll(0.05)
         else:
-            self._offered += len(self._value)
+            self._offered += len(value)
+            self.sent += 1
             client.poll(0)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

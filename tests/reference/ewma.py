@@ -31,16 +31,7 @@ class EwmaMeter:
         return self._rate or 0.0
 
     def _ticks_until(self, now_ms: int) -> None:
-        due = (now_ms - self._next_ms) // TICK_MS + 1
-        if due <= 0:
-            return
-        self._next_ms += due * TICK_MS
-        for _ in range(due):
-            before, idle = self._rate, not self._uncounted
-            self._tick()
-            if idle and self._rate == before:  # the rate has faded out, so more ticks change nothing
-                break
-
-    def _tick(self) -> None:
-        mean, self._uncounted = self._uncounted / (TICK_MS / 1000), 0
-        self._rate = mean if self._rate is None else self._rate + ALPHA * (mean - self._rate)
+        while self._next_ms <= now_ms:
+            self._next_ms += TICK_MS
+            mean, self._uncounted = self._uncounted / (TICK_MS / 1000), 0
+            self._rate = mean if self._rate is None else self._rate + ALPHA * (mean - self._rate)

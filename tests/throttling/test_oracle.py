@@ -115,17 +115,6 @@ def test_a_one_minute_rate_is_yammers(oracle: Oracle, events: list[tuple[str, in
     assert oracle.replay(lines) == same(numbers)
 
 
-def test_a_rate_that_has_faded_out_stays_yammers_for_days(oracle: Oracle) -> None:
-    model, day = EwmaMeter(NOW), 86_400_000
-    model.mark(10**9, NOW)
-    model.rate(NOW + TICK_MS)
-    lines = ["ewma", f"mark {10**9}", *["tick"] * (2 * day // TICK_MS), "ewma-rate", "mark 60", "tick", "ewma-rate"]
-    numbers = [model.rate(NOW + 2 * day)]
-    model.mark(60, NOW + 2 * day)
-    numbers.append(model.rate(NOW + 2 * day + TICK_MS))
-    assert oracle.replay(lines) == same(numbers)
-
-
 def test_half_a_millisecond_is_rounded_up_as_by_java_and_a_time_beyond_an_int_wraps_as_in_the_broker(
     oracle: Oracle,
 ) -> None:
@@ -138,14 +127,3 @@ def test_half_a_millisecond_is_rounded_up_as_by_java_and_a_time_beyond_an_int_wr
     whole, cast = model.throttle_ms(1.0, NOW, cast=False), model.throttle_ms(1.0, NOW)
     assert oracle.replay(["rate 11 1000", f"record 1e8 {NOW}", f"throttle 1.0 {NOW}"]) == [whole, cast]
     assert whole > 2**31 > cast
-
-
-@pytest.mark.proves("kip-13.windows")
-@pytest.mark.parametrize("samples", [1, 2, 11])
-def test_one_sample_more_is_kept_while_it_overlaps_the_window(oracle: Oracle, samples: int) -> None:
-    model, lines, numbers = SampledRate(samples, 1000), [f"rate {samples} 1000"], []
-    for now in range(NOW, NOW + 40_000, 700):
-        model.record(10, now)
-        numbers += [model.measure(now), model.measure(now + 600)]
-        lines += [f"record 10 {now}", f"measure {now}", f"measure {now + 600}"]
-    assert oracle.replay(lines) == same(numbers)

@@ -95,8 +95,10 @@ def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -
 
 
 def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> None:
+    before = gauge(node, "Fence", "CreationsShadowed")
     alter_broker_config(node, {PREFIX + "pause.creation": "allow"})
     eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
+    assert gauge(node, "Fence", "CreationsShadowed") == before
     alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "shadow": "all"})
     names = (f"shadowed-{number}" for number in count())
 

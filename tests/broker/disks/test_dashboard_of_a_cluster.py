@@ -41,7 +41,7 @@ SETTINGS: Final = {
     "static.storage.hard": "1000T",
     "tasks": "publish-volumes,publish-usage,cordon",
 }
-#: The MBeans of a full disk (test_prometheus_in_a_broker.py fills one), of budgets and of the load.
+#: The MBeans of a full disk (test_prometheus.py fills one), of budgets and of the load.
 NOT_SHOWN: Final = {"Cause", "TurnedBack", "Budget", "TypedFactor", "Load"}
 
 

@@ -1,23 +1,54 @@
-"""The factor source ``prometheus`` against a real Prometheus that scrapes an exporter."""
+"""The factor source ``prometheus`` against a real Prometheus: it scrapes an exporter, and a broker whose disk fills."""
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
+from harness.clients.producer import ProducerLoad
+from harness.kafka.admin import create_topic
+from harness.kafka.node import KafkaNode
+from harness.plugin import FENCE
+from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.testing.host import FakeHost
-from tests.broker.support.prometheus import Server, job, prometheus
+from tests.broker.support.node import callback_node
+from tests.broker.support.numbers import end_offset, stopped_at
+from tests.broker.support.prometheus import (
+    Server,
+    empty,
+    firing,
+    health,
+    job,
+    panels,
+    prometheus,
+    rules,
+    series,
+    without_delay,
+)
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
+from tests.broker.support.volumes import NO_VOLUME
 
-TB: Final = 10**12
-LABELS: Final = ("instance", "mountpoint")
+MEGA, TB = 10**6, 10**12
+NODE_ID: Final = 1
+SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
+#: The MBeans that this broker does not show. Brokers that do are in test_dashboard_of_a_cluster.py, but for budgets
+#: (quotas/test_budgets.py) and the load (host/test_load.py).
+ELSEWHERE: Final = {
+    "Snapshot", "Brokers", "Refused", "ClusterRecord", "FactorSource", "ClusterQuotas", "Usage", "Shares", "Cordon",
+    "Shadow", "Budget", "TypedFactor", "Load",
+}  # fmt: skip
 
 
 class Exporter:
@@ -26,17 +57,17 @@ class Exporter:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         names = ("node_filesystem_size_bytes", "node_filesystem_avail_bytes")
-        self._gauges = [Gauge(name, "bytes", LABELS, registry=self._registry) for name in names]
+        self._gauges = [Gauge(name, "bytes", ("instance", "mountpoint"), registry=self._registry) for name in names]
         self.port = free_port()
         start_http_server(self.port, "127.0.0.1", self._registry)
 
     def show(self, broker: str, size: float, available: float) -> None:
-        for gauge, value in zip(self._gauges, (size, available), strict=True):
-            gauge.labels(broker, "/data").set(value)
+        for each, value in zip(self._gauges, (size, available), strict=True):
+            each.labels(broker, "/data").set(value)
 
     def forget(self, broker: str) -> None:
-        for gauge in self._gauges:
-            gauge.remove(broker, "/data")
+        for each in self._gauges:
+            each.remove(broker, "/data")
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +79,23 @@ def exporter() -> Exporter:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter) -> Iterator[Server]:
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter, metrics_port: int) -> Iterator[Server]:
+    """Scrapes the exporter, and a port where no broker listens yet; it has the alert rules."""
+    directory = tmp_path_factory.mktemp("prometheus")
+    target = {"targets": [f"127.0.0.1:{metrics_port}"], "labels": {"broker": str(NODE_ID)}}
     # honor_labels: the exporter stands for those of three brokers.
-    config = {"scrape_configs": [job(exporter.port, honor_labels=True)]}
-    with prometheus(tmp_path_factory.mktemp("prometheus"), config) as server:
+    jobs = [job(exporter.port, honor_labels=True), job(metrics_port, static_configs=[target], job_name="broker")]
+    config = {"scrape_configs": jobs, "rule_files": [str(without_delay(directory))]}
+    with prometheus(directory, config) as server:
         yield server
+
+
+# ---- an exporter ----
 
 
 @pytest.fixture
@@ -112,3 +155,108 @@ def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplo
         assert host.plugin.read() is None
         eventually(lambda: "the server says bad_data" in caplog.text)
         assert "parse error" in caplog.text
+
+
+# ---- a broker ----
+
+
+def settings(server: Server, metrics_port: int) -> dict[str, str]:
+    own = {
+        "url": server.url,
+        "capacity": "quotahost_volume_capacity_bytes",
+        "consumed": "quotahost_volume_consumed_bytes",
+        "volume-label": "volume",
+        # By its node.id a broker knows its own volumes, whose limits it shows.
+        "broker-label": "broker",
+        "expected": str(NODE_ID),
+        "interval": "200ms",
+    }
+    return {
+        "metrics.port": str(metrics_port),
+        "tasks": "publish-volumes",  # shows the broker's own volumes
+        "volumes.period": "200ms",
+        "snapshots.period": "1s",
+        "factor.source": "prometheus",
+        "factor.interval": "200ms",
+        "validity": "5s",
+        "static.produce": "400K",
+        "static.storage.soft": str(SOFT),
+        "static.storage.hard": str(HARD),
+        "fence.authorizer": "none",
+    } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    directory = tmp_path_factory.mktemp("node")
+    with own_file_system(directory, "1g") as mounted:
+        if not mounted:
+            pytest.skip(NO_VOLUME)
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def node(server: Server, disk: Path, metrics_port: int) -> Iterator[KafkaNode]:
+    with callback_node(disk, settings(server, metrics_port), properties=FENCE) as node:
+        create_topic(node, "t")
+        yield node
+
+
+def fill(node: KafkaNode, used: int) -> None:
+    """Makes the broker's disk have about this many bytes used, or as few as it can."""
+    with (node.directory / "ballast").open("ab") as ballast:
+        missing = used - shutil.disk_usage(node.directory).used
+        if missing < 0:
+            ballast.truncate(0)
+        for _ in range(missing // MEGA):
+            ballast.write(bytes(MEGA))
+
+
+@pytest.mark.broker
+@pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
+def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel_and_alert_shows_it(
+    node: KafkaNode, server: Server
+) -> None:
+    alerts, since = {"QuotahostPause", "QuotahostVolumeOverSoftLimit"}, time.time()
+    bound = 'quotahost_client_bound{{client_id="greedy",type="PRODUCE",by="{}"}}'.format
+    eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")
+    eventually(lambda: "QuotahostSilent" not in firing(server))
+    with ProducerLoad(node.client_config(client_id="greedy"), "t") as load:
+        fill(node, (SOFT + HARD) // 2)
+        # Prometheus may scrape while it fills, and a factor above this one comes first.
+        between = pytest.approx(0.5, abs=0.1)
+        eventually(lambda: gauge(node, "QuotaTable", "Factor") == between and state(node) == THROTTLE)
+        eventually(lambda: len(series(server, bound("factor"), since)) == 1)
+        fill(node, FULL)
+        eventually(lambda: gauge(node, "Fence", "Closed") == 1)
+        (end,) = stopped_at(node, "t")
+        eventually(lambda: len(series(server, bound("fence"), since)) == 1)
+        eventually(lambda: alerts <= firing(server).keys())
+        assert "127.0.0.1" in firing(server)["QuotahostPause"]["summary"]
+        shown_nothing = partial(empty, server, since, ELSEWHERE)
+        eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
+        for each in (*panels(), *rules()):
+            series(server, each.text, since)  # is no error, shown or not
+        assert set(health(server).values()) == {"ok"}
+        fill(node, 0)
+        eventually(lambda: state(node) == OPEN)
+        eventually(lambda: end_offset(node, "t") > end)
+        assert load.drain() == 0
+    assert load.errors == []
+    eventually(lambda: not alerts & firing(server).keys())
+
+
+@pytest.mark.broker
+@pytest.mark.proves("proposal-035.freshness")
+@pytest.mark.proves("faults.prometheus-down")
+def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
+    node: KafkaNode, server: Server
+) -> None:
+    eventually(lambda: state(node) == OPEN)
+    server.kill()
+    eventually(lambda: state(node) == PAUSE, what="fallback.action")
+    eventually(lambda: gauge(node, "Factor", "LackOfData") == 1)
+    node.wait_for_log("prometheus 127.0.0.1 has not answered for")
+    server.start()
+    eventually(lambda: state(node) == OPEN)
+    assert gauge(node, "Host", "Restarts") == 0

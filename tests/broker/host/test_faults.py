@@ -137,15 +137,6 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     check_serves(node, "settled")
 
 
-@KILLED
-@pytest.mark.proves("faults.hang")
-def test_a_plugin_that_holds_the_gil_stops_no_request(node: KafkaNode, fault: Path) -> None:
-    fault.write_text("gil")
-    introduce_clients(node, ["faulty-gil"])
-    check_serves(node, "another")
-    eventually(lambda: has_own_quota(node, ANYONE, "faulty-gil"))
-
-
 def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
     config = node.client_config(client_id="loaded")
     with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:

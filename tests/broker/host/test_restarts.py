@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -60,9 +60,15 @@ def goes_on(load: ProducerLoad) -> None:
     eventually(lambda: load.meter.bytes > before + 1_000_000)
 
 
-@pytest.mark.proves("faults.rolling")
-def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validity_stops_nobody(tmp_path: Path) -> None:
-    validity = 8
+@pytest.mark.proves("faults.rolling", "faults.killed-broker")
+@pytest.mark.parametrize(
+    ("end", "validity"),
+    [(KafkaNode.stop, 8), (KafkaNode.kill, 30)],  # a broker that was killed is out of service after 9 s
+    ids=["restarted", "killed"],
+)
+def test_brokers_that_are_away_one_after_the_other_for_longer_than_validity_stop_nobody(
+    tmp_path: Path, end: Callable[[KafkaNode], object], validity: int
+) -> None:
     with cluster_with_fence(tmp_path, UNLIMITED | {"validity": f"{validity}s"}) as cluster:
         wait_for_state(cluster, OPEN)
         create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
@@ -70,10 +76,11 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
             for node in cluster.brokers:
                 others = [other for other in cluster.brokers if other is not node]
                 before = transitions(*others)
-                node.stop()
+                end(node)
                 for other in others:
-                    silent_for(other, node, validity + 4)
+                    silent_for(other, node, validity + 5)
                 goes_on(load)
+                assert gauge(others[0], "Factor", "LackOfData") == 0
                 node.start()
                 eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
                 goes_on(load)
@@ -81,29 +88,6 @@ def test_a_restart_of_one_broker_after_the_other_with_pauses_longer_than_validit
                 # With a fence a broker that starts turns writes back until it knows the disks of the others.
                 wait_for_state(cluster, OPEN)
             assert load.drain() == 0
-        assert load.errors == []
-
-
-@pytest.mark.proves("faults.killed-broker")
-def test_any_broker_that_is_killed_stops_nobody_by_kafkas_default_session_also_the_active_controller(
-    tmp_path: Path,
-) -> None:
-    validity = 30
-    with cluster_with_fence(tmp_path, UNLIMITED | {"validity": f"{validity}s"}) as cluster:
-        wait_for_state(cluster, OPEN)
-        create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3)
-        with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
-            for node in cluster.brokers[:2]:
-                others = [other for other in cluster.brokers if other is not node]
-                before = transitions(*others)
-                node.kill()
-                silent_for(others[0], node, validity + 5)
-                goes_on(load)
-                assert transitions(*others) == before
-                assert gauge(others[0], "Factor", "LackOfData") == 0
-                node.start()
-                eventually(lambda others=others: all(gauge(o, "Brokers", "LastKnown") == 0 for o in others))
-                wait_for_state(cluster, OPEN)
         assert load.errors == []
 
 

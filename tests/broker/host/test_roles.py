@@ -217,7 +217,6 @@ def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World
 
 @pytest.mark.proves("faults.hang")
 def test_a_task_that_holds_the_interpreters_lock_lets_the_lease_expire_and_stops_no_request(world: World) -> None:
-    """On its own thread; a supplier holds the lock on the host's in test_faults.py."""
     applied = world.fallbacks()
     world.tell("task", "gil")
     eventually(lambda: world.fallbacks() == applied + 1, what="Java notices without Python")

@@ -1,6 +1,5 @@
 """A supplier that fails in the way that a file names, and plugins that can't even be built."""
 
-import ctypes
 import os
 import sys
 import time
@@ -10,7 +9,6 @@ from typing import Any
 from quotahost.api import Context
 from quotahost.model import Client, Factor, Quota, QuotaType, Scope
 
-GIL_SECONDS = 6
 ANSWERS: dict[str, Any] = {
     "nan": float("nan"),
     "negative": -1.0,
@@ -42,9 +40,6 @@ class Faulty:
             return Quota(float("nan"))
         if mode == "long-group":
             return Quota(1.0, Scope.group("g" * 70_000_000))
-        if mode == "gil" and quota_type is QuotaType.PRODUCE:
-            ctypes.PyDLL(None).sleep(GIL_SECONDS)  # PyDLL keeps the GIL
-            return ANSWERS["fine"]
         while self._mode() == "sleep":
             time.sleep(0.05)
         return ANSWERS.get(mode, ANSWERS["fine"])

@@ -1,51 +1,21 @@
-"""Producers of numbered records and readers of topics, to see that no record is lost or out of order."""
+"""Single records, transactions, and what is in topics: to see that no record is lost or out of order."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.system.background import Background
 from harness.system.waiting import eventually
+from tests.broker.support.seen import gauge
 
 T = TypeVar("T")
 
 #: A partition's leader has just changed; the answer says nothing of the record.
 _MOVING: Final = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION"}
-
-
-class NumberedProducer(Background):
-    """Sends "0", "1", ... to partition 0 for the time of a ``with`` block; then waits until all are delivered."""
-
-    def __init__(self, config: dict[str, Any], topic: str) -> None:
-        """Takes librdkafka's properties."""
-        super().__init__()
-        self._producer = Producer({"linger.ms": 1, "log_level": 4, **config})
-        self._topic = topic
-        self.sent = 0
-        self.delivered = 0
-        self.errors: list[str] = []
-        self.undelivered = 0
-
-    def _run(self) -> None:
-        for number in itertools.count():
-            if self._stopping.is_set():
-                break
-            self._producer.produce(self._topic, str(number), partition=0, on_delivery=self._on_delivery)
-            self.sent = number + 1
-            self._producer.poll(0.002)
-        self.undelivered = self._producer.flush(120)
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.delivered += 1
-        else:
-            self.errors.append(error.str())
 
 
 def begun(config: dict[str, Any], topic: str) -> Producer:
@@ -91,6 +61,21 @@ def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
         return _ask(node, lambda consumer: consumer.get_watermark_offsets(at))
 
     return eventually(known, what=f"the end offset of {topic}-{partition}")[1]
+
+
+def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
+    """Waits until the fence has turned so many more requests back."""
+    before = gauge(node, "Fence", "Rejections")
+    eventually(lambda: gauge(node, "Fence", "Rejections") >= before + more, what=f"{more} more rejections")
+
+
+def stopped_at(node: KafkaNode, *topics: str) -> list[int]:
+    """The end offsets at which these topics stay while a closed fence turns requests back."""
+    wait_until_turned_back(node, 2)
+    ends = [end_offset(node, topic) for topic in topics]  # what was under way is there by now
+    wait_until_turned_back(node)
+    assert [end_offset(node, topic) for topic in topics] == ends
+    return ends
 
 
 def appended(cluster: Cluster) -> list[int]:

@@ -107,11 +107,6 @@ class VolumeWatch(Background):
         return Sample(time.monotonic(), state, factor, tuple(map(used, self._directories)))
 
 
-def mean(values: Sequence[float]) -> float:
-    """The arithmetic mean."""
-    return sum(values) / len(values)
-
-
 def offline_directories(node: KafkaNode) -> int:
     """How many log directories Kafka itself has taken offline."""
     return int(Jmx(node).get("kafka.log:type=LogManager,name=OfflineLogDirectoryCount", "Value"))
