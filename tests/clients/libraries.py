@@ -9,7 +9,7 @@ language whose tools are missing is left out, with the reason. A ``Ride`` is one
     failed    id, error: of a record that the library has given up
     created   the library's admin reports no error of a new topic
     refused   error: the library's admin reports this
-    done      sent: how many records; longest_send_ms: for how long its send call has blocked
+    done      sent: how many records
 
 It sends numbered records of 1 kB until its standard input ends, and then waits for all of them.
 """

@@ -137,7 +137,6 @@ class Outcome:
     out_of_order: int
     first_failure: float | None  # after the PAUSE began
     back: float | None  # after it ended
-    longest_send: float
     error: str
 
 
@@ -213,6 +212,5 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
         out_of_order=sum(one > other for one, other in itertools.pairwise(written)),
         first_failure=(failures[0] - paused) / 1000 if failures else None,
         back=(driver.acked_after(released)[0] - released) / 1000,
-        longest_send=driver.done["longest_send_ms"] / 1000,
         error=errors.most_common(1)[0][0] if errors else "",
     )

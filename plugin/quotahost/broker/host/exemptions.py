@@ -31,7 +31,7 @@ OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on 
 # pipeline: # stands for digits, * at the end for the rest without white space. Java's Exemptions takes this text too.
 # Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
 # (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
-# test_clients_in_kafkas_jars. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
+# test_shapes. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
 # plain node id: those are in ``Exemptions.client_ids``.
 INTERNAL_CLIENT_IDS: Final = "|".join(
     [

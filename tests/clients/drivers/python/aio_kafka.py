@@ -31,14 +31,12 @@ async def run() -> None:
             await asyncio.sleep(0.001)
             continue
         number, value = driver.next_record()
-        before = time.monotonic()
         try:
             future = await producer.send(spec["Topic"], value)
         except Exception as error:
             driver.delivered(number, error)
         else:
             future.add_done_callback(lambda done, n=number: driver.delivered(n, done.exception()))
-        driver.was_sent_within(time.monotonic() - before)
     end = time.monotonic() + 30
     while driver.outstanding > 0 and time.monotonic() < end:
         await asyncio.sleep(0.01)

@@ -86,7 +86,7 @@ func Run(spec Spec, send func(value []byte)) {
 		io.Copy(io.Discard, os.Stdin)
 		ended.Store(true)
 	}()
-	sent, longest, next := 0, time.Duration(0), time.Now()
+	sent, next := 0, time.Now()
 	for !ended.Load() {
 		if now := time.Now(); now.Before(next) || outstanding.Load() >= spec.Outstanding {
 			time.Sleep(time.Millisecond)
@@ -96,14 +96,13 @@ func Run(spec Spec, send func(value []byte)) {
 		outstanding.Add(1)
 		before := time.Now()
 		send(value)
-		longest = max(longest, time.Since(before))
 		sent++
 		next = latest(next.Add(time.Duration(float64(time.Second)/spec.Rate)), before.Add(-50*time.Millisecond))
 	}
 	for end := time.Now().Add(30 * time.Second); outstanding.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	print(map[string]any{"event": "done", "sent": sent, "longest_send_ms": longest.Milliseconds()})
+	print(map[string]any{"event": "done", "sent": sent})
 	os.Exit(0)
 }
 

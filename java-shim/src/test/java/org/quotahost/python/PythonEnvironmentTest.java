@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** An interpreter that cannot work is refused with a message that says what to do. */
+/** An interpreter that cannot work is refused with a message that says what to do; one that can gets code in plain ASCII. */
 class PythonEnvironmentTest {
     private static final Properties BUILT = PythonEnvironment.built();
 
@@ -91,5 +91,10 @@ class PythonEnvironmentTest {
         Path file = Files.writeString(folder.resolve("python"), "#!/bin/sh\n" + body + "\n");
         assertTrue(file.toFile().setExecutable(true));
         return file.toString();
+    }
+
+    @Test
+    void aPythonLiteralIsPlainAscii() {
+        assertEquals("\"a\\U0000005c\\U00000022\\U000000fc\\U0001d11e\\U0000000a\"", Interpreter.literal("a\\\"ü𝄞\n"));
     }
 }
