@@ -1,7 +1,8 @@
-"""Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
+"""Plugins on a host: which factor sources go together, what a controller needs, guarded calls, tasks, and log lines."""
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from datetime import timedelta
@@ -13,13 +14,17 @@ from harness.system.waiting import eventually
 from quotahost.api import DataSourceTask, Role
 from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
+from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
+from quotahost.broker.host.messages import encode
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
+from quotahost.broker.host.protocol import CALLS
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, settings
 from tests.fakes.shim import FakeShim
+
+MANY = 10_000
 
 
 @pytest.mark.usefixtures("mine")
@@ -27,7 +32,7 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
     def built(sources: str) -> PluginSet:
-        named = Settings.from_properties({f"{PREFIX}factor.source": sources})
+        named = settings(factor__source=sources)
         return builder.build(named, builder.validate(named), PluginSet(()))
 
     plugins = built("disks,typed")
@@ -46,20 +51,19 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
         built("disks,wrong")
 
 
-BROKERS: Final = {"static.kafka.admin.bootstrap.servers": "b:9092"}
+BROKERS: Final = {"static__kafka__admin__bootstrap__servers": "b:9092"}
 CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
 NAMES: Final = {Role.POLICY: "limits"}
 BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
 
 
-def settings(source: str, more: dict[str, str] | None = None) -> Settings:
-    given = {"factor.source": source, "fallback.action": "PAUSE"} | (more or {})
-    return Settings.from_properties({PREFIX + name: value for name, value in given.items()})
+def pauses(source: str, **more: str) -> Settings:
+    return settings(factor__source=source, fallback__action="PAUSE", **more)
 
 
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
 def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
-    told = settings(source, BROKERS)
+    told = pauses(source, **BROKERS)
     assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
     assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
     assert CONTROLLER.applied(told, watches_disks=True).fallback_action is State.PAUSE
@@ -67,7 +71,7 @@ def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) ->
 
 @pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
 def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
-    given = settings(source, more)
+    given = pauses(source, **more)
     assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
     assert CONTROLLER.applied(given, watches_disks=False).fallback_action is State.OPEN
     assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
@@ -75,13 +79,8 @@ def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(sour
 
 
 def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
-    written = settings("typed")
-    by_default = Settings.from_properties({f"{PREFIX}factor.source": "typed"})
-    assert BROKER.applied(written, watches_disks=False).fallback_action is State.PAUSE
-    assert BROKER.applied(by_default, watches_disks=False).fallback_action is State.OPEN
-
-
-MANY = 10_000
+    for given, action in ((pauses("typed"), State.PAUSE), (settings(factor__source="typed"), State.OPEN)):
+        assert BROKER.applied(given, watches_disks=False).fallback_action is action
 
 
 def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
@@ -169,3 +168,82 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
     scheduler.set([("changing", cast("DataSourceTask", task))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
     scheduler.set([])
+
+
+# ---- what plugins log, in the broker's log: it makes nobody wait, and a flood is bounded ----
+
+
+def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
+    clock = Clock()
+    limit = RateLimit(clock)
+
+    def record(client: int) -> logging.LogRecord:
+        return logging.LogRecord("plugin", logging.WARNING, "", 0, "client %d is unknown", (client,), None)
+
+    passed = sum(limit.filter(record(client)) for client in range(MANY))
+    assert passed == LINES_OF_CAUSE
+    clock.now += 60
+    last = record(1)
+    assert limit.filter(last)
+    assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"
+
+
+def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
+    shim = FakeShim()
+    with Logs(shim):
+        for line in range(MANY):
+            logging.getLogger("chatty").info("client %d", line)
+            logging.getLogger("chattier").info(f"client {line}")
+        logging.getLogger("quiet").warning("seen")
+    chatty = [line for line in shim.lines if line.startswith("client")]
+    assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
+    assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
+
+
+def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
+    class Java(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            if message == "not now" or len(encode(["log", logger, level, message])) > CALLS["log"].most:
+                raise ValueError(message[:20])
+            super().log(logger, level, message)
+
+    shim = Java()
+    with Logs(shim):
+        for line in ("é" * 2_000_000, "not now", "seen"):
+            logging.getLogger("plugin").warning(line)
+    assert [(line[:3], len(line)) for line in shim.lines[:2]] == [("ééé", 100_000), ("see", 4)]
+
+
+def test_a_line_that_can_not_be_formatted_is_no_error_in_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    shim = FakeShim()
+    with Logs(shim) as logs:
+        # To the handler itself, as pytest's own raises the error.
+        logs.handle(logging.LogRecord("plugin", logging.WARNING, "", 0, "%d clients", ("many",), None))
+        logging.getLogger("plugin").warning("seen")
+    assert shim.lines[0] == "seen"
+    assert "'many'" in capsys.readouterr().err, "where it was logged is told as of any such line"
+
+
+def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
+    taken, released = threading.Event(), threading.Event()
+
+    class Stuck(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            taken.set()
+            released.wait(60)
+
+    def flood() -> None:
+        with Logs(Stuck()):
+            logging.getLogger("first").warning("taken")
+            taken.wait(60)
+            for name in range(QUEUE_MAX // LINES_OF_CAUSE + 1):
+                for line in range(LINES_OF_CAUSE):
+                    logging.getLogger(f"chatty-{name}").info("line %d", line)
+
+    host = threading.Thread(target=flood, daemon=True)
+    host.start()
+    try:
+        eventually(lambda: not host.is_alive())
+    finally:
+        released.set()
+    eventually(lambda: "quotahost-log" not in [thread.name for thread in threading.enumerate()])
