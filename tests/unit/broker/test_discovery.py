@@ -1,11 +1,9 @@
 """From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from quotahost.settings.sections import read_section
 from quotahost.testing.broker import FakeBroker
 from quotahost.units import Duration
 from tests.fakes.packages import distribute, distribute_quotahost
+from tests.unit.settings.properties import read as settings
 
 GOOD = """
     from pydantic import BaseModel, SecretStr, field_validator
@@ -65,10 +64,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def supplier(site: Path, name: str, code: str, distribution: str = "acme") -> None:
     module = f"{distribution}_{name}".replace("-", "_")
     distribute(site, distribution, {Role.SUPPLIER.group: {name: f"{module}:plugin"}}, {module: code})
-
-
-def settings(properties: Mapping[str, str]) -> Settings:
-    return Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
 
 
 def good(site: Path) -> None:
@@ -189,9 +184,7 @@ TASK = """
           for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),
     ],
 )  # fmt: skip
-def test_a_plugin_that_cannot_take_its_role_is_refused_with_the_reason(
-    site: Path, role: Role, code: str, words: str
-) -> None:
+def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role: Role, code: str, words: str) -> None:
     distribute(site, "acme", {role.group: {"it": "acme_it:plugin"}}, {"acme_it": code})
     with pytest.raises(PluginError) as error:
         build(role, "it", settings({}))

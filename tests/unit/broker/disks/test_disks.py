@@ -21,8 +21,7 @@ from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.direct import Local
-from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.volumes import byte_limits
+from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context, monitor, settings
 from tests.skips import COULD_NOT_RUN
@@ -67,9 +66,7 @@ not a line of it
 """
 
 
-def test_a_volume_has_its_devices_name_or_its_mount_point_or_its_directorys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_volume_is_named_by_device_mount_point_or_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disks, "_MOUNTS", tmp_path / "mountinfo")
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)], "without mounts"
     (tmp_path / "mountinfo").write_text(MOUNTS)
@@ -246,9 +243,6 @@ def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCa
         monitor.look()
     (volume,) = monitor.known().volumes
     assert (volume.free, volume.consumed) == (0, volume.capacity)
-    found = byte_limits(volume, None, Limit(LimitType.MIN_FREE_BYTES, 1))
-    assert found is not None
-    assert found.ramp(volume.consumed) == 0.0
     (warned,) = caplog.messages
     assert "is out of inodes" in warned
     (place / "0").unlink()

@@ -1,9 +1,5 @@
-"""Plugins on a host: which factor sources go together, what a controller needs, guarded calls, tasks, and log lines."""
+"""Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
-from __future__ import annotations
-
-import logging
-import re
 import threading
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -14,10 +10,7 @@ from harness.system.waiting import eventually
 from quotahost.api import DataSourceTask, Role
 from quotahost.api.context import no_disks
 from quotahost.broker.discovery import PluginError
-from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
-from quotahost.broker.host.messages import encode
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
-from quotahost.broker.host.protocol import CALLS
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
@@ -81,23 +74,6 @@ def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(sour
 def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
     for given, action in ((pauses("typed"), State.PAUSE), (settings(factor__source="typed"), State.OPEN)):
         assert BROKER.applied(given, watches_disks=False).fallback_action is action
-
-
-def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    shim, clock = FakeShim(), Clock()
-    guard = Guard(shim, clock)
-    for turn in range(MANY):
-        guard.call("task", "run()", "it runs again", (lambda: None) if turn % 2 else fails)
-        clock.now += 0.1
-    minutes = MANY * 0.1 / 60
-    assert len(shim.failed) == MANY / 2
-    # One line that it fails, and one that it works again.
-    assert 2 <= len(caplog.records) <= 2 * (minutes + 1)
-    left_out = [int(count) for count in re.findall(r"\((\d+) such lines were left out before\)", caplog.text)]
-    assert len(left_out) > 10
-    assert all(count in (299, 300) for count in left_out)
 
 
 def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
@@ -168,82 +144,3 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
     scheduler.set([("changing", cast("DataSourceTask", task))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
     scheduler.set([])
-
-
-# ---- what plugins log, in the broker's log: it makes nobody wait, and a flood is bounded ----
-
-
-def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
-    clock = Clock()
-    limit = RateLimit(clock)
-
-    def record(client: int) -> logging.LogRecord:
-        return logging.LogRecord("plugin", logging.WARNING, "", 0, "client %d is unknown", (client,), None)
-
-    passed = sum(limit.filter(record(client)) for client in range(MANY))
-    assert passed == LINES_OF_CAUSE
-    clock.now += 60
-    last = record(1)
-    assert limit.filter(last)
-    assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"
-
-
-def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
-    shim = FakeShim()
-    with Logs(shim):
-        for line in range(MANY):
-            logging.getLogger("chatty").info("client %d", line)
-            logging.getLogger("chattier").info(f"client {line}")
-        logging.getLogger("quiet").warning("seen")
-    chatty = [line for line in shim.lines if line.startswith("client")]
-    assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
-    assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
-
-
-def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
-    class Java(FakeShim):
-        def log(self, logger: str, level: int, message: str) -> None:
-            if message == "not now" or len(encode(["log", logger, level, message])) > CALLS["log"].most:
-                raise ValueError(message[:20])
-            super().log(logger, level, message)
-
-    shim = Java()
-    with Logs(shim):
-        for line in ("é" * 2_000_000, "not now", "seen"):
-            logging.getLogger("plugin").warning(line)
-    assert [(line[:3], len(line)) for line in shim.lines[:2]] == [("ééé", 100_000), ("see", 4)]
-
-
-def test_a_line_that_can_not_be_formatted_is_no_error_in_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:
-    shim = FakeShim()
-    with Logs(shim) as logs:
-        # To the handler itself, as pytest's own raises the error.
-        logs.handle(logging.LogRecord("plugin", logging.WARNING, "", 0, "%d clients", ("many",), None))
-        logging.getLogger("plugin").warning("seen")
-    assert shim.lines[0] == "seen"
-    assert "'many'" in capsys.readouterr().err, "where it was logged is told as of any such line"
-
-
-def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
-    taken, released = threading.Event(), threading.Event()
-
-    class Stuck(FakeShim):
-        def log(self, logger: str, level: int, message: str) -> None:
-            taken.set()
-            released.wait(60)
-
-    def flood() -> None:
-        with Logs(Stuck()):
-            logging.getLogger("first").warning("taken")
-            taken.wait(60)
-            for name in range(QUEUE_MAX // LINES_OF_CAUSE + 1):
-                for line in range(LINES_OF_CAUSE):
-                    logging.getLogger(f"chatty-{name}").info("line %d", line)
-
-    host = threading.Thread(target=flood, daemon=True)
-    host.start()
-    try:
-        eventually(lambda: not host.is_alive())
-    finally:
-        released.set()
-    eventually(lambda: "quotahost-log" not in [thread.name for thread in threading.enumerate()])

@@ -1,7 +1,5 @@
 """Rules in shadow: of what Kafka measures, whom each would hold back, and the thread that looks and counts it."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Comparis
 from quotahost.model import ScopeKind
 from quotahost.settings.broker import Settings
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder, state
-from tests.fakes.plugin_context import settings
+from tests.fakes.plugin_context import Clock, settings
 from tests.fakes.shim import FakeShim
 
 TRIED = "supplier.tried"
@@ -137,9 +135,7 @@ QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
          {"affected_topics": 1}, 1, 200),
     ],
 )  # fmt: skip
-def test_the_factor_in_shadow_counts_what_goes_beyond_it(
-    rows: list[Any], changes: dict[str, Any], over: int, beyond: float
-) -> None:
+def test_the_factor_in_shadow_is_counted(rows: list[Any], changes: dict[str, Any], over: int, beyond: float) -> None:
     found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), bob=1_600)
     count = found.counts.get("factor")
     assert ((count.over, count.beyond) if count else (0, 0)) == (over, beyond)
@@ -204,7 +200,7 @@ class Java(FakeShim):
 
     rows: list[list[Any]] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
-    now: float = 1000.0
+    clock: Clock = field(default_factory=Clock)
     takes: float = 0.0
     problem: Exception | None = None
 
@@ -216,16 +212,13 @@ class Java(FakeShim):
             return [[*key, value] for key, value in self.shown.items()]
         if words[0] == "state":
             return state(**self.state)
-        self.now += self.takes
+        self.clock.now += self.takes
         return {"state": state(**self.state), "holders": [row for row in self.rows if row[3] == words[1]]}
 
     @property
     def hears(self) -> list[str]:
         """The texts of who would be held back."""
         return [text for (text,) in self.arguments("held")]
-
-    def clock(self) -> float:
-        return self.now
 
     def shows(self, rule: str) -> list[float | None]:
         """Over, Unmeasured, Seconds and Bytes of a rule."""
@@ -253,7 +246,7 @@ def watch(java: Java, rules: str, **more: str) -> Shadow:
 def looks(shadow: Shadow, java: Java, *after: float) -> None:
     """A look after each of these pauses in seconds."""
     for pause in after:
-        java.now += pause
+        java.clock.now += pause
         shadow._work()
 
 
@@ -350,10 +343,8 @@ def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host(
     assert shadow._thread is None
     shadow.configure(in_shadow(TRIED))
     eventually(lambda: java.hears == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
-    thread = shadow._thread
-    assert thread
     shadow.close()
-    assert thread.close(1)
+    eventually(lambda: "quotahost-shadow" not in [thread.name for thread in threading.enumerate()])
 
 
 @pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])

@@ -90,7 +90,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "quotahost.plugin.prometheus"]
 
 
-def test_a_failure_is_logged_once_until_it_heals(
+def test_a_failure_and_its_end_are_logged(
     source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.replies = {}
@@ -189,9 +189,7 @@ def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
-def test_an_answer_holds_for_validity_and_where_that_is_shorter_for_two_intervals(
-    source: Make, clock: Clock, interval: str, longest: float
-) -> None:
+def test_answers_hold_for_validity_or_two_intervals(source: Make, clock: Clock, interval: str, longest: float) -> None:
     plugin = source(interval=interval)
     answered(plugin)
     clock.now += longest

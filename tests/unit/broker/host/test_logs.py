@@ -1,0 +1,93 @@
+"""Python's log lines in the broker's log: they make nobody wait, and a flood of them is bounded."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from harness.system.waiting import eventually
+from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
+from quotahost.broker.host.messages import encode
+from quotahost.broker.host.protocol import CALLS
+from tests.fakes.plugin_context import Clock
+from tests.fakes.shim import FakeShim
+
+MANY = 10_000
+
+
+def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
+    clock = Clock()
+    limit = RateLimit(clock)
+
+    def record(client: int) -> logging.LogRecord:
+        return logging.LogRecord("plugin", logging.WARNING, "", 0, "client %d is unknown", (client,), None)
+
+    passed = sum(limit.filter(record(client)) for client in range(MANY))
+    assert passed == LINES_OF_CAUSE
+    clock.now += 60
+    last = record(1)
+    assert limit.filter(last)
+    assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"
+
+
+def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
+    shim = FakeShim()
+    with Logs(shim):
+        for line in range(10_000):
+            logging.getLogger("chatty").info("client %d", line)
+            logging.getLogger("chattier").info(f"client {line}")
+        logging.getLogger("quiet").warning("seen")
+    chatty = [line for line in shim.lines if line.startswith("client")]
+    assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
+    assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
+
+
+def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
+    class Java(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            if message == "not now" or len(encode(["log", logger, level, message])) > CALLS["log"].most:
+                raise ValueError(message[:20])
+            super().log(logger, level, message)
+
+    shim = Java()
+    with Logs(shim):
+        for line in ("é" * 2_000_000, "not now", "seen"):
+            logging.getLogger("plugin").warning(line)
+    assert [(line[:3], len(line)) for line in shim.lines[:2]] == [("ééé", 100_000), ("see", 4)]
+
+
+def test_a_line_that_can_not_be_formatted_is_no_error_in_the_plugin(capsys: pytest.CaptureFixture[str]) -> None:
+    shim = FakeShim()
+    with Logs(shim) as logs:
+        # To the handler itself, as pytest's own raises the error.
+        logs.handle(logging.LogRecord("plugin", logging.WARNING, "", 0, "%d clients", ("many",), None))
+        logging.getLogger("plugin").warning("seen")
+    assert shim.lines[0] == "seen"
+    assert "'many'" in capsys.readouterr().err, "where it was logged is told as of any such line"
+
+
+def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
+    taken, released = threading.Event(), threading.Event()
+
+    class Stuck(FakeShim):
+        def log(self, logger: str, level: int, message: str) -> None:
+            taken.set()
+            released.wait(60)
+
+    def flood() -> None:
+        with Logs(Stuck()):
+            logging.getLogger("first").warning("taken")
+            taken.wait(60)
+            for name in range(QUEUE_MAX // LINES_OF_CAUSE + 1):
+                for line in range(LINES_OF_CAUSE):
+                    logging.getLogger(f"chatty-{name}").info("line %d", line)
+
+    host = threading.Thread(target=flood, daemon=True)
+    host.start()
+    try:
+        eventually(lambda: not host.is_alive())
+    finally:
+        released.set()
+    eventually(lambda: "quotahost-log" not in [thread.name for thread in threading.enumerate()])
