@@ -73,12 +73,9 @@ def good(site: Path) -> None:
 def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
-    with pytest.raises(PluginError) as error:
+    listed = r"^supplier 'goood': there is none; did you mean 'good'\? There are: .*client-quotas.*static"
+    with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
-    message = str(error.value)
-    assert message.startswith("supplier 'goood': there is none; did you mean 'good'? There are: ")
-    assert "client-quotas" in message
-    assert "static" in message
     with pytest.raises(PluginError, match="factor source 'good': there is none"):
         load(Role.FACTOR_SOURCE, "good")
 
@@ -93,20 +90,16 @@ def test_a_broken_plugin_harms_no_other(site: Path) -> None:
 def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> None:
     supplier(site, "same", "plugin = None", distribution="first")
     supplier(site, "same", "plugin = None", distribution="second")
-    with pytest.raises(PluginError) as error:
+    with pytest.raises(PluginError, match="uninstall all but one") as error:
         load(Role.SUPPLIER, "same")
-    message = str(error.value)
-    assert "first 1.0" in message
-    assert "second 1.0" in message
-    assert "uninstall all but one" in message
+    assert all(f"{name} 1.0" in str(error.value) for name in ("first", "second"))
 
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
     assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
-    with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
+    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*has no settings of its own; remove it"):
         build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
-    assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
 class Own(BaseModel):
