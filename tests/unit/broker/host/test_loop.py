@@ -250,16 +250,6 @@ def test_a_name_that_is_stored_alone_is_named_once(
     assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
 
 
-def test_an_unknown_name_stops_the_start_of_a_broker_and_no_later_start_of_the_host(mine: Any) -> None:
-    given = {"supplier": "mine", **UNKNOWN}
-    assert "prodcue" in str(serve(FakeShim(given)).refused)
-    assert mine.BUILT == []
-    later = FakeShim(given, second_life=True)
-    later.arrive(("alice", "a"))
-    assert serve(later).refused is None
-    assert later.rate("alice", "a") == 0.5
-
-
 @pytest.mark.parametrize("stored", ["*", "plugin.*", "plugin.mine.*"])
 def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any, stored: str) -> None:
     shim = FakeShim({"supplier": "mine", **share("0.25"), stored: "1"}, second_life=True)

@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section
 from quotahost.testing.checks import check_factor_source
-from quotahost.testing.host import FakeHost
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.prometheus import FakePrometheus, success
 
@@ -133,15 +131,6 @@ def test_it_keeps_the_contract_with_a_server_and_without(server: FakePrometheus)
     check_factor_source(Prometheus, own, reconfigured=own | {"plugin.prometheus.expected": "kafka-1"})
     server.replies = {}
     check_factor_source(Prometheus, own)
-
-
-def test_a_live_change_of_its_properties_asks_anew(server: FakePrometheus) -> None:
-    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties(server, "none")) as host:
-        assert host.plugin.read() is None
-        asks_more(server)
-        assert host.plugin.read() is None, "a server that never answered"
-        host.reconfigure(properties(server, "size"))
-        assert answered(host.plugin) == KNOWN
 
 
 WRONG: dict[str, list[dict[str, str]]] = {
