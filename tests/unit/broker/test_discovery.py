@@ -1,11 +1,9 @@
 """From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from quotahost.settings.sections import read_section
 from quotahost.testing.broker import FakeBroker
 from quotahost.units import Duration
 from tests.fakes.packages import distribute, distribute_quotahost
+from tests.unit.settings.properties import read as settings
 
 GOOD = """
     from pydantic import BaseModel, SecretStr, field_validator
@@ -67,10 +66,6 @@ def supplier(site: Path, name: str, code: str, distribution: str = "acme") -> No
     distribute(site, distribution, {Role.SUPPLIER.group: {name: f"{module}:plugin"}}, {module: code})
 
 
-def settings(properties: Mapping[str, str]) -> Settings:
-    return Settings.from_properties({PREFIX + name: text for name, text in properties.items()})
-
-
 def good(site: Path) -> None:
     distribute(site, "acme", {Role.SUPPLIER.group: {"good": "acme_good:Good"}}, {"acme_good": GOOD})
 
@@ -78,12 +73,9 @@ def good(site: Path) -> None:
 def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Path) -> None:
     good(site)
     distribute_quotahost(site)
-    with pytest.raises(PluginError) as error:
+    listed = r"^supplier 'goood': there is none; did you mean 'good'\? There are: .*client-quotas.*static"
+    with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
-    message = str(error.value)
-    assert message.startswith("supplier 'goood': there is none; did you mean 'good'? There are: ")
-    assert "client-quotas" in message
-    assert "static" in message
     with pytest.raises(PluginError, match="factor source 'good': there is none"):
         load(Role.FACTOR_SOURCE, "good")
 
@@ -98,20 +90,16 @@ def test_a_broken_plugin_harms_no_other(site: Path) -> None:
 def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> None:
     supplier(site, "same", "plugin = None", distribution="first")
     supplier(site, "same", "plugin = None", distribution="second")
-    with pytest.raises(PluginError) as error:
+    with pytest.raises(PluginError, match="uninstall all but one") as error:
         load(Role.SUPPLIER, "same")
-    message = str(error.value)
-    assert "first 1.0" in message
-    assert "second 1.0" in message
-    assert "uninstall all but one" in message
+    assert all(f"{name} 1.0" in str(error.value) for name in ("first", "second"))
 
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
     assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
-    with pytest.raises(SettingsError, match="has no settings of its own; remove it") as error:
+    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*has no settings of its own; remove it"):
         build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
-    assert f"{PREFIX}plugin.plain.x" in str(error.value)
 
 
 class Own(BaseModel):
@@ -189,9 +177,7 @@ TASK = """
           for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),
     ],
 )  # fmt: skip
-def test_a_plugin_that_cannot_take_its_role_is_refused_with_the_reason(
-    site: Path, role: Role, code: str, words: str
-) -> None:
+def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role: Role, code: str, words: str) -> None:
     distribute(site, "acme", {role.group: {"it": "acme_it:plugin"}}, {"acme_it": code})
     with pytest.raises(PluginError) as error:
         build(role, "it", settings({}))

@@ -178,9 +178,7 @@ def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world
         (world.directory / name).mkdir()
     world.broker.sizes |= {("orders.us", 0): (30, True)}
     world.look()
-    assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], (
-        "nothing is known of growth"
-    )
+    assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known"
     world.broker.sizes |= {("orders.us", 0): (630, True), ("orders.us", 1): (900, True)}
     world.look(100)
     # A replica that has come since then has not grown: it was moved here, or is new.

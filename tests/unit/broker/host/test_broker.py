@@ -1,7 +1,5 @@
 """What plugins and the host learn of this broker and its cluster."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -108,9 +106,7 @@ def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: Cl
     assert heard(look)[0] == []
 
 
-def test_without_an_answer_nothing_is_told_and_a_second_time_the_log_says_so_once(
-    shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_second_silence_is_logged_once(shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim.told["cluster"] = NO_ANSWER
     look.look()
@@ -137,9 +133,7 @@ def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim
     assert len(shim.arguments("configs")) == 2
 
 
-def test_who_may_not_ask_stops_asking_and_says_so(
-    shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_who_may_not_ask_stops_asking(shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim.told["configs"] = ConnectionError("ClusterAuthorizationException: denied")
     for _ in range(10):

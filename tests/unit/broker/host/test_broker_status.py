@@ -1,7 +1,5 @@
 """What others ask of this broker: by what clients are held back (Java's raw dump), and who uses what."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import unquote
@@ -73,9 +71,7 @@ def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
         ({"type": "CONTROLLER_MUTATION", "base": 5.0, "limit": 5.0, "tokens": -0.5}, {}, LimitedBy.QUOTA),
     ],
 )  # fmt: skip
-def test_what_binds_is_quota_factor_floor_or_nothing(
-    row: dict[str, Any], state: dict[str, Any], bound: LimitedBy
-) -> None:
+def test_quota_factor_floor_or_nothing_binds(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
     assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
 
 
@@ -103,15 +99,6 @@ def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[s
     assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
 
 
-def test_explain_says_the_same_of_a_client_as_its_row() -> None:
-    state = state_of(dump.state(**THROTTLE, fence=CLOSED, affected_topics=1))
-    row = dump.row(limit=1e6, slowed_limit=5e5, slowed_rate=4e5, mark=HELD)
-    client = dump.client(row, mark=HELD)["client"]
-    explained, listed = quota_of(state, client["quotas"][0], client), use_of(state, row)
-    assert (explained.bound, explained.limit, explained.rate) == (listed.bound, listed.limit, listed.rate)
-    assert (explained.affected_topic, explained.affected_place) == ("orders", "broker 3, volume /dev/sdb")
-
-
 def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of_it() -> None:
     row = dump.row(
         rate=100.0, delay_ms=20.0, limit=1e6, slowed_limit=5e5, slowed_rate=30.0, slowed_delay_ms=250.0, mark=dump.MARK
@@ -120,6 +107,7 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
     quota = quota_of(some, row)
     assert (quota.rate, quota.delay, quota.limit) == (130.0, 250.0, 5e5)
     assert (quota.bound, quota.slowed) == (LimitedBy.FACTOR, True)
+    assert (quota.affected_topic, quota.affected_place) == ("orders", "broker 3, volume /dev/sdb")
     for changes in ({"shadow": ["factor"]}, {"enforced": False}, {"affected_topics": -1}, {"factor_types": ["FETCH"]}):
         given = {**THROTTLE, "affected_topics": 1, **changes}
         assert quota_of(state_of(dump.state(**given)), row).limit == 1e6
@@ -170,9 +158,7 @@ def broker(shim: FakeShim) -> HostBroker:
 @pytest.mark.parametrize(
     ("shadow", "told"), [([], "FETCH, PRODUCE x0.42: busy"), (["factor"], "FETCH, PRODUCE x0.42 (in shadow): busy")]
 )
-def test_a_look_tells_the_factors_of_single_quota_types(
-    shim: FakeShim, broker: HostBroker, shadow: list[str], told: str
-) -> None:
+def test_a_look_tells_the_factors_of_types(shim: FakeShim, broker: HostBroker, shadow: list[str], told: str) -> None:
     types = {"PRODUCE": [0.42, "busy"], "FETCH": [0.42, "busy"]}
     for factor, cause in ((1.0, told), (0.5, f"volume; {told}")):
         shim.answers["state"] = dump.state(factor=factor, cause="volume", type_factors=types, shadow=shadow)
@@ -183,9 +169,7 @@ def gauges(type: str, name: str, **numbers: float) -> list[Gauge]:
     return [Gauge(type, name, attribute, value) for attribute, value in numbers.items()]
 
 
-def test_a_look_tells_the_state_who_is_marked_volumes_of_known_sizes_and_budgets_the_smallest_factors_first(
-    shim: FakeShim, broker: HostBroker
-) -> None:
+def test_a_look_tells_state_marks_volumes_and_budgets_smallest_factor_first(shim: FakeShim, broker: HostBroker) -> None:
     shim.answers["marks"] = [["alice", "app", "orders"]]
     shim.numbers = [
         *gauges("Volume", "/dev/sdb", Capacity=1000, Consumed=600),
@@ -208,9 +192,7 @@ def test_a_look_tells_the_state_who_is_marked_volumes_of_known_sizes_and_budgets
     assert "uses" not in [words[0] for words in shim.questions], "no clients cost Java nothing"
 
 
-def test_usage_is_of_those_whom_kafka_measures_alone_with_the_limit_that_they_have(
-    shim: FakeShim, broker: HostBroker
-) -> None:
+def test_usage_is_of_those_whom_kafka_measures_alone_with_their_limit(shim: FakeShim, broker: HostBroker) -> None:
     slowed = dump.row(user="a%3Ab", slowed_limit=5e5, slowed_rate=20.0, slowed_delay_ms=250.0, mark=dump.MARK)
     others = dump.row(type="FETCH", base=None, limit=None, delay_ms=None), dump.row(exempt=True), dump.row(rate=None)
     shim.answers["usage"] = dump.usage(slowed, *others, factor=0.5, affected_topics=1)

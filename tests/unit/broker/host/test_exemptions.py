@@ -1,7 +1,5 @@
 """Who is exempt: brokers, by the principals of their configuration, listed principals, and quotahost's own clients."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 
@@ -194,9 +192,7 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
 @pytest.mark.parametrize(
     "tls", [{}, {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.truststore.location": "/ca.jks"}]
 )
-def test_where_brokers_authenticate_client_ids_do_not_count_but_plugins_topics_are_spared(
-    kind: str, tls: dict[str, str]
-) -> None:
+def test_where_brokers_authenticate_no_client_id_counts_but_topics_are_spared(kind: str, tls: dict[str, str]) -> None:
     own = {"bootstrap.servers": "localhost:9092", **tls}
     shim = FakeShim({f"{kind}.{name}": value for name, value in own.items()}, node_of(4, "b"))
     shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))

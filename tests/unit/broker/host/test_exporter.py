@@ -1,7 +1,5 @@
 """The Prometheus endpoint: what a scrape is answered, the series by client, and that no client costs threads."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator
@@ -77,9 +75,7 @@ def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: End
         endpoint.connect()
 
 
-@pytest.mark.parametrize(
-    "request_line", [b"nonsense", b"GET", b"\xff \xff \xff", b"GET / HTTP/1.1\r\n" + b"a" * 20_000]
-)
+@pytest.mark.parametrize("request_line", [b"nonsense", b"GET", b"\xff \xff \xff", b"GET / HTTP/1.1\r\n" + b"a" * 20000])
 def test_what_is_no_request_is_closed_and_others_are_answered(endpoint: Endpoint, request_line: bytes) -> None:
     with endpoint.connect(request_line + b"\r\n\r\n") as connection:
         eventually(lambda: not is_open(connection))

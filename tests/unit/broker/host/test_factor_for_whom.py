@@ -1,7 +1,5 @@
 """For whom a factor is: writers to affected topics, those of a budget, or single quota types."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any
@@ -52,12 +50,6 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
     assert seen(scoped(**given), *volumes) == whom
 
 
-def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
-    it = scoped()
-    it.step(Factor(0.5, "as I say"))
-    assert it.shim.affected == [None]
-
-
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
     for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
@@ -85,6 +77,8 @@ def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins
     found = seen(it, HALF_BC, FULL_AB)
     assert found is not None
     assert (set(found.places), set(found.held)) == (set("abc"), set("ab"))
+    seen(it, HALF_BC, unknown=("broker 2: no snapshot",))
+    assert it.cause == "fallback.action=PAUSE: broker 2: no snapshot", "a policy that fails hides no unknown broker"
 
 
 def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
@@ -211,22 +205,10 @@ def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
     assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
 
 
-def test_the_log_says_once_that_a_source_slows_clients_and_once_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(caplog: pytest.LogCaptureFixture) -> None:
+    world, busy = World(), {"load": Typed(Factor(0.5, "busy"), *BYTES)}
     with caplog.at_level(logging.INFO, "quotahost.factor"):
-        world.step(cluster(EMPTY), seconds=3)
-        world.typed["load"].answer = Factor(1.0)
-        world.step(seconds=3)
-    assert caplog.messages == ["load slows clients: factor 0.50 (busy)", "load no longer slows clients"]
-
-
-def test_a_source_that_was_taken_out_while_it_slowed_is_logged_when_it_comes_back(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    world = World()
-    with caplog.at_level(logging.INFO, "quotahost.factor"):
-        for sources in ({"load": Typed(Factor(0.5, "busy"), *BYTES)}, {}, {"load": Typed(Factor(0.5, "busy"), *BYTES)}):
+        for sources in (busy, busy, {}, busy, busy, {"load": Typed(Factor(1.0), *BYTES)}):
             world.typed = sources
             world.step(cluster(EMPTY))
-    assert caplog.messages == ["load slows clients: factor 0.50 (busy)"] * 2
+    assert caplog.messages == ["load slows clients: factor 0.50 (busy)"] * 2 + ["load no longer slows clients"]

@@ -1,8 +1,5 @@
 """Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
-from __future__ import annotations
-
-import re
 import threading
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -16,10 +13,11 @@ from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock
+from tests.fakes.plugin_context import Clock, settings
 from tests.fakes.shim import FakeShim
+
+MANY = 10_000
 
 
 @pytest.mark.usefixtures("mine")
@@ -27,7 +25,7 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
     def built(sources: str) -> PluginSet:
-        named = Settings.from_properties({f"{PREFIX}factor.source": sources})
+        named = settings(factor__source=sources)
         return builder.build(named, builder.validate(named), PluginSet(()))
 
     plugins = built("disks,typed")
@@ -46,20 +44,19 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
         built("disks,wrong")
 
 
-BROKERS: Final = {"static.kafka.admin.bootstrap.servers": "b:9092"}
+BROKERS: Final = {"static__kafka__admin__bootstrap__servers": "b:9092"}
 CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
 NAMES: Final = {Role.POLICY: "limits"}
 BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
 
 
-def settings(source: str, more: dict[str, str] | None = None) -> Settings:
-    given = {"factor.source": source, "fallback.action": "PAUSE"} | (more or {})
-    return Settings.from_properties({PREFIX + name: value for name, value in given.items()})
+def pauses(source: str, **more: str) -> Settings:
+    return settings(factor__source=source, fallback__action="PAUSE", **more)
 
 
 @pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
 def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
-    told = settings(source, BROKERS)
+    told = pauses(source, **BROKERS)
     assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
     assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
     assert CONTROLLER.applied(told, watches_disks=True).fallback_action is State.PAUSE
@@ -67,7 +64,7 @@ def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) ->
 
 @pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
 def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
-    given = settings(source, more)
+    given = pauses(source, **more)
     assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
     assert CONTROLLER.applied(given, watches_disks=False).fallback_action is State.OPEN
     assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
@@ -75,30 +72,8 @@ def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(sour
 
 
 def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
-    written = settings("typed")
-    by_default = Settings.from_properties({f"{PREFIX}factor.source": "typed"})
-    assert BROKER.applied(written, watches_disks=False).fallback_action is State.PAUSE
-    assert BROKER.applied(by_default, watches_disks=False).fallback_action is State.OPEN
-
-
-MANY = 10_000
-
-
-def test_a_task_that_fails_and_works_in_turns_is_logged_once_a_minute_with_what_was_left_out(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    shim, clock = FakeShim(), Clock()
-    guard = Guard(shim, clock)
-    for turn in range(MANY):
-        guard.call("task", "run()", "it runs again", (lambda: None) if turn % 2 else fails)
-        clock.now += 0.1
-    minutes = MANY * 0.1 / 60
-    assert len(shim.failed) == MANY / 2
-    # One line that it fails, and one that it works again.
-    assert 2 <= len(caplog.records) <= 2 * (minutes + 1)
-    left_out = [int(count) for count in re.findall(r"\((\d+) such lines were left out before\)", caplog.text)]
-    assert len(left_out) > 10
-    assert all(count in (299, 300) for count in left_out)
+    for given, action in ((pauses("typed"), State.PAUSE), (settings(factor__source="typed"), State.OPEN)):
+        assert BROKER.applied(given, watches_disks=False).fallback_action is action
 
 
 def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,7 +1,5 @@
 """The calls to Java and their values on the way, and the text of what a supplier in shadow would give."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct
@@ -18,11 +16,6 @@ from quotahost.broker.host.protocol import CALLS, VERSION, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 
 TEXTS = st.text(st.characters(codec="utf-8"))
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary(),
-    st.lists,
-    max_leaves=20,
-)
 #: The same in CallsTest.java: what one language writes the other one reads.
 GOLDEN: list[Any] = [
     "ask", None, True, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
@@ -68,11 +61,6 @@ class Java:
         self.calls.append(read(message)[0])
 
     def detach(self) -> None: ...
-
-
-@given(VALUES)
-def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
-    assert read(encode(value)) == (value, len(encode(value)))
 
 
 def test_java_reads_the_same_bytes() -> None:
@@ -130,7 +118,7 @@ def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
 
 
 CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
-NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=3)
+NAMES = st.lists(TEXTS.filter(bool), min_size=1, max_size=3)
 
 
 @given(st.data(), NAMES, NAMES)

@@ -1,6 +1,4 @@
-"""The thread that looks whom rules in shadow would hold back, and what it shows and counts."""
-
-from __future__ import annotations
+"""Rules in shadow: of what Kafka measures, whom each would hold back, and the thread that looks and counts it."""
 
 import json
 import threading
@@ -8,15 +6,192 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.messages import shadow_text
-from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Key, Shadow, _told
-from tests.fakes.holders import PRODUCE, holder, state
-from tests.fakes.plugin_context import settings
+from quotahost.broker.host.messages import GROUP, shadow_text
+from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Comparison, Key, Shadow, compare, limit
+from quotahost.model import ScopeKind
+from quotahost.settings.broker import Settings
+from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder, state
+from tests.fakes.plugin_context import Clock, settings
 from tests.fakes.shim import FakeShim
 
-TRIED = "supplier.static"
+TRIED = "supplier.tried"
+CLIENT, USER, ALL = ScopeKind.CLIENT.value, ScopeKind.USER.value, ScopeKind.BROKER.value
+A_KEY = (PRODUCE, ("alice", "a"))
+
+
+def compared(answer: dict[str, Any], **stand_ins: float) -> Comparison:
+    """What is found, with what these users' app "a" has used when the factor fell."""
+    before = {(PRODUCE, (user, "a")): rate for user, rate in stand_ins.items()}
+    return compare(lambda what, *_: answer if what == "holders" else answer[what], {}, before)
+
+
+def would(code: int, rate: float) -> str:
+    """What the supplier "tried" would give for every type."""
+    return shadow_text([(code, rate, 0)] * 4, ["gold"], ["tried"])
+
+
+SHARED = ("<broker>", "")
+MEASURED: dict[str, tuple[list[Any], tuple[float, ...], dict[Key, float | None]]] = {
+    "the old supplier is in force and the new one is measured in its own scope": (
+        [holder("alice", each, base=5_000, rate=rate, shadow=would(USER, 1_000))
+         for each, rate in (("a", 700), ("b", 800))],
+        (1, 0, 500), {(PRODUCE, ("alice", "")): 1_500},
+    ),
+    "who is below the limit is not counted": (
+        [holder("alice", "a", type=kind, rate=rate, shadow=would(CLIENT, 1_000))
+         for kind, rate in ((PRODUCE, 900), (FETCH, 1_200))],
+        (1, 0, 200), {A_KEY: 900, (FETCH, ("alice", "a")): 1_200},
+    ),
+    "of requests no bytes are counted": (
+        [holder("alice", "a", type=REQUEST, rate=90, shadow=would(CLIENT, 50))],
+        (1, 0, 0), {(REQUEST, ("alice", "a")): 90},
+    ),
+    # All client-ids of alice share a quota, and each would have one of its own.
+    "a part of what several share": (
+        [holder("alice", "a", tags=("alice", ""), whole=True, base=5_000, rate=700, shadow=would(CLIENT, 1))],
+        (0, 1, 0), {(PRODUCE, ("alice", "")): None},
+    ),
+    # All clients of the broker share one, and bob would have one of his own, but carol none.
+    "one of several who share": (
+        [holder("bob", "a", tags=SHARED, whole=True, base=5_000, rate=700, shadow=would(USER, 1)),
+         holder("carol", "a", tags=SHARED, whole=True, base=5_000, rate=700)],
+        (0, 1, 0), {(PRODUCE, ("bob", "")): None},
+    ),
+    "a scope of which a part cannot be told": (
+        [holder("alice", "a", rate=700, shadow=would(USER, 1)),
+         holder("alice", "b", tags=("", "b"), rate=700, shadow=would(USER, 1)),
+         holder("bob", "b", tags=("", "b"), rate=700)],
+        (0, 1, 0), {(PRODUCE, ("alice", "")): None},
+    ),
+    "clients of a group would share what they have apart": (
+        [holder(user, "a", tags=(user, ""), whole=True, base=5_000, rate=600, shadow=would(GROUP, 1_000))
+         for user in ("alice", "bob")],
+        (1, 0, 200), {(PRODUCE, ("<group gold>", "")): 1_200},
+    ),
+    "what several share is measured once": (
+        [holder(user, "a", tags=SHARED, rate=600, shadow=would(ALL, 500)) for user in ("alice", "bob")],
+        (1, 0, 100), {(PRODUCE, SHARED): 600},
+    ),
+    "names that Kafka writes otherwise into its tags are found again": (
+        [holder("CN=ä~", "a b", tags=("CN%3D%C3%A4%7E", "a b"), rate=900, shadow=would(CLIENT, 500))],
+        (1, 0, 400), {(PRODUCE, ("CN%3D%C3%A4%7E", "a b")): 900},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "counts", "rates"), MEASURED.values(), ids=MEASURED)
+def test_a_supplier_in_shadow_is_compared_with_what_kafka_measures(
+    rows: list[Any], counts: tuple[float, ...], rates: dict[Key, float | None]
+) -> None:
+    for some in (rows, rows[::-1]):
+        found = compared(dump(*some, shadow=[TRIED]))
+        count = found.counts[TRIED]
+        assert (count.over, count.unmeasured, count.beyond) == counts
+        assert found.rates == rates
+        assert {rule for rule, _ in found.held.values()} == ({TRIED} if count.over else set())
+
+
+@pytest.mark.parametrize(
+    ("changes", "beyond"),
+    [
+        ({}, 400),
+        ({"limit_factor": 0.8}, 100),  # the tap is still on its way
+        ({"affected_topics": 3}, 0),  # the factor is for others
+        ({"factor_types": ["FETCH"]}, 0),
+        ({"shadow": [TRIED, "factor"], "limit_factor": 1.0}, 0),  # each rule as if it alone were in force
+    ],
+)
+def test_the_factor_in_force_lowers_what_the_supplier_would_give(changes: dict[str, Any], beyond: float) -> None:
+    row = holder("alice", "a", rate=900, shadow=would(CLIENT, 1_000))
+    found = compared(dump(row, **({"shadow": [TRIED], "factor": 0.5, "limit_factor": 0.5} | changes)))
+    assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)
+
+
+TOGETHER: dict[str, Any] = {"tags": ("<broker>", ""), "base": 1_000, "rate": 700}
+QUOTA: dict[str, Any] = {"base": 1_000, "rate": 700}
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "over", "beyond"),
+    [
+        # What the quota lets through beyond the factor, and nothing of a factor of 1.
+        ([holder("alice", "a", base=1_000, rate=1_100), holder("bob", "b", base=1_000, rate=400)], {}, 1, 500),
+        ([holder("alice", "a", base=1_000, rate=1_100)], {"factor": 1.0}, 0, 0),
+        # The factor multiplies what the unlimited used when it fell.
+        ([holder("alice", "a", rate=900, stand_in=1_000), holder("bob", "a", rate=900)], {}, 2, 400 + 100),
+        # In a PAUSE that the fence would hold everything is beyond, but for those who pass.
+        ([holder("admin", "a", **QUOTA, passes=True), holder("admin", "b", **TOGETHER, passes=True),
+          holder("alice", "b", **TOGETHER)], {"factor": 0.0, "closed": True}, 1, 700),
+        # Without a fence a PAUSE lets the floor through, and a PAUSE of some topics turns back requests, not clients.
+        ([holder("alice", "a", **QUOTA)], {"factor": 0.0}, 1, 690),
+        ([holder("alice", "a", **QUOTA, marked=True)], {"factor": 0.0, "closed": True, "affected_topics": 1}, 1, 690),
+        # A factor for some topics concerns those who write there; a scope of which some do is left as it is.
+        ([holder("alice", "a", **QUOTA, marked=True), holder("bob", "a", **QUOTA),
+          holder("carol", "a", **TOGETHER, marked=True), holder("dave", "a", **TOGETHER)],
+         {"affected_topics": 1}, 1, 200),
+    ],
+)  # fmt: skip
+def test_the_factor_in_shadow_is_counted(rows: list[Any], changes: dict[str, Any], over: int, beyond: float) -> None:
+    found = compared(dump(*rows, shadow=["factor"], **({"factor": 0.5} | changes)), bob=1_600)
+    count = found.counts.get("factor")
+    assert ((count.over, count.beyond) if count else (0, 0)) == (over, beyond)
+
+
+SLOWED = holder("alice", "a", base=1_000, rate=900)
+ADMIN = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
+READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIENT, 1_000))
+
+
+@pytest.mark.parametrize(
+    ("row", "changes"),
+    [
+        (SLOWED, {"shadow": [TRIED]}),  # a factor in force holds nobody in shadow
+        (SLOWED, {"shadow": []}),
+        (ADMIN, {"shadow": ["factor"]}),
+        (ADMIN, {"shadow": ["factor"], "enforced": False}),
+        (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
+        (READS, {"shadow": []}),
+        (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # it acts on PRODUCE alone
+    ],
+)
+def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
+    assert compared(dump(row, factor=0.5, **changes)).counts == {}
+
+
+def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factors_part_beside_them() -> None:
+    rows = [
+        holder("alice", "a", base=1_000, rate=1_600, supplier="static\toverrides=2000.0"),
+        holder("new", "a", tags=("<newcomers>", ""), base=100, rate=1_600, supplier="static", newcomer=True),
+    ]
+    found = compared(dump(*rows, shadow=["factor", "topics"], enforced=False, factor=0.5))
+    assert (found.counts["supplier.static"].over, found.counts["supplier.static"].beyond) == (1, 600)
+    assert (found.counts["factor"].over, found.counts["factor"].beyond) == (2, 500 + 50)
+
+
+RATES = st.none() | st.floats(0, 1e9)
+
+
+@given(RATES, st.floats(0, 1), st.floats(1, 1e6), RATES)
+def test_a_limit_is_the_quotas_part_and_no_lower_than_the_floor_or_the_quota(
+    base: float | None, factor: float, floor: float, stand_in: float | None
+) -> None:
+    found = limit(base, factor, floor, stand_in)
+    if factor == 1:
+        assert found == base
+    elif found is None:
+        assert base is None
+        assert stand_in is None
+        assert factor > 0
+    else:
+        whole = base if base is not None else stand_in if stand_in is not None else floor
+        assert min(floor, whole) <= found <= max(floor, whole)
+
+
+# ---- the thread that looks ----
 
 
 @dataclass
@@ -25,7 +200,7 @@ class Java(FakeShim):
 
     rows: list[list[Any]] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
-    now: float = 1000.0
+    clock: Clock = field(default_factory=Clock)
     takes: float = 0.0
     problem: Exception | None = None
 
@@ -37,16 +212,13 @@ class Java(FakeShim):
             return [[*key, value] for key, value in self.shown.items()]
         if words[0] == "state":
             return state(**self.state)
-        self.now += self.takes
+        self.clock.now += self.takes
         return {"state": state(**self.state), "holders": [row for row in self.rows if row[3] == words[1]]}
 
     @property
     def hears(self) -> list[str]:
         """The texts of who would be held back."""
         return [text for (text,) in self.arguments("held")]
-
-    def clock(self) -> float:
-        return self.now
 
     def shows(self, rule: str) -> list[float | None]:
         """Over, Unmeasured, Seconds and Bytes of a rule."""
@@ -56,27 +228,31 @@ class Java(FakeShim):
 
 def tried(**more: Any) -> Java:
     """Alice's app goes beyond what the supplier in shadow would give it by a half."""
-    row = holder("alice", "a", rate=1_500, shadow=shadow_text([(0, 1_000, 0)] * 4, [], ["static"]))
+    row = holder("alice", "a", rate=1_500, shadow=would(CLIENT, 1_000))
     return Java(rows=[row], state={"shadow": [TRIED]}, **more)
 
 
-def watch(java: Java, **changes: str) -> Shadow:
+def in_shadow(rules: str = "", **more: str) -> Settings:
+    return settings(supplier="tried,static", shadow=rules, **more)
+
+
+def watch(java: Java, rules: str, **more: str) -> Shadow:
     """Without its thread: the test looks itself."""
     shadow = Shadow(java, java.clock, lambda *_: threading.current_thread())
-    shadow.configure(settings(**changes))
+    shadow.configure(in_shadow(rules, **more))
     return shadow
 
 
 def looks(shadow: Shadow, java: Java, *after: float) -> None:
     """A look after each of these pauses in seconds."""
     for pause in after:
-        java.now += pause
+        java.clock.now += pause
         shadow._work()
 
 
 def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     java = tried()
-    shadow = watch(java, shadow=TRIED)
+    shadow = watch(java, TRIED)
     looks(shadow, java, 5)
     assert java.shows(TRIED) == [1, 0, 0, 0]  # nobody knows since when
     looks(shadow, java, 1, 2)
@@ -87,24 +263,24 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     assert list(map(json.loads, java.hears)) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
     java.rows[0][8] = 1_500.0
     looks(shadow, java, 1)
-    shadow.configure(settings())
+    shadow.configure(in_shadow())
     looks(shadow, java, 1)
     assert (java.hears[-1], java.shows(TRIED)[:2]) == ("{}", [0, 0])
-    shadow.configure(settings(shadow=TRIED))
+    shadow.configure(in_shadow(TRIED))
     looks(shadow, java, 3600, 1)
     assert java.shows(TRIED) == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
 
 
 def test_a_rule_is_shown_from_its_first_look_on() -> None:
     java = Java(state={"shadow": ["factor"]})
-    looks(watch(java, shadow=f"factor,topics,topic.t,{TRIED}"), java, 1)
+    looks(watch(java, f"factor,topics,topic.t,{TRIED}"), java, 1)
     assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
     assert {name for _, name, _ in java.shown} == {"factor", TRIED}, "topics are Java's"
 
 
 def test_a_pause_that_was_not_planned_counts_nothing() -> None:
     java = tried()
-    shadow = watch(java, shadow=TRIED)
+    shadow = watch(java, TRIED)
     looks(shadow, java, 1, LONGEST + 1)
     assert java.shows(TRIED) == [1, 0, 0, 0]
     java.takes = 2.0  # of each of three types
@@ -116,10 +292,10 @@ def test_a_pause_that_was_not_planned_counts_nothing() -> None:
 
 def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
     java = Java(state={"shadow": ["factor"]})
-    looks(watch(java, shadow="factor"), java, 1, 1)
+    looks(watch(java, "factor"), java, 1, 1)
     assert {words[0] for words in java.questions} == {"gauges", "state"}
     java.state["factor"] = 0.5
-    looks(watch(java, shadow="factor"), java, 1)
+    looks(watch(java, "factor"), java, 1)
     assert [words for words in java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
 
 
@@ -127,7 +303,7 @@ def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -
     java = Java(
         rows=[holder("alice", "a", rate=1_000), holder("bob", "a", rate=5)], state={"shadow": ["factor"], "factor": 0.5}
     )
-    shadow = watch(java, shadow="factor", newcomers__produce="8000")
+    shadow = watch(java, "factor", newcomers__produce="8000")
     looks(shadow, java, 1)
     assert java.shows("factor")[0] == 1  # bob used too little to be measured by: he has what newcomers have
     java.rows[0][8], java.rows[1][8] = 400.0, 4_100.0
@@ -141,9 +317,10 @@ def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -
 
 
 def test_of_many_java_is_told_those_furthest_beyond() -> None:
-    held: dict[Key, tuple[str, float]] = {(PRODUCE, (f"u{n}", "")): ("factor", n) for n in range(TOLD + 100)}
-    told = {user for user, _, _ in json.loads(_told(held))["PRODUCE"]}
-    assert told == {f"u{n}" for n in range(100, TOLD + 100)}
+    java = Java(state={"shadow": ["factor"], "factor": 0.5})
+    java.rows = [holder(f"u{n}", "a", base=10_000, rate=5_000 + n) for n in range(TOLD + 100)]
+    looks(watch(java, "factor"), java, 1)
+    assert {user for user, _, _ in json.loads(java.hears[-1])["PRODUCE"]} == {f"u{n}" for n in range(100, TOLD + 100)}
 
 
 def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
@@ -152,7 +329,7 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
         java.gauge("Shadow", TRIED, attribute, value)
         java.gauge("Shadow", "topic.t", attribute, value)
     shadow = Shadow(java, java.clock)
-    shadow.configure(settings())
+    shadow.configure(in_shadow())
     eventually(lambda: java.hears == ["{}"])
     shadow.close()
     assert java.shows(TRIED) == [0, 0, 7, 8]
@@ -162,20 +339,18 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
 def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host() -> None:
     java = tried()
     shadow = Shadow(java)
-    shadow.configure(settings())
+    shadow.configure(in_shadow())
     assert shadow._thread is None
-    shadow.configure(settings(shadow=TRIED))
+    shadow.configure(in_shadow(TRIED))
     eventually(lambda: java.hears == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
-    thread = shadow._thread
-    assert thread
     shadow.close()
-    assert thread.close(1)
+    eventually(lambda: "quotahost-shadow" not in [thread.name for thread in threading.enumerate()])
 
 
 @pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
 def test_a_look_that_fails_is_logged_once(problem: Exception, caplog: pytest.LogCaptureFixture) -> None:
     java = tried(problem=problem)
-    shadow = watch(java, shadow=TRIED)
+    shadow = watch(java, TRIED)
     looks(shadow, java, 1, 1)
     assert caplog.text.count("can't be compared now") == 1
     java.problem = None

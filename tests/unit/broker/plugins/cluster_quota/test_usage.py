@@ -46,9 +46,7 @@ def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: 
     made.task.close()
 
 
-def use(
-    user: str = "alice", rate: float = 1e6, limit: float = 2e6, idle: float = 0.0, delay: float = 0.0
-) -> ClientUsage:
+def use(user: str = "alice", rate: float = 1e6, limit: float = 2e6, idle: float = 0, delay: float = 0) -> ClientUsage:
     return ClientUsage(user, "app", QuotaType.PRODUCE, rate, limit, delay, idle)
 
 
@@ -79,9 +77,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
         (use(rate=100), use(rate=1000), 0),  # a small rate that wavers
     ],
 )
-def test_a_tenth_is_news_and_so_is_a_client_that_comes_goes_or_is_held_back(
-    world: World, first: ClientUsage, then: ClientUsage, sent: int
-) -> None:
+def test_what_of_a_clients_use_is_news(world: World, first: ClientUsage, then: ClientUsage, sent: int) -> None:
     world.run(first)
     assert world.run(then) == sent
 
@@ -95,9 +91,7 @@ def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) ->
     assert world.broker.number("Usage", "Clients") == 0
 
 
-def test_the_busiest_with_a_cluster_wide_quota_are_published_or_an_empty_list(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_busiest_with_a_cluster_wide_quota_are_published(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_module, "MOST", 1)
     world.run()  # the broker is one of the cluster
     fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
@@ -131,9 +125,7 @@ def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> 
 
 
 @pytest.mark.parametrize(("windows", "every", "at_most"), [(2, 0.5, 1.1), (2, 60, 1.3), (11, 0.5, 1.05), (11, 60, 1.1)])
-def test_what_records_tell_adds_up_to_what_clients_moved(
-    world: World, windows: int, every: float, at_most: float
-) -> None:
+def test_records_add_up_to_what_clients_moved(world: World, windows: int, every: float, at_most: float) -> None:
     rate, moved = SampledRate(windows, 1000), 0
     for half in range(1200):
         now_ms = half * 500
@@ -174,9 +166,7 @@ def looks() -> Looks:
     ("rate", "limit", "demand"),
     [(0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None), (3e6, None, 3.75e6)],
 )
-def test_a_client_near_its_limit_wants_all_and_any_other_a_quarter_more(
-    looks: Looks, rate: float, limit: float | None, demand: float | None
-) -> None:
+def test_who_is_near_its_limit_wants_all(looks: Looks, rate: float, limit: float | None, demand: float | None) -> None:
     assert looks.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
 
 

@@ -70,12 +70,6 @@ def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each
     assert (view.stale, view.complete) == (1, True)
 
 
-def test_until_the_brokers_are_known_no_broker_is_missed_and_all_volumes_count(world: World) -> None:
-    world.state = ClusterState("1", world.clock)
-    view = world.view(disk("9"), stale=1, stale_brokers=("8",))
-    assert (view.volumes, view.unknown, view.complete) == ((disk("9"),), (), False)
-
-
 def test_brokers_that_are_not_registered_never_count_whatever_their_number(world: World) -> None:
     world.clock.now += GRACE + 1
     gone = tuple(f"gone-{n}" for n in range(64))

@@ -134,10 +134,6 @@ def test_a_shorter_interval_applies_at_once(make: Make) -> None:
 # ---- fixed ----
 
 
-def fixed(**properties: Any) -> Fixed:
-    return Fixed(context(name="fixed", own=Fixed.Section(**properties)))
-
-
 @pytest.mark.parametrize("value", ["-0.1", "1.1", "nan", "inf", "half", "", None])
 def test_a_wrong_factor_is_refused_by_name(value: Any) -> None:
     with pytest.raises(ValidationError, match="factor"):

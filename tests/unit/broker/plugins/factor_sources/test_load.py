@@ -47,9 +47,7 @@ OVERLOADS = {
 
 @pytest.mark.parametrize("windows", WINDOWS, ids=["11 windows", "2 windows"])
 @pytest.mark.parametrize("overload", OVERLOADS.values(), ids=OVERLOADS)
-def test_a_constant_overload_is_held_at_the_target_without_oscillation(
-    windows: QuotaWindows, overload: tuple[int, float, float, int]
-) -> None:
+def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tuple[int, float, float, int]) -> None:
     clients = [*greedy(*overload), replace(QUIET)]
     outcome = play(clients, END + 20, windows, Law(windows, 30_000, LEAST))
     settled = slice(BEGIN + 100 if windows.number > 2 else BEGIN + 40, END)

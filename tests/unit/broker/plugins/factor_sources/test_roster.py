@@ -210,24 +210,6 @@ def test_what_is_read_again_after_a_jump_of_this_clock_is_as_fresh_as_what_it_fo
     assert world.consumed() == 2
 
 
-BROKERS = st.sampled_from(["1", "2", "3"])
-
-
-@given(st.lists(st.tuples(BROKERS, st.integers(0, 29), st.integers(0, 5)), max_size=30), st.data())
-def test_in_any_order_the_newest_is_kept(published: list[tuple[str, int, int]], data: st.DataObject) -> None:
-    # Snapshots of one time have one content: of two, the model couldn't know which is kept.
-    unique = [(broker, second, second * 7) for broker, second, _ in published]
-    order = data.draw(st.permutations(unique))
-    world = World("1", "2", "3")
-    for broker, second, consumed in order:
-        world.roster.take(snapshot(broker, WALL + second, consumed), data.draw(st.booleans()), VALIDITY)
-    newest: dict[str, tuple[int, int]] = {}
-    for broker, second, consumed in unique:
-        newest[broker] = max(newest.get(broker, (-1, -1)), (second, consumed))
-    for broker in ("1", "2", "3"):
-        assert world.consumed(broker) == (newest[broker][1] if broker in newest else None)
-
-
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
 @pytest.mark.proves("faults.clock")
 def test_whatever_the_clocks_do_a_broker_is_fresh_for_validity_only(steps: list[tuple[float, float, bool]]) -> None:

@@ -1,6 +1,5 @@
 """The task ``cordon``: which log directories it cordons, which it frees, and what it leaves to operators."""
 
-import logging
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -86,14 +85,18 @@ def world() -> World:
     return World()
 
 
-def test_the_directories_of_a_full_volume_are_cordoned_until_it_has_room_for_a_while(world: World) -> None:
+def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_for_a_while(world: World) -> None:
     assert world.run() == []
     world.disks.used["/b"] = FULL
     assert world.run(20) == ["/b", "/b/2"]
     assert world.kafka.added == "/b,/b/2"
+    world.restart()
+    assert world.run() == ["/b", "/b/2"]
     world.disks.used["/b"] = SLACK
-    assert world.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
-    assert world.run(30) == []
+    for _ in range(2):
+        assert world.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
+        world.restart()  # nobody saw for how long the volume has had room
+    assert world.run(80) == []
     assert world.kafka.added is None
     assert world.kafka.changes == 2
 
@@ -104,17 +107,6 @@ def test_nothing_is_asked_while_nothing_has_to_change(world: World) -> None:
     world.disks.used["/a"] = FULL
     world.run()
     assert world.kafka.asked == 2, "the first answer shows that the broker has read what is stored"
-
-
-def test_a_restart_forgets_nothing(world: World) -> None:
-    world.disks.used["/a"] = FULL
-    world.run(20)
-    world.restart()
-    assert world.run() == ["/a"]
-    world.disks.used["/a"] = SLACK
-    world.restart()
-    assert world.run(50) == ["/a"], "nobody saw for how long the volume has had room"
-    assert world.run(20) == []
 
 
 def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> None:
@@ -160,9 +152,8 @@ def test_what_keeps_it_from_working_is_logged_once(
 ) -> None:
     world.kafka.answer = answer
     world.disks.used["/a"] = FULL
-    with caplog.at_level(logging.WARNING):
-        assert world.run(600) == []
-    assert [line in each.message for each in caplog.records] == [True]
+    assert world.run(600) == []
+    assert [line in each for each in caplog.messages] == [True]
     assert world.kafka.changes == 0
 
 
