@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
-from quotahost.cli.main import app
 from quotahost.model import Client, Limit, LimitType, State
 from quotahost.settings.broker import describe, live_properties
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.commands import properties_file, run
 from tests.unit.settings.properties import full, read, refused
 
 BYTES = "static.storage.per.volume.limit.min.available.bytes"
@@ -210,11 +209,10 @@ def test_with_a_limit_of_the_proposal_a_file_ends_in_its_fallback_whatever_else_
 
 
 def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Path) -> None:
-    path = tmp_path / "server.properties"
     lines = {"class": "org.quotahost.PythonQuotaCallback", INTERVAL: "60", BYTES: "1", FALLBACK: "0.5"}
     lines[f"{ADMIN}ssl.truststore.password"] = SECRET
-    path.write_text("".join(f"{name}={text}\n" for name, text in full(lines).items()))
-    output = CliRunner().invoke(app, ["doctor", str(path), "--here"]).output
+    file = properties_file(tmp_path, "".join(f"{name}={text}\n" for name, text in full(lines).items()))
+    output = run("doctor", file, "--here").output
     assert f"--    {INTERVAL}=60 read as plugin.log-dirs.interval=60s" in output
     assert f"weak  {FALLBACK}=0.5 read as fallback.action=PAUSE" in output
     row = next(line for line in output.splitlines() if line.startswith(f"{PREFIX}fallback.action"))

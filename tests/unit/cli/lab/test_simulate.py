@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from quotahost.cli.lab.simulate_quota import Request, parse_requests, run
-from quotahost.cli.main import app
+from quotahost.cli.lab import simulate_quota
+from quotahost.cli.lab.simulate_quota import Request, parse_requests
+from tests.unit.cli.commands import run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
@@ -21,7 +22,7 @@ HEAVY = (*EAGER, "--windows", "2")
 
 
 def simulated(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    return run("simulate", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
 @given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
 def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
     requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
-    outcomes = run(requests, rate, 11, 1000)
+    outcomes = simulate_quota.run(requests, rate, 11, 1000)
     assert len(outcomes) == len(requests)
     assert all(0 <= o.seconds < 1e9 for each in outcomes for o in each)
     if sum(r.amount for r in requests) <= rate * 10:  # Kafka's window is 10 s at least
