@@ -165,22 +165,6 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
 
 # ---- estimates ----
 
-SHARES = st.floats(0, 1)
-STEPS = st.lists(st.tuples(st.integers(0, 10**12), st.floats(0.1, 100), SHARES, SHARES), min_size=1, max_size=30)
-
-
-@given(st.integers(0, 10**12), STEPS)
-def test_larger_shares_never_leave_a_volume_emptier_and_the_same_give_what_was(
-    start: int, steps: list[tuple[int, float, float, float]]
-) -> None:
-    growth, same = Growth(start), Growth(start)
-    for used, seconds, then, new in steps:
-        growth.add(used, seconds, min(then, new) * seconds, max(then, new) * seconds)
-        assert growth.used >= used - 1e-3
-        same.add(used, seconds, then * seconds, then * seconds)
-        assert round(same.used) == used
-    assert not same.estimated
-
 
 @pytest.mark.parametrize(
     ("start", "readings", "used", "estimated"),
