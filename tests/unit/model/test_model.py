@@ -23,7 +23,8 @@ def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itse
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
-    return Volume(**({"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | changes))
+    good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
+    return Volume(**(good | changes))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("static.produce", "10MB", "unknown unit 'MB'"),
         ("static.produce", "", "or unlimited"),
         ("static.storage.hard", "9223372036854775808", "at most 9223372036854775807 bytes"),
-        ("static.storage.overrides", "/d hard=9223372036854775808", "at most 9223372036854775807 bytes"),
         ("static.scope", "clientid", "did you mean client-id?"),
         ("clients.idle", "3600", "write 3600s for seconds"),
         ("fallback.action", "CLOSE", "none of PAUSE, OPEN"),
@@ -49,8 +48,24 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
+        *(("static.storage.overrides", text, words) for text, words in (
+            ("/d hard=9223372036854775808", "at most 9223372036854775807 bytes"),
+            ("/a", "has the entry '/a' without a limit; write /dev/sdb"),
+            ("hard=5", "has the entry 'hard=5' without a volume; write /dev/sdb"),
+            ("/a hrad=5", "has 'hrad=5' in the entry '/a hrad=5', which is no limit; did you mean hard?"),
+            ("/a x=5", "which is no limit; write one of soft, soft.min-free-bytes"),
+            ("/a hard=5 more", "has 'more' in the entry"),
+            ("/a hard = 5", "has '=' in the entry"),
+            ("/a hard=fast", "has 'hard=fast' in the entry '/a hard=fast': 'fast' is not a number; write"),
+            ("/a hard=", "'' is not a number"),
+            ("/a soft.min-free-percent=10", "must be from 0 to 1; write 0.05 or 5%"),
+            ("/a hard=none", "a limit can't be taken away, only changed"),
+            ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
+            ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
+            ("/a soft=9 hard=5", "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
+            ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
     ],
-)
+)  # fmt: skip
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
     message = refused({name: text})
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
