@@ -10,7 +10,7 @@ from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import translate
 from quotahost.text import printable
-from tests.unit.settings.properties import NAMES, full, read, refused
+from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,12 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
+        # Names of Strimzi's plugin.
+        *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63))),
+        *((RATIO, text, "from 0 to 1") for text in ("1.1", "5%", "nan")),
+        *((INTERVAL, text, "whole number of seconds") for text in ("60s", "1.5")),
+        *((FALLBACK, text, "from 0 to 1") for text in ("2", "OPEN")),
+        *((VALIDITY, text, "PT5M") for text in ("5", "PT0S")),
         *(("static.storage.overrides", text, words) for text, words in (
             ("/d hard=9223372036854775808", "at most 9223372036854775807 bytes"),
             ("/a", "has the entry '/a' without a limit; write /dev/sdb"),
@@ -79,11 +85,13 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
         *(({name: "1"}, f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?") for name, like in (
             ("static.produc", "static.produce"), ("factor.sorce", "factor.source"), ("suppliers", "supplier"),
             ("newcomers.controller.mutation", "newcomers.controller-mutation"),
-            ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"))),
+            ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"),
+            ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
+            ("static.throttle.factor.fallbak", FALLBACK))),
         ({"xyzzy": "1"}, "`quotahost properties` lists all"),
         ({"any\nname": "1"}, r"any\nname"),
         *(({name: "x"}, f"{PREFIX}{name}: is incomplete; write {PREFIX}")
-          for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.")),
+          for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.", ADMIN[:-1], ADMIN)),
         ({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"},
          f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; did you mean {PREFIX}plugin.mine.*?"),
         ({"supplier": "mine", "plugin.zzz.a": "1"}, "(now: mine)"),

@@ -16,14 +16,8 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
 from tests.fakes.shim import FakeShim
 from tests.unit.cli.commands import properties_file, run
-from tests.unit.settings.properties import full, read, refused
+from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, RATIO, VALIDITY, full, read, refused
 
-BYTES = "static.storage.per.volume.limit.min.available.bytes"
-RATIO = "static.storage.per.volume.limit.min.available.ratio"
-INTERVAL = "static.storage.check-interval"
-FALLBACK = "static.throttle.factor.fallback"
-VALIDITY = "static.throttle.factor.validity.duration"
-ADMIN = "static.kafka.admin."
 BOOTSTRAP = {f"{ADMIN}bootstrap.servers": "localhost:9092"}
 SECRET = "S3CR3T-hunter2"
 SOFT, HARD = "static.storage.soft", "static.storage.hard"
@@ -73,36 +67,6 @@ def test_their_limit_is_the_hard_one_by_what_is_free_and_lets_log_dirs_look(limi
     assert settings.storage_hard is not None
     assert settings.storage_hard.consumed_at(10**12) == 10**12 - free, "of a terabyte"
     assert settings.factor_source == "log-dirs"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        (BYTES, "10G", "whole number of bytes"), (BYTES, "", "whole number of bytes"), (BYTES, "-1", "from 0"),
-        (BYTES, str(2**63), "from 0"),
-        *((RATIO, text, "from 0 to 1") for text in ("1.1", "5%", "nan")),
-        *((INTERVAL, text, "whole number of seconds") for text in ("60s", "1.5")),
-        *((FALLBACK, text, "from 0 to 1") for text in ("2", "OPEN")),
-        *((VALIDITY, text, "PT5M") for text in ("5", "PT0S")),
-    ],
-)  # fmt: skip
-def test_an_error_has_the_name_and_value_that_the_operator_wrote(name: str, text: str, words: str) -> None:
-    message = refused({BYTES: "1", name: text} if name != RATIO else {name: text})
-    assert message.startswith(f"{PREFIX}{name}={text or repr('')}: ")
-    assert words in message
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        *((name, f"unknown property; did you mean {PREFIX}{like}?") for name, like in (
-            ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
-            ("static.throttle.factor.fallbak", FALLBACK))),
-        *((name, f"is incomplete; write {PREFIX}{ADMIN}NAME") for name in ("static.kafka.admin", ADMIN)),
-    ],
-)  # fmt: skip
-def test_the_error_of_an_unknown_name_suggests_strimzi_s(name: str, words: str) -> None:
-    assert refused({name: SECRET}).startswith(f"{PREFIX}{name}: {words}")
 
 
 @pytest.mark.parametrize("text", ["0", "-1"])
