@@ -13,7 +13,7 @@ from typer.testing import Result
 
 from quotahost.cli.lab import simulate_quota
 from quotahost.cli.lab.simulate_quota import Request, parse_requests
-from tests.unit.cli.commands import run
+from tests.unit.cli.commands import properties_file, run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
@@ -113,12 +113,12 @@ def test_fewer_windows_make_shorter_silences() -> None:
 
 
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
-    file, prefix = tmp_path / "server.properties", "client.quota.callback."
+    prefix = "client.quota.callback."
     lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
     # Of the policy, the factor source and the shadow, which are not played, nothing stays.
     lines += [f"{prefix}plugin.setpoint.memory=20m", f"{prefix}factor.source=log-dirs", f"{prefix}shadow=all"]
     lines += [f"{prefix}plugin.log-dirs.interval=5s", FENCE]
-    file.write_text("\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
+    file = properties_file(tmp_path, "\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
     given = simulated("disk", "--properties", file, *EAGER, "--time", "60s")
     assert given.stdout == simulated(*DISK, *HEAVY, "--policy", "setpoint", "--time", "60s").stdout
     by_limits = simulated("disk", "--properties", file, *EAGER, "--policy", "limits", "--time", "60s")
@@ -131,8 +131,7 @@ def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_ma
     tmp_path: Path,
 ) -> None:
     def found(*lines: str, options: tuple[str, ...]) -> dict[str, str]:
-        file = tmp_path / "server.properties"
-        file.write_text("\n".join(lines))
+        file = properties_file(tmp_path, "\n".join(lines))
         return outcome(simulated(*DISK, "--properties", file, *options))
 
     filling = ("--used", "20.9G", "--time", "60s", "--demand", "3xeager")
@@ -150,9 +149,9 @@ def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_ma
 
 
 def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
-    file = tmp_path / "server.properties"
     own = {"budget.soft.share": "0.5", "budgets": "on", "factor.source": "snapshots"}
-    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()) + FENCE)
+    lines = "".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items())
+    file = properties_file(tmp_path, lines + FENCE)
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
