@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.model import UNLIMITED, Factor, Limit, LimitType, Quota, Scope, State, Volume
@@ -52,7 +52,6 @@ def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[An
             make(value)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_factor_state_follows_from_its_value(value: float) -> None:
     expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
@@ -91,7 +90,6 @@ def test_a_limit_is_reached_at_this_consumption(limit: Limit, capacity: int, con
     assert limit.consumed_at(capacity) == consumed
 
 
-@settings(deadline=None)
 @given(st.floats(0, 100) | st.integers(0, 100), SIZES)
 def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: float, capacity: int) -> None:
     free = capacity - Limit(PERCENT, level).consumed_at(capacity)
@@ -99,7 +97,6 @@ def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: 
     assert demanded <= free < demanded + 1
 
 
-@settings(deadline=None)
 @given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
 def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, hard: int, capacity: int) -> None:
     pair = Limit(kind, soft), Limit(kind, hard)

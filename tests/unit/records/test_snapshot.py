@@ -14,7 +14,7 @@ from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME, exact_for, rounded
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES, Snapshot, decode, encode
 from tests.unit.records.examples import EXAMPLES, SNAPSHOT_SCHEMA
-from tests.unit.records.strategies import QUICK, limits, sizes
+from tests.unit.records.strategies import limits, sizes
 
 LONG = 2**63 - 1
 NOW = datetime(2022, 4, 7, 13, 0, tzinfo=UTC)
@@ -52,14 +52,12 @@ def refusal(value: object) -> Refused:
 
 
 @pytest.mark.proves("proposal-035.percent")
-@QUICK
 @given(limits, sizes)
 def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capacity: int) -> None:
     assert isinstance(rounded(limit).level, int)
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
 
-@QUICK
 @given(limits, sizes)
 def test_a_volumes_own_limit_is_reached_at_the_same_byte_after_the_json(limit: Limit, capacity: int) -> None:
     assert exact_for(limit, capacity).consumed_at(capacity) == limit.consumed_at(capacity)

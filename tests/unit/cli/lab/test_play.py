@@ -111,7 +111,7 @@ USED = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
 LEVELS = st.tuples(st.integers(1, 900), st.integers(0, 100)).map(lambda each: (each[0], each[0] + each[1]))
 
 
-@options(max_examples=20, deadline=None)
+@options(max_examples=20)
 @given(USED, LEVELS, st.integers(0, 200))
 def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
     own = local(pause__resume__free_share="0")
@@ -121,7 +121,7 @@ def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[
     assert high.volumes[0].then.pause_s <= low.volumes[0].then.pause_s
 
 
-@options(max_examples=20, deadline=None)
+@options(max_examples=20)
 @given(USED, LEVELS)
 def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_is_emptier(
     used: list[int], levels: tuple[int, int]
