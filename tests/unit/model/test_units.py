@@ -10,16 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.units.parse import (
-    MAX_SIZE,
-    SCALES,
-    parse_count,
-    parse_duration,
-    parse_limit,
-    parse_percent,
-    parse_quantity,
-    parse_size,
-)
+from quotahost.units import parse as units
+from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_percent, parse_quantity, parse_size
 from quotahost.units.show import shorthand, show_bytes, show_duration, show_limit, show_number, show_rate, show_time
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -75,22 +67,22 @@ def test_a_wrong_text_is_refused_with_the_way_to_write_it(
             parse(text)
 
 
-@given(st.integers(1, MAX_SIZE))
+@given(st.integers(1, units.MAX_SIZE))
 @example(9007199254740993)  # 2**53 + 1, which no float has
-@example(MAX_SIZE)
+@example(units.MAX_SIZE)
 def test_a_size_keeps_its_last_byte(size: int) -> None:
     assert parse_size(str(size)) == size
-    assert size == MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is left out"
+    assert size == units.MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is left out"
     shown = show_limit(size, "bytes").partition(" ")[0].replace(",", "")
     assert parse_size(shown) == size
 
 
-@given(st.integers(1, 10**12), st.sampled_from(sorted(SCALES)))
+@given(st.integers(1, 10**12), st.sampled_from(sorted(units.SCALES)))
 def test_every_unit_multiplies_exactly_and_a_shorthand_reads_back_as_itself(number: int, unit: str) -> None:
-    size = number * SCALES[unit]
+    size = number * units.SCALES[unit]
     assert parse_quantity(f"{number}{unit}") == float(size)
     assert shorthand(float(size)) == "" or parse_quantity(shorthand(float(size))) == float(size)
-    if size <= MAX_SIZE:
+    if size <= units.MAX_SIZE:
         assert parse_size(f"{number}{unit}") == size
         assert shorthand(size) == "" or parse_size(shorthand(size)) == size
 

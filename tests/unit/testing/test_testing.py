@@ -19,27 +19,9 @@ from quotahost.api import Context, Role
 from quotahost.broker.plugins.factor_sources.direct import Fixed
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.broker.plugins.suppliers.static import Static
-from quotahost.model import (
-    Client,
-    ClientQuotaChange,
-    ClusterVolumes,
-    Factor,
-    Limit,
-    LimitType,
-    Quota,
-    QuotaType,
-    Scope,
-    Volume,
-)
-from quotahost.testing import (
-    CLIENT_QUOTAS,
-    FakeHost,
-    SettingsError,
-    check_factor_source,
-    check_policy,
-    check_supplier,
-    check_task,
-)
+from quotahost.model import Client, ClusterVolumes, Factor, Limit, LimitType, Quota, QuotaType, Scope, Volume
+from quotahost.settings.declaration import SettingsError
+from quotahost.testing import CLIENT_QUOTAS, FakeHost, check_factor_source, check_policy, check_supplier, check_task
 
 CAROL = Client("carol", "batch")
 SPECIAL = Volume("9", "/special", 10, 5)
@@ -279,7 +261,7 @@ class Listening:
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         return Quota(self.rate) if client.principal == "alice" else None
 
-    def client_quota_changed(self, change: ClientQuotaChange) -> None:
+    def client_quota_changed(self, change: object) -> None:
         self.rate += 1
         if self.announces is not None:
             self.context.answers_changed(*self.announces)
