@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -76,60 +75,11 @@ def test_the_dashboard_can_be_imported() -> None:
 # ---- alerts ----
 
 
-def promtool(*arguments: object) -> None:
-    """Runs Prometheus' own checker, which must find nothing wrong."""
-    command = [str(package() / "usr/bin/promtool"), *map(str, arguments)]
+@pytest.mark.parametrize(("what", "file"), [("check", ALERTS), ("test", Path(__file__).with_name("alerts.yml"))])
+def test_by_prometheus_own_checker_the_alerts_fire_when_they_should(what: str, file: Path) -> None:
+    command = [package() / "usr/bin/promtool", what, "rules", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def fires(directory: Path, series: Mapping[str, float | str], minutes: int, alerts: dict[str, str], by: str) -> None:
-    """Exactly these alerts fire after so many minutes in which each series had its value, or values in promtool's form.
-
-    ``by`` is a label that tells alerts of one name apart, and ``alerts`` has its value for each.
-    """
-    names = "|".join(alerts)
-    samples = [{"labels": f'{{alertname="{name}",{by}="{of}"}}', "value": 1} for name, of in alerts.items()]
-    expected = {
-        "expr": f'count(ALERTS{{alertname=~"{names}",alertstate="firing"}}) by (alertname, {by})',
-        "eval_time": f"{minutes}m",
-        "exp_samples": samples,
-    }
-    inputs = [
-        {"series": name, "values": value if isinstance(value, str) else f"{value:g}x{minutes}"}
-        for name, value in series.items()
-    ]
-    tests = [{"interval": "1m", "input_series": inputs, "promql_expr_test": [expected]}]
-    file = directory / "case.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": tests}))
-    promtool("test", "rules", file)
-
-
-def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
-    series: dict[str, float | str] = {
-        'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x40",
-    }  # fmt: skip
-    fires(tmp_path, series, 50, {"QuotahostBrokerSilent": "silent"}, "instance")
-
-
-def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
-    series = {
-        'quotahost_unknown{instance="slowed"}': 1.0, 'quotahost_lack_of_data{instance="slowed"}': 1.0,
-        'quotahost_unknown{instance="not-slowed"}': 1.0, 'quotahost_lack_of_data{instance="not-slowed"}': 0.0,
-    }  # fmt: skip
-    promtool("check", "rules", ALERTS)
-    alerts = {"QuotahostLackOfData": "slowed", "QuotahostUnknown": "not-slowed"}
-    fires(tmp_path, series, 9, alerts, "instance")
-
-
-def test_a_client_that_is_near_its_quota_for_long_fires_an_alert_before_it_is_slowed(tmp_path: Path) -> None:
-    labels = 'client_id="app",scope="client",type="PRODUCE",instance="b:1"'
-    series = {}
-    for user, rate, limit in (("near", 95, 100), ("far", 80, 100), ("slowed", 48, 50), ("idle", 0, 100)):
-        series[f'quotahost_client_rate{{user="{user}",{labels}}}'] = float(rate)
-        series[f'quotahost_client_quota{{user="{user}",{labels}}}'] = 100.0
-        series[f'quotahost_client_limit{{user="{user}",{labels}}}'] = float(limit)
-    fires(tmp_path, series, 20, {"QuotahostClientNearsQuota": "near"}, "user")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])

@@ -25,24 +25,16 @@ from quotahost.records import budgets
 from tests.unit.cli.commands import run
 
 
-class OneBroker:
+def one_broker(**answer: list[Answer]) -> Any:
     """A connection to a cluster of one broker, which answers so whatever it is asked."""
-
-    def __init__(self, **answer: list[Answer]) -> None:
-        self._answer = Answer(**answer)
-
-    def brokers(self) -> list[int]:
-        return [1]
-
-    def ask(self, request: Any, node: int | None = None) -> Any:
-        return self._answer
+    return Answer(brokers=lambda: [1], ask=lambda *_, **__: Answer(**answer))
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
     alice = [Change(Entity("alice"), "producer_byte_rate", None, 1e6)]
     user = Answer(entity_type="user", entity_name="alice")
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
-    connection: Any = OneBroker(entries=[of_4_3_1])
+    connection = one_broker(entries=[of_4_3_1])
     for validate_only in (True, False):
         refused = client_quotas.alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
@@ -57,8 +49,7 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_code: int, told: str) -> None:
-    connection: Any = OneBroker(results=[Answer(error_code=error_code, configs=[])])
-    (warning,) = not_enforced(connection, [CLUSTER])
+    (warning,) = not_enforced(one_broker(results=[Answer(error_code=error_code, configs=[])]), [CLUSTER])
     assert warning.startswith(told)
 
 
