@@ -13,7 +13,6 @@ from quotahost.model import Look, QuotaType, State
 from quotahost.model.use import LimitedBy
 from tests.unit.cli.top.uses import look, use
 
-SECOND = Question(volume="/dev/sdb", broker="2")
 MANY = [use("u", f"client-{number:05}", rate=1e6 - number) for number in range(1_000)]
 
 
@@ -107,15 +106,6 @@ def test_a_client_is_opened_and_left() -> None:
     assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "nothing is cut"
     press(screen, "\x1b")
     assert "client-00000" in drawn(screen)[4]
-
-
-def test_a_volume_is_opened_by_its_number() -> None:
-    screen = screen_of()
-    listed = screen.press("v")
-    assert listed == Question()
-    screen.tell(listed, Panel(["volume", "/dev/sda", "/dev/sdb"], [Question(volume="/dev/sda"), SECOND]))
-    assert screen.press("3") is None
-    assert screen.press("2") is SECOND
 
 
 def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
