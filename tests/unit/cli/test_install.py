@@ -95,7 +95,7 @@ def tool(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_its_own_test_lint_format_and_strict_types_pass(
+def test_its_test_lint_format_and_types_pass(
     written: tuple[Kind, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder, cache = written[1], tmp_path_factory.getbasetemp() / "mypy"  # with the libraries' types, for all roles
@@ -140,9 +140,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         ("static", "there is a supplier static already"),
     ],
 )  # fmt: skip
-def test_a_name_that_no_module_can_have_or_a_plugin_of_the_role_has_is_refused(
-    name: str, words: str, tmp_path: Path
-) -> None:
+def test_a_name_that_no_module_can_have_or_another_plugin_has_is_refused(name: str, words: str, tmp_path: Path) -> None:
     done = run("new", "--directory", tmp_path, "supplier", "--", name)
     assert (done.exit_code, words in done.output) == (1, True)
     assert list(tmp_path.iterdir()) == []

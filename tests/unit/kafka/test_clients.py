@@ -30,9 +30,7 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
 def nothing(*_: object) -> None: ...
 
 
-def test_why_a_first_record_can_not_be_published_is_said_once_the_start_is_over(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, {1: False}
     publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
@@ -48,9 +46,7 @@ def test_why_a_first_record_can_not_be_published_is_said_once_the_start_is_over(
     assert broker.number("Publication", "Errors") == 2
 
 
-def test_a_reader_that_never_reaches_the_cluster_says_so_once_the_start_is_over(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_reader_that_reaches_no_cluster_says_so_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker = FakeBroker()
     broker.client = NOBODY
     follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
@@ -91,7 +87,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registered_brokers, "_PERIOD", 0.002)
 
 
-def test_it_hands_on_what_the_cluster_answers_and_while_it_is_silent_the_last_answer_holds(
+def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_one_holds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Silence is logged once startup.grace is over."""
@@ -163,9 +159,7 @@ def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register
     assert admin.made == [3]
 
 
-def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(
-    admin: Admin,
-) -> None:
+def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Admin) -> None:
     def late(wait: float) -> None:
         raise TimeoutError
 
@@ -200,7 +194,7 @@ class Flooded:
     def assign(self, partitions: Any) -> None: ...
 
 
-def test_a_flooded_topic_is_read_for_a_bounded_time_and_of_each_broker_the_newest_look_is_told(
+def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_looks_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     consumer = Flooded(None)

@@ -59,9 +59,7 @@ def test_a_text_is_read_exactly(parse: Callable[[str], object], expected: dict[s
         pytest.param(parse_duration, ["30"], "write 30s for seconds or 30ms for milliseconds", id="without a unit"),
     ],
 )  # fmt: skip
-def test_a_wrong_text_is_refused_with_the_way_to_write_it(
-    parse: Callable[[Any], object], texts: list[Any], words: str
-) -> None:
+def test_a_wrong_text_is_refused_with_a_right_one(parse: Callable[[Any], object], texts: list[Any], words: str) -> None:
     for text in texts:
         with pytest.raises(ValueError, match=words):
             parse(text)

@@ -131,9 +131,7 @@ def test_any_bytes_and_any_json(kind: str, key: bytes | None, value: bytes) -> N
 @ALL
 @settings(max_examples=200)
 @given(st.data(), st.none() | overwritten)
-def test_a_record_with_anything_put_anywhere(
-    kind: str, data: st.DataObject, changes: list[tuple[int, int]] | None
-) -> None:
+def test_a_record_with_anything_anywhere(kind: str, data: st.DataObject, changes: list[tuple[int, int]] | None) -> None:
     key, value = good(data, kind)
     if changes:
         broken = bytearray(value)

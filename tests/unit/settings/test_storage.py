@@ -59,9 +59,7 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     )
 
 
-def test_a_name_without_a_volume_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     one, other = (Volume("1", name, 100, 50) for name in ("/dev/sda", "/dev/sdb"))
     places = (("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb"))
     both, gone = DiskState((one, other), (), places), DiskState((one,), ("/data/2: gone",), places[:1])

@@ -180,9 +180,7 @@ def test_who_may_change_or_read_more_than_others_by_acls_is_named(
 
 
 @pytest.mark.parametrize(("brokers", "told"), [(1, []), (3, [True])])
-def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(
-    cluster: Cluster, brokers: int, told: list[bool]
-) -> None:
+def test_one_brokers_disks_do_not_protect_a_cluster(cluster: Cluster, brokers: int, told: list[bool]) -> None:
     found = cluster(Rights({}, NONE, (), brokers=brokers), None, settings(static__storage__hard__min_free_bytes="5G"))
     assert ["b:9092 has 3 brokers" in text for _, text in found if "not cluster-wide" in text] == told
 

@@ -107,9 +107,7 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path) -
         (("--pid", NO_PID), f"process {NO_PID} has no socket of quotahost's"),
     ],
 )
-def test_without_a_broker_the_remedy_says_where_to_run_it(
-    directory: Path, arguments: tuple[str, ...], words: str
-) -> None:
+def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tuple[str, ...], words: str) -> None:
     (directory / "broker-x-1.sock").touch()
     (directory / f"broker-1-{OURS}.sock").touch()  # no socket
     gone = FakeAdminSocket(directory, "1", int(NO_PID))  # left behind by a broker that has ended
@@ -117,9 +115,7 @@ def test_without_a_broker_the_remedy_says_where_to_run_it(
     gone.close()
 
 
-def test_a_socket_of_another_user_or_on_which_one_listens_is_not_asked(
-    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_socket_of_another_user_is_not_asked(broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(brokers, "_listener", lambda _: 12345)
         told(2, ["user 12345 listens there"], *ALICE)
@@ -152,9 +148,7 @@ def test_root_believes_the_user_of_a_process_alone(directory: Path) -> None:
         ([1], "isn't of this version", "quotahost install"),
     ],
 )
-def test_an_error_has_a_remedy_and_ends_with_2(
-    broker: FakeAdminSocket, answer: object, words: str, remedy: str
-) -> None:
+def test_errors_have_a_remedy_and_end_with_2(broker: FakeAdminSocket, answer: object, words: str, remedy: str) -> None:
     broker.answers["client"] = answer
     assert remedy in told(2, [words], *ALICE).partition("-> ")[2]
 

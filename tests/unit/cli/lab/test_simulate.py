@@ -127,9 +127,7 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
 
 
-def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_make_longer_silences(
-    tmp_path: Path,
-) -> None:
+def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer_silences(tmp_path: Path) -> None:
     def found(*lines: str, options: tuple[str, ...]) -> dict[str, str]:
         file = properties_file(tmp_path, "\n".join(lines))
         return outcome(simulated(*DISK, "--properties", file, *options))

@@ -82,9 +82,7 @@ MOVES = ["\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "r", "s",
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(40, 200), st.integers(6, 60))
-def test_it_fills_the_terminal_and_never_more_and_the_selected_row_is_always_in_sight(
-    keys: list[str], width: int, height: int
-) -> None:
+def test_it_fills_the_terminal_exactly_with_the_selected_row_in_sight(keys: list[str], width: int, height: int) -> None:
     screen = screen_of(*MANY[:100])
     for each in [*keys, ""]:
         press(screen, each)
