@@ -9,7 +9,6 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
-from bench.jvm import class_path
 from quotahost.api import Role
 from quotahost.broker.discovery import load, settings_model
 from quotahost.cli.explain.explain import parser as explain
@@ -248,10 +247,6 @@ def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() ->
         assert all(path.is_relative_to(ROOT / folder) for path in marked), "no target runs it"
         for document in ("README.md", "CONTRIBUTING.md"):
             assert f"make {target}" in SPANS[ROOT / document], f"{document} tells what make test leaves out"
-
-
-def test_the_benches_java_programs_are_of_this_jar() -> None:
-    assert (Path(class_path().partition(":")[0]) / "org/quotahost/CallbackBenchmark.class").exists()
 
 
 # ---- requirements ----
