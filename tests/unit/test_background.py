@@ -9,23 +9,6 @@ from quotahost.background import LoggedOnce, Periodic
 from tests.fakes.plugin_context import WITHIN
 
 
-def test_work_is_done_at_once_and_again_until_it_is_closed() -> None:
-    three = threading.Semaphore(0)
-    periodic = Periodic("test", three.release, lambda: 0.001)
-    assert all(three.acquire(timeout=WITHIN) for _ in range(3))
-    assert periodic.close(within=WITHIN)
-    assert periodic.closing
-
-
-def test_a_wake_ends_the_wait() -> None:
-    done = threading.Semaphore(0)
-    periodic = Periodic("test", done.release, lambda: 3600)
-    assert done.acquire(timeout=WITHIN)
-    periodic.wake()
-    assert done.acquire(timeout=WITHIN)
-    assert periodic.close(within=WITHIN)
-
-
 def test_close_does_not_wait_for_work_that_hangs() -> None:
     hang, begun = threading.Event(), threading.Event()
 

@@ -1,10 +1,15 @@
-"""What no source of the package does: show a number that is in no catalogue, import a private part, print by itself."""
+"""What is public, and what no source does: show a number of no catalogue, import a private part, print by itself."""
 
 import ast
+import importlib
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import quotahost
+from quotahost.api import Role
 from quotahost.cli import console
 from quotahost.metrics import CATALOGUE, Kind
 
@@ -60,3 +65,22 @@ def test_only_the_console_writes_to_a_terminal() -> None:
             if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in ("typer", "sys.stdout"):
                 name = node.func.attr
             assert name not in ways, f"{place}: only quotahost.cli.console prints"
+
+
+# ---- the public packages ----
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def test_each_role_has_its_entry_point_group_and_its_property() -> None:
+    groups = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"]
+    assert {role.group for role in Role} == set(groups)
+    assert [role.broker_property for role in Role] == ["supplier", "factor.source", "policy", "tasks"]
+    assert f"{Role.FACTOR_SOURCE}" == "factor source"
+
+
+@pytest.mark.parametrize("name", ["api", "model", "units", "throttling", "testing"])
+def test_a_public_package_states_what_is_public_and_says_that_it_is(name: str) -> None:
+    package = importlib.import_module(f"quotahost.{name}")
+    assert all(hasattr(package, each) for each in package.__all__)
+    assert "Public" in (package.__doc__ or "")

@@ -21,15 +21,14 @@ def write_jar(path: Path, quotahost: str = "0.1.0", jpype: str = "1.7.1") -> Pat
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
 
 
 def told(code: int, words: Iterable[str], *arguments: object) -> str:
     """What a command prints that ends with this code, and has told these words."""
     result = run(*arguments)
-    output = result.output + str(result.exception or "")
-    assert (result.exit_code, [each for each in words if each not in output]) == (code, []), output
-    return output
+    assert (result.exit_code, [each for each in words if each not in result.output]) == (code, []), result.output
+    return result.output
 
 
 def properties_file(tmp_path: Path, properties: str) -> Path:

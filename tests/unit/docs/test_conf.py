@@ -1,10 +1,8 @@
-"""The files in conf/ fit the code: properties, rights, the dashboard, and the alerts by Prometheus' own checker."""
+"""The files in conf/ fit the code, Prometheus' own checker, and what Strimzi's operator takes and keeps."""
 
 import json
 import re
-import shlex
 import subprocess
-from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +10,12 @@ from typing import Any, Final
 import javaproperties
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from quotahost.broker import discovery
-from quotahost.metrics import CATALOGUE
-from quotahost.records.topics import GROUPS, TOPICS, Party
+from quotahost.records.topics import TOPICS, Party
 from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 from tests.broker.support.prometheus import package
 from tests.unit.docs.test_documents import METRICS, ROOT, anchor_of, anchors
 
@@ -24,9 +23,6 @@ CONF: Final = ROOT / "conf"
 ALERTS: Final = CONF / "alerts.yml"
 DASHBOARD: Final = json.loads((CONF / "grafana-quotahost.json").read_text(encoding="utf-8"))
 RULES: Final = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
-PRINCIPALS: Final = {
-    "$plugins": Party.PLUGINS, "$pipeline": Party.PIPELINE, "$watchers": Party.WATCHERS, "$operators": Party.OPERATORS,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -44,34 +40,6 @@ def test_every_file_is_listed() -> None:
     assert set(re.findall(r"^\| \[(.*?)\]", told, re.MULTILINE)) == {
         path.name for path in CONF.iterdir() if path.name != "README.md"
     }
-
-
-# ---- rights ----
-
-
-def rights_given() -> dict[tuple[Party, str], set[str]]:
-    """Operations by party and topic; those on groups under the group's name with a star."""
-    rights: dict[tuple[Party, str], set[str]] = {}
-    text = (CONF / "secured/acls.sh").read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in text.splitlines():
-        words = shlex.split(line, comments=True)
-        if words[:1] != ["$@"]:
-            continue
-        pairs = list(zip(words[2::2], words[3::2], strict=True))
-        (party,) = (PRINCIPALS[value] for name, value in pairs if name == "--allow-principal")
-        operations = {value for name, value in pairs if name == "--operation"}
-        prefixed = "*" if ("--resource-pattern-type", "prefixed") in pairs else ""
-        for name, value in pairs:
-            if name in ("--topic", "--group"):
-                rights.setdefault((party, value + prefixed), set()).update(operations)
-    return rights
-
-
-def test_the_script_of_acls_gives_the_declared_rights_and_no_other() -> None:
-    all_of = {(party, topic.name): set(topic.operations(party)) for topic in TOPICS for party in Party}
-    declared = {which: operations for which, operations in all_of.items() if operations}
-    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS, Party.OPERATORS)}
-    assert rights_given() == declared | groups
 
 
 # ---- dashboard ----
@@ -92,17 +60,6 @@ def test_the_dashboard_shows_every_metric_and_no_other_and_counters_as_rates() -
     assert [each for each in counters if not re.match(r"(rate|increase)\(.*\)$", each)] == []
 
 
-def test_the_dashboard_draws_the_limits_of_volumes_beside_what_is_used_of_them() -> None:
-    """The metrics have the same labels, so that each is divided by the capacity of the same volume."""
-    (panel,) = [each for each in DASHBOARD["panels"] if "volume_soft_limit_bytes" in str(each)]
-    drawn = [target["expr"].partition("{")[0] for target in panel["targets"]]
-    assert drawn == [f"quotahost_volume_{each}_bytes" for each in ("consumed", "soft_limit", "hard_limit")]
-    assert all(" / quotahost_volume_capacity_bytes{" in target["expr"] for target in panel["targets"])
-    assert {
-        m.label for m in CATALOGUE if f"quotahost_{m.prometheus}" in {*drawn, "quotahost_volume_capacity_bytes"}
-    } == {"volume"}
-
-
 def test_the_dashboard_can_be_imported() -> None:
     panels = DASHBOARD["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
@@ -118,60 +75,11 @@ def test_the_dashboard_can_be_imported() -> None:
 # ---- alerts ----
 
 
-def promtool(*arguments: object) -> None:
-    """Runs Prometheus' own checker, which must find nothing wrong."""
-    command = [str(package() / "usr/bin/promtool"), *map(str, arguments)]
+@pytest.mark.parametrize(("what", "file"), [("check", ALERTS), ("test", Path(__file__).with_name("alerts.yml"))])
+def test_by_prometheus_own_checker_the_alerts_fire_when_they_should(what: str, file: Path) -> None:
+    command = [package() / "usr/bin/promtool", what, "rules", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def fires(directory: Path, series: Mapping[str, float | str], minutes: int, alerts: dict[str, str], by: str) -> None:
-    """Exactly these alerts fire after so many minutes in which each series had its value, or values in promtool's form.
-
-    ``by`` is a label that tells alerts of one name apart, and ``alerts`` has its value for each.
-    """
-    names = "|".join(alerts)
-    samples = [{"labels": f'{{alertname="{name}",{by}="{of}"}}', "value": 1} for name, of in alerts.items()]
-    expected = {
-        "expr": f'count(ALERTS{{alertname=~"{names}",alertstate="firing"}}) by (alertname, {by})',
-        "eval_time": f"{minutes}m",
-        "exp_samples": samples,
-    }
-    inputs = [
-        {"series": name, "values": value if isinstance(value, str) else f"{value:g}x{minutes}"}
-        for name, value in series.items()
-    ]
-    tests = [{"interval": "1m", "input_series": inputs, "promql_expr_test": [expected]}]
-    file = directory / "case.yml"
-    file.write_text(yaml.safe_dump({"rule_files": [str(ALERTS)], "tests": tests}))
-    promtool("test", "rules", file)
-
-
-def test_one_of_two_brokers_that_falls_silent_fires_an_alert(tmp_path: Path) -> None:
-    series: dict[str, float | str] = {
-        'quotahost_clients{instance="well"}': 1.0, 'quotahost_clients{instance="silent"}': "1x15 stale _x40",
-    }  # fmt: skip
-    fires(tmp_path, series, 50, {"QuotahostBrokerSilent": "silent"}, "instance")
-
-
-def test_a_broker_that_knows_too_little_fires_one_alert_by_whether_that_slows_producers(tmp_path: Path) -> None:
-    series = {
-        'quotahost_unknown{instance="slowed"}': 1.0, 'quotahost_lack_of_data{instance="slowed"}': 1.0,
-        'quotahost_unknown{instance="not-slowed"}': 1.0, 'quotahost_lack_of_data{instance="not-slowed"}': 0.0,
-    }  # fmt: skip
-    promtool("check", "rules", ALERTS)
-    alerts = {"QuotahostLackOfData": "slowed", "QuotahostUnknown": "not-slowed"}
-    fires(tmp_path, series, 9, alerts, "instance")
-
-
-def test_a_client_that_is_near_its_quota_for_long_fires_an_alert_before_it_is_slowed(tmp_path: Path) -> None:
-    labels = 'client_id="app",scope="client",type="PRODUCE",instance="b:1"'
-    series = {}
-    for user, rate, limit in (("near", 95, 100), ("far", 80, 100), ("slowed", 48, 50), ("idle", 0, 100)):
-        series[f'quotahost_client_rate{{user="{user}",{labels}}}'] = float(rate)
-        series[f'quotahost_client_quota{{user="{user}",{labels}}}'] = 100.0
-        series[f'quotahost_client_limit{{user="{user}",{labels}}}'] = float(limit)
-    fires(tmp_path, series, 20, {"QuotahostClientNearsQuota": "near"}, "user")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
@@ -197,8 +105,88 @@ def test_the_runbooks_name_no_alert_that_there_is_not() -> None:
     assert set(named) == {rule["alert"] for rule in RULES}
 
 
-def test_the_alerts_that_speak_of_a_stop_tell_both_of_its_forms() -> None:
-    told = {rule["alert"]: rule["annotations"]["description"] for rule in RULES}
-    for alert in ("QuotahostPause", "QuotahostFallback"):
-        assert re.search(r"Where the fence is installed.*turned? .*back", told[alert])
-        assert re.search(r"Without the fence.*floor\.bytes", told[alert])
+# ---- Strimzi's operator ----
+
+STRIMZI: Final = json.loads(Path(__file__).with_name("strimzi-crds.json").read_text(encoding="utf-8"))
+#: The part about what the operator forbids.
+DOCUMENT: Final = (ROOT / "docs/strimzi.md").read_text(encoding="utf-8").partition("## Under Strimzi's operator")[2]
+FILES: Final = sorted((ROOT / "conf/strimzi").glob("*.yaml"))
+ALL: Final = [each for file in FILES for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
+THEIRS: Final = [each for each in ALL if each["apiVersion"].startswith("kafka.strimzi.io/")]
+(KAFKA,) = [each for each in THEIRS if each["kind"] == "Kafka"]
+(USER,) = [each for each in THEIRS if each["kind"] == "KafkaUser"]
+CONFIG: Final[dict[str, Any]] = KAFKA["spec"]["kafka"]["config"]
+#: What the operator adds to super.users (KafkaBrokerConfigurationBuilder.withAuthorization), for a cluster's name.
+OWN_USERS: Final = ("{}-kafka", "{}-entity-topic-operator", "{}-entity-user-operator", "{}-kafka-exporter",
+                    "{}-cruise-control", "cluster-operator")  # fmt: skip
+
+
+def strict(schema: Any) -> Any:
+    """The schema with unknown fields refused: Kubernetes drops them, so that a misspelt one does nothing."""
+    if isinstance(schema, list):
+        return [strict(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: strict(each) for key, each in schema.items()}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        made.setdefault("additionalProperties", False)
+    return made
+
+
+def problems(document: dict[str, Any]) -> list[str]:
+    schema = strict(STRIMZI["schemas"][document["kind"]])
+    # These three are Kubernetes' own, and the schema says no more of them than that they are there.
+    schema["properties"]["metadata"] = {"type": "object"}
+    return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
+
+
+def is_forbidden(name: str) -> bool:
+    """As the operator's AbstractConfiguration.filterForbidden has it."""
+    begins = any(name.lower().startswith(prefix) for prefix in STRIMZI["forbidden_prefixes"])
+    return begins and name not in STRIMZI["forbidden_prefix_exceptions"]
+
+
+def properties() -> dict[str, str]:
+    return {name: str(value) for name, value in CONFIG.items()}
+
+
+@pytest.mark.parametrize("document", THEIRS, ids=lambda document: document["metadata"]["name"])
+def test_each_resource_fits_strimzis_schema(document: dict[str, Any]) -> None:
+    assert document["apiVersion"] == "kafka.strimzi.io/" + STRIMZI["schemas"][document["kind"]]["apiVersion"]
+    assert problems(document) == []
+
+
+def test_the_operator_keeps_every_property_and_would_drop_strimzis_names() -> None:
+    assert [name for name in CONFIG if is_forbidden(name)] == []
+    assert is_forbidden(PREFIX + "static.excluded.principal.name.list")
+    assert is_forbidden(PREFIX + "static.produce")
+    assert "quotas" not in KAFKA["spec"]["kafka"], "the operator would remove the callback's class"
+
+
+def test_the_document_names_all_that_the_operator_drops_of_the_callbacks() -> None:
+    ours = [prefix for prefix in STRIMZI["forbidden_prefixes"] if prefix.startswith(PREFIX)]
+    assert ours
+    assert [prefix for prefix in ours if f"`{prefix.removeprefix(PREFIX)}" not in DOCUMENT] == []
+    assert all(f"CN={user.format('CLUSTER')},O=io.strimzi" in DOCUMENT for user in OWN_USERS)
+    assert f"Strimzi {STRIMZI['version']}" in DOCUMENT
+
+
+def test_the_properties_are_understood() -> None:
+    settings = Settings.from_properties(properties())
+    for role, name in discovery.configured(settings):
+        discovery.plugin_settings(role, name, settings)
+    assert settings.python_executable == "/opt/quotahost/bin/python3", "as strimzi.Containerfile has it"
+
+
+def test_strimzis_own_users_are_exempt() -> None:
+    name = KAFKA["metadata"]["name"]
+    expected = {f"CN={user.format(name)},O=io.strimzi" for user in OWN_USERS}
+    assert set(Settings.from_properties(properties()).excluded_principals) == expected
+
+
+def test_the_pipelines_user_has_the_rights_that_it_needs_and_no_other() -> None:
+    given = {(acl["resource"]["type"], acl["resource"]["name"]): acl for acl in USER["spec"]["authorization"]["acls"]}
+    needed = {("topic", each.name): each.operations(Party.PIPELINE) for each in TOPICS}
+    assert {name: tuple(acl["operations"]) for name, acl in given.items()} == {n: o for n, o in needed.items() if o}
+    assert {acl["resource"]["patternType"] for acl in given.values()} == {"literal"}
+    assert USER["metadata"]["labels"] == {"strimzi.io/cluster": KAFKA["metadata"]["name"]}

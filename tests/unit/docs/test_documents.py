@@ -1,8 +1,7 @@
-"""The documents say what the code does: what they show works, and what they name is there."""
+"""The documents say what the code does: what they show works, what they name is there, what they ask for is tested."""
 
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +9,6 @@ import pytest
 from pydantic import BaseModel
 from typer.main import get_command
 
-from bench.jvm import class_path
 from quotahost.api import Role
 from quotahost.broker.discovery import load, settings_model
 from quotahost.cli.explain.explain import parser as explain
@@ -21,6 +19,10 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import REMOVED, Settings
 from quotahost.settings.declaration import PREFIX, declared
 from quotahost.settings.strimzi import PROPERTIES
+from tools.conformance import differences, table
+from tools.figures import figures
+from tools.matrix.cells import NOT_RUN, results
+from tools.requirements import SOURCES, contradictions, documents, is_there, proofs
 from tools.tables import TABLES, renewed
 
 ROOT: Final = Path(__file__).parents[3]
@@ -110,20 +112,6 @@ def test_the_properties_that_they_show_are_understood() -> None:
 
 
 # ---- what they name ----
-
-
-def links(text: str) -> Iterator[tuple[str, str]]:
-    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
-        if "://" not in target:
-            yield target, anchor
-
-
-def test_links_lead_somewhere() -> None:
-    for document, text in DOCUMENTS.items():
-        for target, anchor in links(text):
-            path = (document.parent / target).resolve() if target else document
-            assert path.exists(), f"{name_of(document)} links to {target}"
-            assert not anchor or anchor in anchors(path), f"{name_of(document)} links to {target}#{anchor}"
 
 
 def test_files_and_modules_that_they_name_are_there() -> None:
@@ -251,9 +239,6 @@ def test_targets_of_make_that_are_named_are_there() -> None:
 def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() -> None:
     targets = {"driver": "test-pipeline", "long": "test-long", "clients": "test-clients"}
     assert set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])) == targets.keys()
-    assert re.search(
-        r"^test: build ## .*test-pipeline.*test-long.*\n\t.*-j 2 lint test-java\n\t.* test-python$", MAKEFILE, re.M
-    )
     for marker, target in targets.items():
         (folder,) = re.findall(rf"^{target}:.*\n\t.* -m {marker} (\S+)$", MAKEFILE, re.M)
         marked = [
@@ -264,5 +249,50 @@ def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() ->
             assert f"make {target}" in SPANS[ROOT / document], f"{document} tells what make test leaves out"
 
 
-def test_the_benches_java_programs_are_of_this_jar() -> None:
-    assert (Path(class_path().partition(":")[0]) / "org/quotahost/CallbackBenchmark.class").exists()
+# ---- requirements ----
+
+REQUIREMENTS = {key for document in documents().values() for key in document.requirements}
+DIFFERENCES = {key: r for document in documents().values() for key, r in document.requirements.items() if r.differs}
+CONTRADICTIONS = contradictions()
+
+
+def test_every_requirement_is_proven_by_a_test_and_no_other_is_named() -> None:
+    assert proofs().keys() == REQUIREMENTS
+    commands = {proof.command for tests in proofs().values() for proof in tests}
+    assert commands <= {"", "make test-long", "make test-pipeline", "make test-clients"}
+    assert "(`make test-long`)" in table(), "a test that make test leaves out is shown with its command"
+
+
+def test_a_difference_says_all_that_a_reader_needs() -> None:
+    for key, each in DIFFERENCES.items():
+        assert all((each.section, each.quote, each.today, each.why)), key
+
+
+def test_a_contradiction_is_between_documents_and_names_tests_that_there_are() -> None:
+    for each in CONTRADICTIONS:
+        assert len(each.between) == 2
+        assert set(each.between) <= documents().keys()
+        assert all((each.one, each.other, each.here))
+        assert [test for test in each.tests if not is_there(test)] == [], each.one
+
+
+@pytest.mark.proves("kip-599.burst-by-default")
+def test_the_numbers_are_those_that_the_documents_state_or_that_the_tests_assert() -> None:
+    numbers = figures()
+    stated = {
+        "kip_13_delay_s": 2, "kafka_delay_longest_s": 3, "kafka_delay_shortest_s": 2.001, "kafka_window_s": 12,
+        "samples": 100, "bucket_debt": -60, "bucket_wait_s": 12, "bucket_admits_s": 12, "default_burst": 55,
+        "default_wait_s": 101, "v15_wait_s": 12, "diff_admits_s": 12, "v15_admits_s": 11, "v15_rate": 4.984,
+        "v15_long_run": 1.98, "misplaced": -94.4,
+    }  # fmt: skip
+    assert numbers == pytest.approx(stated, rel=1e-3)
+
+
+def test_every_number_is_used_and_none_is_left_as_a_name() -> None:
+    text = "".join(file.read_text(encoding="utf-8") for file in SOURCES.glob("*.toml"))
+    assert set(re.findall(r"\{(\w+):", text)) == figures().keys()
+    assert not re.search(r"\{\w+:", differences())
+
+
+def test_macos_is_not_said_to_run() -> None:
+    assert {result for cell, result in results().items() if cell.system == "macOS"} == {NOT_RUN}

@@ -25,9 +25,7 @@ def client(**properties: str) -> dict[str, str]:
         ({"listeners": "A://:1"}, ""),
     ],
 )  # fmt: skip
-def test_a_broker_is_reached_at_its_inter_broker_listener_as_it_is_advertised(
-    properties: dict[str, str], address: str
-) -> None:
+def test_a_broker_is_reached_at_its_advertised_inter_broker_listener(properties: dict[str, str], address: str) -> None:
     expected = {"bootstrap.servers": address, "security.protocol": "PLAINTEXT"} if address else {}
     assert client(**properties) == expected
 
@@ -88,9 +86,7 @@ def test_user_and_password_are_found(text: str, username: str, password: str) ->
         *(("PLAIN", text, None) for text in ("", ";", "hunter2", PLAIN, 'username="open')),
     ],
 )
-def test_each_mechanism_names_its_principal_in_its_own_way_or_nobody(
-    mechanism: str, text: str, name: str | None
-) -> None:
+def test_each_mechanism_names_its_principal_in_its_way_or_nobody(mechanism: str, text: str, name: str | None) -> None:
     assert login_name(text, mechanism) == name
 
 

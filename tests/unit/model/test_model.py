@@ -1,30 +1,30 @@
-"""The value types: what they accept, what they refuse, and the codes that Java relies on."""
+"""The values: what they accept, what they refuse, when a limit is reached, and what is used of a budget."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.model import QUOTA_TYPES, UNLIMITED, Factor, Quota, QuotaType, Scope, ScopeKind, State
-
-
-def test_quota_types_come_in_kafkas_order_and_names() -> None:
-    assert [str(quota_type) for quota_type in QUOTA_TYPES] == ["PRODUCE", "FETCH", "REQUEST", "CONTROLLER_MUTATION"]
-    assert QuotaType("CONTROLLER_MUTATION") is QUOTA_TYPES[-1]
-
-
-def test_scope_codes_are_those_that_java_knows() -> None:
-    codes = {kind.name: kind.value for kind in ScopeKind}
-    assert codes == {"CLIENT": 0, "USER": 1, "CLIENT_ID": 2, "BROKER": 3, "GROUP": 4}
+from quotahost.model import UNLIMITED, Factor, Limit, LimitType, Quota, Scope, State, Volume
+from quotahost.model.budgets import Budget, Replica, Topics, as_volume, in_cluster, sums
+from quotahost.model.limits import contradict
+from quotahost.model.volumes import byte_limits
 
 
 @pytest.mark.parametrize("rate", [5e-324, 1, 0.5, 2**63, 1e308, None])
 def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itself(rate: float | None) -> None:
     assert (Quota(rate).rate, Quota(rate).scope, Quota(rate) == UNLIMITED) == (rate, Scope.CLIENT, rate is None)
+
+
+def volume_with(changes: dict[str, Any]) -> Volume:
+    good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
+    return Volume(**(good | changes))
 
 
 @pytest.mark.parametrize(
@@ -34,17 +34,128 @@ def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itse
         (Quota, ["10", b"10", True, False, [10], Decimal(10), 1j, object()], "must be a number or None"),
         (Scope.group, ["", None], "non-empty name"),
         (Factor, [-0.01, 1.01, math.nan, math.inf, -math.inf, "0.5", None, True, False], r"number from 0\.0 to 1\.0"),
+        *((partial(Limit, kind), [-1, -0.5, math.nan, math.inf, -math.inf, True, False, "5", None, 1j],
+           f"the level of a {kind} limit must be") for kind in LimitType),
+        (partial(Limit, LimitType.MIN_FREE_PERCENTAGE), [100.5], "at most 100 %"),
+        (partial(Limit, LimitType.MIN_FREE_BYTES), [0.5], "whole bytes"),
+        (volume_with, [{"broker": 1}], "broker"),
+        (volume_with, [{"name": None}], "name"),
+        (volume_with, [{"capacity": -1}, {"capacity": 1.0}], "capacity"),
+        (volume_with, [{"consumed": True}, {"consumed": "1"}, {"consumed": -1}], "consumed"),
+        (volume_with, [{"soft": 5}], "soft"),
+        (volume_with, [{"hard": "5%"}], "hard"),
     ],
-    ids=["a rate by which Kafka does not throttle", "no rate", "a group", "a factor"],
-)
+)  # fmt: skip
 def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:
     for value in values:
         with pytest.raises(ValueError, match=words):
             make(value)
 
 
-@settings(deadline=None)
 @given(st.floats(0, 1))
 def test_factor_state_follows_from_its_value(value: float) -> None:
     expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
     assert Factor(value).state is expected
+
+
+# ---- limits and volumes ----
+
+CONSUMED, FREE, PERCENT = LimitType
+SIZES = st.integers(0, 2**63 - 1)
+
+
+@pytest.mark.proves("proposal-035.limit-types")
+def test_limit_types_are_those_of_the_proposals_schema() -> None:
+    assert [str(kind) for kind in LimitType] == ["ConsumedBytes", "MinFreeBytes", "MinFreePercentage"]
+
+
+@pytest.mark.proves("proposal-035.limit-types")
+@pytest.mark.parametrize(
+    ("limit", "capacity", "consumed"),
+    [
+        (Limit(CONSUMED, 700), 1000, 700),
+        (Limit(CONSUMED, 2000), 1000, 2000),
+        (Limit(FREE, 300), 1000, 700),
+        (Limit(FREE, 1001), 1000, 0),
+        (Limit(PERCENT, 5), 1000, 950),
+        (Limit(PERCENT, 5), 1001, 950),  # 50.05 bytes free are 51
+        (Limit(PERCENT, 0.1), 10**15, 10**15 - 10**12),
+        (Limit(PERCENT, 0), 1000, 1000),
+        (Limit(PERCENT, 100), 1000, 0),
+        (Limit(PERCENT, 5), 0, 0),
+        (Limit(PERCENT, 5), 2**63 - 1, 8762203435012037016),
+    ],
+)
+def test_a_limit_is_reached_at_this_consumption(limit: Limit, capacity: int, consumed: int) -> None:
+    assert limit.consumed_at(capacity) == consumed
+
+
+@given(st.floats(0, 100) | st.integers(0, 100), SIZES)
+def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: float, capacity: int) -> None:
+    free = capacity - Limit(PERCENT, level).consumed_at(capacity)
+    demanded = capacity * Fraction(str(level)) / 100
+    assert demanded <= free < demanded + 1
+
+
+@given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
+def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, hard: int, capacity: int) -> None:
+    pair = Limit(kind, soft), Limit(kind, hard)
+    at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
+    told = contradict(*pair)
+    assert told == (
+        f"the hard limit {pair[1]} is reached before the soft limit {pair[0]}" if at_hard < at_soft else None
+    )
+    assert contradict(Limit(CONSUMED, soft), Limit(FREE, hard)) is contradict(None, pair[1]) is None
+
+
+# ---- budgets ----
+
+LETTERS = st.text("ab.", min_size=1, max_size=4)
+PATTERNS = st.one_of(LETTERS, st.text("ab.", max_size=3).map(lambda begin: begin + "*"))
+
+
+@given(st.lists(st.lists(PATTERNS, min_size=1, max_size=3), max_size=6), LETTERS)
+def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[Sequence[str]], topic: str) -> None:
+    budgets = [Budget(str(number), tuple(of), 1) for number, of in enumerate(patterns)]
+
+    def names(pattern: str) -> bool:
+        return topic.startswith(pattern[:-1]) if pattern.endswith("*") else topic == pattern
+
+    expected = {budget.name for budget in budgets if any(map(names, budget.topics))}
+    found = [budget.name for budget in Topics(budgets).budgets(topic)]
+    assert (set(found), len(found)) == (expected, len(expected))
+
+
+def test_a_budget_of_all_topics_leaves_kafkas_own_and_quotahosts_out() -> None:
+    """Else nobody could raise it when it is used up: `apply` writes to one of these topics."""
+    found = Topics([Budget("all", ("*",), 1), Budget("named", ("__quotahost_quotas", "__consumer*"), 1)])
+    of = {
+        topic: [budget.name for budget in found.budgets(topic)] for topic in ("t", "__quotahost_quotas", "__consumer")
+    }
+    assert of == {"t": ["all"], "__quotahost_quotas": ["named"], "__consumer": ["named"]}
+
+
+def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
+    replicas = [Replica("orders.eu", 10, True), Replica("orders.eu", 5, False), Replica("orders.us", 3, False)]
+    leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
+    parts = sums([leaders, all_of_them, Budget("n", ("logs",), 1)], replicas)
+    assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
+    assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
+    assert not parts["n"].topics
+
+
+def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service() -> None:
+    budgets = {"a": Budget("a", ("t",), 9), "r": Budget("r", ("t",), 9, replicas=True), "n": Budget("n", ("n",), 9)}
+    parts = [([("a", 1), ("r", 2)], True), ([], True), ([("a", 4), ("r", 8), ("gone", 5)], False), ([("a", 16)], True)]
+    assert in_cluster(budgets, parts) == [17, 10, 0]
+
+
+def test_a_budget_is_judged_as_a_volume_between_a_share_of_its_bytes_and_all_of_them() -> None:
+    volume = as_volume(Budget("b", ("t",), 1000), 950, frozenset({"t"}), 0.9)
+    limits = byte_limits(volume, volume.soft, volume.hard)
+    assert limits is not None
+    assert (limits.soft, limits.hard, limits.ramp(volume.consumed)) == (900, 1000, 0.5)
+    nothing = as_volume(Budget("b", ("t",), 0), 0, frozenset({"t"}), 0.9)
+    none = byte_limits(nothing, nothing.soft, nothing.hard)
+    assert none is not None
+    assert none.ramp(0) == 0, "a budget of nothing is used up by nothing"

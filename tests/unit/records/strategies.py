@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from quotahost.model import Client, ClientUse, Limit, LimitedBy, LimitType, QuotaType, State, Volume, VolumeUse
@@ -16,7 +15,7 @@ from quotahost.records.snapshot import Snapshot
 from quotahost.records.usage import ClientKey, Usage, Used
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 
-QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LONG = 2**63 - 1
 BYTES = LimitType.CONSUMED_BYTES, LimitType.MIN_FREE_BYTES
 
 
@@ -30,11 +29,11 @@ def limits_of(percents: st.SearchStrategy[float]) -> st.SearchStrategy[Limit]:
 
 
 names = st.text(st.characters(codec="utf-8"), max_size=20)
-sizes = st.integers(0, 2**63 - 1)
+sizes = st.integers(0, LONG) | st.integers(0, 100) | st.sampled_from([0, 1, 2**53 - 1, 2**53 + 1, LONG])
 finite = st.floats(allow_nan=False, allow_infinity=False)
 rates = st.floats(0, allow_infinity=False)
 times = st.datetimes(datetime(1001, 1, 1), datetime(9998, 1, 1), timezones=st.timezones())
-limits = limits_of(st.floats(0, 100) | st.integers(0, 100))
+limits = limits_of(st.floats(0, 100) | st.integers(0, 100) | st.sampled_from([0.5, 1 / 3, 1e-9, 99.999]))
 maybe = st.none() | limits
 topics = st.none() | st.frozensets(st.from_regex("[A-Za-z0-9._-]{1,249}", fullmatch=True), max_size=3)
 

@@ -28,19 +28,19 @@ LONG = st.integers(0, 2**63 - 1)
 OFF = st.integers(-(10**9), 10**9)  # by how many seconds a clock may be wrong
 
 
-def at_ms(ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=ms)
+def at(seconds: float) -> datetime:
+    return EPOCH + timedelta(seconds=seconds)
 
 
 @given(OFF, OFF, st.integers(1, 10**9))
 def test_without_it_a_wrong_clock_costs_half_of_validity_at_most(publisher: int, kafka: int, validity: int) -> None:
-    captured, written = at_ms(WRITTEN + publisher * 1000), WRITTEN + kafka * 1000
+    captured, written = at(WRITTEN / 1000 + publisher), WRITTEN + kafka * 1000
     assert 0 <= delay_ms(None, captured, written, validity) <= validity / 2
 
 
 @given(st.one_of(st.none(), LONG), st.one_of(st.none(), LONG), LONG)
 def test_whatever_is_stated_the_delay_is_bounded(stated: int | None, written: int | None, validity: int) -> None:
-    assert 0 <= delay_ms(stated, at_ms(WRITTEN), written, validity) <= MAX_DELAY_MS
+    assert 0 <= delay_ms(stated, at(WRITTEN / 1000), written, validity) <= MAX_DELAY_MS
 
 
 VALIDITY = timedelta(seconds=60)
@@ -48,10 +48,6 @@ TRUE = 1_800_000_000.0  # the time of the look
 QUARTERS = st.integers(0, 400).map(lambda number: number / 4)  # seconds, exact as floats
 WRONG = st.integers(-100_000, 100_000).map(float)  # by how many seconds a wall clock is wrong
 DISK = Volume("1", "/d", 100, 10)
-
-
-def at(seconds: float) -> datetime:
-    return EPOCH + timedelta(seconds=seconds)
 
 
 def published(old: float, publisher: float) -> bytes:

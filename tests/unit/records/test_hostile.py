@@ -19,7 +19,7 @@ from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.codec import REASONS, Refused
 from tests.unit.records.examples import SNAPSHOT_SCHEMA, example
-from tests.unit.records.strategies import QUICK, clusters, looks, quotas, shares, snapshots, usages, watches
+from tests.unit.records.strategies import clusters, looks, quotas, shares, snapshots, usages, watches
 from tests.unit.records.test_snapshot import written
 
 #: By the name of its schema: the module that reads and writes it, records of the kind, and the key of one.
@@ -87,7 +87,6 @@ def test_the_example_is_valid_by_the_schema_and_read_whatever_fields_are_added_l
 
 @pytest.mark.proves("proposal-035.snapshot")
 @ALL
-@QUICK
 @given(st.data())
 def test_what_is_written_is_valid_by_the_schema_and_comes_back(kind: str, data: st.DataObject) -> None:
     of, records, key_of = KINDS[kind]
@@ -119,7 +118,7 @@ def test_what_is_no_record_of_any_kind_is_refused_with_its_reason(kind: str) -> 
 
 
 @ALL
-@settings(QUICK, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.none() | st.binary(max_size=5) | st.just(b"0"),
     st.binary() | anything.map(lambda content: json.dumps(content).encode()),
@@ -130,11 +129,9 @@ def test_any_bytes_and_any_json(kind: str, key: bytes | None, value: bytes) -> N
 
 
 @ALL
-@settings(QUICK, max_examples=200)
+@settings(max_examples=200)
 @given(st.data(), st.none() | overwritten)
-def test_a_record_with_anything_put_anywhere(
-    kind: str, data: st.DataObject, changes: list[tuple[int, int]] | None
-) -> None:
+def test_a_record_with_anything_anywhere(kind: str, data: st.DataObject, changes: list[tuple[int, int]] | None) -> None:
     key, value = good(data, kind)
     if changes:
         broken = bytearray(value)

@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes, shares, snapshot, usage
 from quotahost.records.cluster_volumes import ClusterRecord
-from tests.unit.records.strategies import QUICK, clusters, snapshots
+from tests.unit.records.strategies import clusters, snapshots
 
 OLDER: Final = Path(__file__).with_name("older")
 RECORDS: Final = json.loads((OLDER / "records.json").read_text())
@@ -54,7 +54,6 @@ def test_the_olders_usage_and_shares_are_read() -> None:
     assert (used.key, used.key.principal, share.share) == (share.key, "alice", 5.0)
 
 
-@QUICK
 @given(snapshots())
 def test_the_older_reads_a_snapshot_of_today_but_for_the_topics(value: snapshot.Snapshot) -> None:
     written = json.loads(snapshot.encode(value))
@@ -64,7 +63,6 @@ def test_the_older_reads_a_snapshot_of_today_but_for_the_topics(value: snapshot.
         assert set(volume) - {"topics"} <= IN_A_VOLUME, "a new field: say in docs/upgrade.md what its absence means"
 
 
-@QUICK
 @given(clusters)
 def test_the_older_reads_a_cluster_record_of_today_but_for_the_topics(value: ClusterRecord) -> None:
     written: dict[str, Any] = json.loads(cluster_volumes.encode(value))

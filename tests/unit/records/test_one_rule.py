@@ -4,18 +4,15 @@ The readers are the broker itself, another broker by the snapshot, and a broker 
 SQL is stood for by its plain model here; ``tests/pipeline/test_cluster.py`` holds the SQL to the same.
 """
 
-import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
-from typing import Any, cast
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quotahost.api import Context
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
@@ -24,58 +21,33 @@ from quotahost.pipeline.cluster import Rules
 from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
-from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import storage
+from tests.fakes.plugin_context import limited
 from tests.reference import volumes as pipeline
+from tests.unit.records.strategies import LONG, limits, maybe, sizes
 
-CONSUMED, FREE, PERCENT = LimitType
-LONG = 2**63 - 1
+_, FREE, PERCENT = LimitType
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-NODE = FakeBroker()
-LOG = logging.getLogger("test.rule")
-QUICK = settings(deadline=None)
-
-sizes = st.one_of(st.integers(0, LONG), st.integers(0, 100), st.sampled_from([0, 1, 2**53 - 1, 2**53 + 1, LONG]))
-percents = st.one_of(st.integers(0, 100), st.floats(0, 100), st.sampled_from([0.5, 1.0, 1 / 3, 1e-9, 99.999]))
-limits = st.one_of(
-    st.none(), st.builds(Limit, st.sampled_from([CONSUMED, FREE]), sizes), st.builds(Limit, st.just(PERCENT), percents)
-)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A broker's own settings, as far as policies ask for them."""
-
-    storage_soft: Limit | None = None
-    storage_hard: Limit | None = None
-    mode: str = "enforce"
-    factor_scope: str = "cluster"
-
-    @property
-    def static(self) -> Any:
-        return SimpleNamespace(storage=storage(self.storage_soft, self.storage_hard))
-
-
+#: The soft and the hard limit in a broker's own settings.
+Node = tuple[Limit | None, Limit | None]
 Policy = Callable[[Node], Limits]
+NOTHING: Node = (None, None)
 
 
 def by_limits(node: Node) -> Limits:
-    return Limits(Context("limits", None, cast("Any", node), 1, LOG, broker=NODE, metrics=NODE))
+    return Limits(limited("limits", *node))
 
 
 def by_setpoint(node: Node) -> Limits:
-    ticks = iter(range(1_000_000))
-    context = Context("setpoint", Setpoint.Section(), cast("Any", node), 1, LOG, broker=NODE, metrics=NODE)
-    return Setpoint(context, lambda: float(next(ticks)))
+    return Setpoint(limited("setpoint", *node, Setpoint.Section()), map(float, count()).__next__)
 
 
 @st.composite
 def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
     """A broker's settings, and what three looks at one of its disks show; the limits may be the volume's own."""
-    node, capacity = Node(draw(limits), draw(limits)), draw(sizes)
-    own = draw(limits), draw(limits)
+    node, capacity = (draw(maybe), draw(maybe)), draw(sizes)
+    own = draw(maybe), draw(maybe)
     # Around the limits, where the factor is neither 1 nor 0.
-    places = [limit.consumed_at(capacity) for limit in (*own, node.storage_soft, node.storage_hard) if limit]
+    places = [limit.consumed_at(capacity) for limit in (*own, *node) if limit]
     near = st.builds(lambda at, by: min(LONG, max(0, at + by)), st.sampled_from([0, *places]), st.integers(-5, 5))
     between = st.integers(min(places, default=0), min(LONG, max(places, default=LONG)))
     consumed = draw(st.lists(st.one_of(near, between, sizes), min_size=3, max_size=3))
@@ -84,7 +56,7 @@ def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
 
 def as_published(node: Node, volumes: list[Volume]) -> Snapshot:
     broker = volumes[0].broker
-    snapshot = Snapshot(broker, NOW, tuple(volumes), node.storage_soft, node.storage_hard, cluster="c")
+    snapshot = Snapshot(broker, NOW, tuple(volumes), *node, cluster="c")
     return decode(broker.encode(), encode(snapshot))
 
 
@@ -101,12 +73,11 @@ def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
 
 @pytest.mark.proves("proposal-035.percent")
 @pytest.mark.parametrize("policy", [by_limits, by_setpoint])
-@QUICK
 @given(seen=looks(), same=st.booleans())
 def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[Node, list[Volume]], same: bool) -> None:
     node, volumes = seen
     # Other brokers have the same limits, or none of their own.
-    reader = node if same else Node()
+    reader = node if same else NOTHING
     own, by_snapshot, by_record = policy(node), policy(reader), policy(reader)
     for volume in volumes:
         expected = own.quota_factor(volume)
@@ -117,7 +88,7 @@ def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[N
         assert by_record.quota_factor(of_record) == expected
 
 
-both = st.tuples(limits.filter(bool), limits.filter(bool))
+both = st.tuples(limits, limits)
 
 
 @st.composite
@@ -131,12 +102,12 @@ def clusters(draw: st.DrawFn) -> list[Volume]:
     return [*many, draw(some)]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(clusters())
 def test_what_a_cut_record_leaves_out_is_never_worse_than_what_it_lists(volumes: list[Volume]) -> None:
-    published = as_published(Node(), volumes)
+    published = as_published(NOTHING, volumes)
     record = rolled_up(published)
-    policy = by_limits(Node())
+    policy = by_limits(NOTHING)
     smallest = min(policy.quota_factor(each) for each in volumes)
     assert min(policy.quota_factor(each) for each in record.volumes) == smallest
     assert record.smallest_factor == smallest
@@ -150,19 +121,18 @@ some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))
 def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
     """Brokers of one cluster with the same settings; some of them tell the topics of a volume, some don't."""
     node, _ = draw(looks())
-    volume = st.builds(Volume, st.just(""), st.just("/d"), st.integers(0, 100), st.integers(0, 100), limits, limits)
+    volume = st.builds(Volume, st.just(""), st.just("/d"), st.integers(0, 100), st.integers(0, 100), maybe, maybe)
     told = draw(st.lists(st.tuples(volume, some_topics), min_size=1, max_size=5))
     return node, [replace(each, broker=str(n), topics=topics) for n, (each, topics) in enumerate(told)]
 
 
-@QUICK
 @given(brokers(), st.booleans())
 def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volume]], same: bool) -> None:
     """By the snapshots they are the same; by the pipeline's record they may be more, or all, never fewer."""
     node, volumes = cluster
     policy = by_limits(node)
     snapshots = [as_published(node, [volume]) for volume in volumes]
-    reader = by_limits(node if same else Node())
+    reader = by_limits(node if same else NOTHING)
     own = affected_by(policy, volumes)
     assert affected_by(reader, [each for snapshot in snapshots for each in snapshot.volumes]) == own
     record = affected_by(reader, rolled_up(*snapshots).volumes)

@@ -8,21 +8,12 @@ import pytest
 from hypothesis import given
 
 from quotahost.model.budgets import Budget
+from quotahost.records import quotas as quotas_codec
 from quotahost.records.budgets import MAX_BUDGETS, MAX_PATTERNS, LatestBudgets
 from quotahost.records.budgets import encode as encode_budget
 from quotahost.records.budgets import key_of as key_of_budget
 from quotahost.records.codec import Refused
-from quotahost.records.quotas import (
-    DEFAULT,
-    MAX_NAMES,
-    ClusterQuota,
-    Entity,
-    LatestQuotas,
-    decode,
-    encode,
-    entity_of,
-    key_of,
-)
+from quotahost.records.quotas import DEFAULT, MAX_NAMES, ClusterQuota, Entity, LatestQuotas, entity_of, key_of
 from tests.unit.records.strategies import entities
 
 
@@ -58,7 +49,7 @@ def test_the_key_names_the_entity_as_kafkas_config_paths_do(entity: Entity, key:
 )  # fmt: skip
 def test_another_key_is_refused(key: bytes | None) -> None:
     with pytest.raises(Refused) as refused:
-        decode(key, b'{"version":1}')
+        quotas_codec.decode(key, b'{"version":1}')
     text = str(refused.value)
     assert (refused.value.reason, text.isprintable(), len(text) < 500) == ("key", True, True)
 
@@ -66,16 +57,16 @@ def test_another_key_is_refused(key: bytes | None) -> None:
 @pytest.mark.parametrize("entity", [Entity("", None), Entity(None, ""), Entity("\ud800", None), Entity("é" * 1025, "")])
 def test_an_entity_that_no_key_can_name_is_refused(entity: Entity) -> None:
     with pytest.raises(Refused):
-        encode(ClusterQuota(entity, 1.0))
+        quotas_codec.encode(ClusterQuota(entity, 1.0))
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "true", '"3M"', "1e999", "NaN", "[3]"])
 def test_what_is_no_rate_is_refused_and_null_is_none(rate: str) -> None:
     with pytest.raises(Refused) as refused:
-        decode(b"users/alice", f'{{"version":1,"produce":{rate}}}'.encode())
+        quotas_codec.decode(b"users/alice", f'{{"version":1,"produce":{rate}}}'.encode())
     assert refused.value.reason == "schema"
     value = b'{"version":1.0,"produce":null,"fetch":"unlimited"}'
-    assert decode(b"users/alice", value) == ClusterQuota(Entity("alice", None), None, math.inf)
+    assert quotas_codec.decode(b"users/alice", value) == ClusterQuota(Entity("alice", None), None, math.inf)
 
 
 # ---- budgets ----
@@ -129,7 +120,7 @@ def test_a_record_reads_as_it_was_written_and_readers_leave_the_others_records_a
     quotas, budgets, alice = LatestQuotas(), LatestBudgets(), Entity("alice", None)
     for latest in (quotas, budgets):
         latest.take(key_of_budget(ORDERS.name), encode_budget(ORDERS))
-        latest.take(key_of(alice), encode(ClusterQuota(alice, 5.0)))
+        latest.take(key_of(alice), quotas_codec.encode(ClusterQuota(alice, 5.0)))
     assert (list(quotas.by_entity), budgets.by_name) == ([alice], {"orders.*": ORDERS})
     budgets.take(key_of_budget(ORDERS.name), None)
     assert budgets.by_name == {}

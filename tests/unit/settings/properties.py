@@ -7,6 +7,14 @@ import pytest
 from quotahost.settings.broker import Settings, describe
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 
+#: Names of Strimzi's plugin.
+BYTES = "static.storage.per.volume.limit.min.available.bytes"
+RATIO = "static.storage.per.volume.limit.min.available.ratio"
+INTERVAL = "static.storage.check-interval"
+FALLBACK = "static.throttle.factor.fallback"
+VALIDITY = "static.throttle.factor.validity.duration"
+ADMIN = "static.kafka.admin."
+
 NAMES = [p.name for p in declared(Settings) if not p.is_family]
 
 

@@ -10,7 +10,7 @@ from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import translate
 from quotahost.text import printable
-from tests.unit.settings.properties import NAMES, full, read, refused
+from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("static.produce", "10MB", "unknown unit 'MB'"),
         ("static.produce", "", "or unlimited"),
         ("static.storage.hard", "9223372036854775808", "at most 9223372036854775807 bytes"),
-        ("static.storage.overrides", "/d hard=9223372036854775808", "at most 9223372036854775807 bytes"),
         ("static.scope", "clientid", "did you mean client-id?"),
         ("clients.idle", "3600", "write 3600s for seconds"),
         ("fallback.action", "CLOSE", "none of PAUSE, OPEN"),
@@ -49,8 +48,30 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
+        # Names of Strimzi's plugin.
+        *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63))),
+        *((RATIO, text, "from 0 to 1") for text in ("1.1", "5%", "nan")),
+        *((INTERVAL, text, "whole number of seconds") for text in ("60s", "1.5")),
+        *((FALLBACK, text, "from 0 to 1") for text in ("2", "OPEN")),
+        *((VALIDITY, text, "PT5M") for text in ("5", "PT0S")),
+        *(("static.storage.overrides", text, words) for text, words in (
+            ("/d hard=9223372036854775808", "at most 9223372036854775807 bytes"),
+            ("/a", "has the entry '/a' without a limit; write /dev/sdb"),
+            ("hard=5", "has the entry 'hard=5' without a volume; write /dev/sdb"),
+            ("/a hrad=5", "has 'hrad=5' in the entry '/a hrad=5', which is no limit; did you mean hard?"),
+            ("/a x=5", "which is no limit; write one of soft, soft.min-free-bytes"),
+            ("/a hard=5 more", "has 'more' in the entry"),
+            ("/a hard = 5", "has '=' in the entry"),
+            ("/a hard=fast", "has 'hard=fast' in the entry '/a hard=fast': 'fast' is not a number; write"),
+            ("/a hard=", "'' is not a number"),
+            ("/a soft.min-free-percent=10", "must be from 0 to 1; write 0.05 or 5%"),
+            ("/a hard=none", "a limit can't be taken away, only changed"),
+            ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
+            ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
+            ("/a soft=9 hard=5", "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
+            ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
     ],
-)
+)  # fmt: skip
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
     message = refused({name: text})
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
@@ -64,11 +85,13 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
         *(({name: "1"}, f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?") for name, like in (
             ("static.produc", "static.produce"), ("factor.sorce", "factor.source"), ("suppliers", "supplier"),
             ("newcomers.controller.mutation", "newcomers.controller-mutation"),
-            ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"))),
+            ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"),
+            ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
+            ("static.throttle.factor.fallbak", FALLBACK))),
         ({"xyzzy": "1"}, "`quotahost properties` lists all"),
         ({"any\nname": "1"}, r"any\nname"),
         *(({name: "x"}, f"{PREFIX}{name}: is incomplete; write {PREFIX}")
-          for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.")),
+          for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.", ADMIN[:-1], ADMIN)),
         ({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"},
          f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; did you mean {PREFIX}plugin.mine.*?"),
         ({"supplier": "mine", "plugin.zzz.a": "1"}, "(now: mine)"),
@@ -129,9 +152,7 @@ SECRETS = {
     supplier=st.sampled_from(["mine", "static"]),
     misspelt=st.sampled_from([{}, {"kafak.sasl.jaas.config": SECRET}, {"static.kafka.admin": SECRET}]),
 )
-def test_no_error_or_description_shows_a_secret(
-    properties: dict[str, str], supplier: str, misspelt: dict[str, str]
-) -> None:
+def test_nothing_shows_a_secret(properties: dict[str, str], supplier: str, misspelt: dict[str, str]) -> None:
     given = properties | SECRETS | misspelt | {"supplier": supplier}
     shown = str([note.text for note in translate(full(given)).notes])
     try:

@@ -12,7 +12,7 @@ from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, monitor, settings
 from tests.unit.broker.plugins.policies.test_limits import policy, used
-from tests.unit.settings.properties import read, refused, shown
+from tests.unit.settings.properties import read, shown
 
 NAME = "static.storage.overrides"
 bytes_used, bytes_free, percent_free = (partial(Limit, kind) for kind in LimitType)
@@ -40,31 +40,6 @@ def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full
     assert shown(given)[NAME] == "/a: hard ConsumedBytes 5,000,000,000,000 bytes; /b: soft MinFreePercentage 10 %"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("/a", "has the entry '/a' without a limit; write /dev/sdb"),
-        ("hard=5", "has the entry 'hard=5' without a volume; write /dev/sdb"),
-        ("/a hrad=5", "has 'hrad=5' in the entry '/a hrad=5', which is no limit; did you mean hard?"),
-        ("/a x=5", "which is no limit; write one of soft, soft.min-free-bytes"),
-        ("/a hard=5 more", "has 'more' in the entry"),
-        ("/a hard = 5", "has '=' in the entry"),
-        ("/a hard=fast", "has 'hard=fast' in the entry '/a hard=fast': 'fast' is not a number; write"),
-        ("/a hard=", "'' is not a number"),
-        ("/a soft.min-free-percent=10", "must be from 0 to 1; write 0.05 or 5%"),
-        ("/a hard=none", "a limit can't be taken away, only changed"),
-        ("/a hard=5 hard.min-free-bytes=5", "has two hard limits in the entry '/a hard=5 hard"),
-        ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
-        ("/a soft=9 hard=5", "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
-        ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"),
-    ],
-)
-def test_an_error_names_the_property_the_entry_and_the_remedy(text: str, words: str) -> None:
-    message = refused({NAME: text})
-    assert message.startswith(f"client.quota.callback.{NAME}=")
-    assert words in message
-
-
 def test_a_volume_goes_by_its_name_or_any_log_directory_on_it() -> None:
     one, two, three = (Override(name, hard=bytes_used(5)) for name in ("/dev/sda", "/data/2/", "/data/3"))
     matched = match([one, two, three], ["/dev/sda", "/dev/sdb"], {"/data/2": "/dev/sdb", "/data/4": "/dev/sda"})
@@ -84,9 +59,7 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     )
 
 
-def test_a_name_without_a_volume_is_logged_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     one, other = (Volume("1", name, 100, 50) for name in ("/dev/sda", "/dev/sdb"))
     places = (("/data/1", "/dev/sda"), ("/data/2", "/dev/sdb"))
     both, gone = DiskState((one, other), (), places), DiskState((one,), ("/data/2: gone",), places[:1])

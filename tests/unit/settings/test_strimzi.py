@@ -6,25 +6,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
-from quotahost.cli.main import app
 from quotahost.model import Client, Limit, LimitType, State
 from quotahost.settings.broker import describe, live_properties
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
+from quotahost.units.parse import parse_duration
 from tests.fakes.shim import FakeShim
-from tests.unit.settings.properties import full, read, refused
+from tests.unit.cli.commands import properties_file, run
+from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, RATIO, VALIDITY, full, read, refused
 
-BYTES = "static.storage.per.volume.limit.min.available.bytes"
-RATIO = "static.storage.per.volume.limit.min.available.ratio"
-INTERVAL = "static.storage.check-interval"
-FALLBACK = "static.throttle.factor.fallback"
-VALIDITY = "static.throttle.factor.validity.duration"
-ADMIN = "static.kafka.admin."
 BOOTSTRAP = {f"{ADMIN}bootstrap.servers": "localhost:9092"}
 SECRET = "S3CR3T-hunter2"
 SOFT, HARD = "static.storage.soft", "static.storage.hard"
@@ -76,84 +70,40 @@ def test_their_limit_is_the_hard_one_by_what_is_free_and_lets_log_dirs_look(limi
     assert settings.factor_source == "log-dirs"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        (BYTES, "10G", "whole number of bytes"), (BYTES, "", "whole number of bytes"), (BYTES, "-1", "from 0"),
-        (BYTES, str(2**63), "from 0"),
-        *((RATIO, text, "from 0 to 1") for text in ("1.1", "5%", "nan")),
-        *((INTERVAL, text, "whole number of seconds") for text in ("60s", "1.5")),
-        *((FALLBACK, text, "from 0 to 1") for text in ("2", "OPEN")),
-        *((VALIDITY, text, "PT5M") for text in ("5", "PT0S")),
-    ],
-)  # fmt: skip
-def test_an_error_has_the_name_and_value_that_the_operator_wrote(name: str, text: str, words: str) -> None:
-    message = refused({BYTES: "1", name: text} if name != RATIO else {name: text})
-    assert message.startswith(f"{PREFIX}{name}={text or repr('')}: ")
-    assert words in message
+OPEN, PAUSE = State.OPEN, State.PAUSE
+DEFAULT = "its default, 1.0, read as fallback.action=OPEN"
+OFF = "disks are not protected"
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("file", "interval", "action", "validity", "warning"),
     [
-        *((name, f"unknown property; did you mean {PREFIX}{like}?") for name, like in (
-            ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
-            ("static.throttle.factor.fallbak", FALLBACK))),
-        *((name, f"is incomplete; write {PREFIX}{ADMIN}NAME") for name in ("static.kafka.admin", ADMIN)),
+        # What a file of their limits leaves out has their default.
+        ({BYTES: "1"}, "60s", OPEN, "5m", DEFAULT),
+        (OF_0_4, "5s", OPEN, "5m", DEFAULT),
+        (BOOTSTRAP, "", OPEN, "1m", ""),
+        # Its fallback is one of two actions.
+        *(({BYTES: "1", FALLBACK: text}, "60s", action, "5m", warning) for text, action, warning in (
+            ("1.0", OPEN, ""), ("1", OPEN, ""), ("0", PAUSE, ""), ("0.0", PAUSE, ""), ("0.5", PAUSE, FALLBACK),
+            ("0.999", PAUSE, FALLBACK))),
+        (OF_0_4 | {FALLBACK: "0.0"}, "5s", PAUSE, "5m", ""),
+        # An interval of nothing turns protection off; without a limit nothing was protected there either.
+        *((file | {INTERVAL: text}, "", OPEN, "1m", warning) for text in ("0", "-1") for file, warning in (
+            ({BYTES: "1"}, OFF), (OF_0_2, OFF), (OF_0_4, OFF), ({}, ""), ({"factor.source": ""}, ""))),
+        # A property of ours comes before a default of theirs.
+        ({BYTES: "1", "fallback.action": "PAUSE", "validity": "30s", "plugin.log-dirs.interval": "5s"}, "5s", PAUSE,
+         "30s", ""),
     ],
 )  # fmt: skip
-def test_the_error_of_an_unknown_name_suggests_strimzi_s(name: str, words: str) -> None:
-    assert refused({name: SECRET}).startswith(f"{PREFIX}{name}: {words}")
-
-
-@pytest.mark.parametrize("text", ["0", "-1"])
-def test_an_interval_of_nothing_turns_protection_off_in_both_eras(text: str) -> None:
-    for file in ({BYTES: "1"}, OF_0_2, OF_0_4):
-        settings = read(file | {INTERVAL: text})
-        assert (settings.factor_source, settings.policy, settings.plugin) == (None, None, {})
-        assert settings.fallback_action is State.OPEN
-        (warning,) = warnings(file | {INTERVAL: text})
-        assert "disks are not protected" in warning
-    assert warnings({INTERVAL: text}) == [], "without a limit nothing was protected there either"
-    read({INTERVAL: text, "factor.source": ""})
-
-
-def test_a_property_that_strimzi_s_file_leaves_out_has_strimzi_s_default() -> None:
-    settings = read({BYTES: "1"})
-    assert settings.plugin == {"log-dirs": {"interval": "60s"}}
-    assert read(OF_0_4).plugin == {"log-dirs": {"interval": "5s"}}
-    for file in (settings, read(OF_0_4)):
-        expected = ("log-dirs", State.OPEN, timedelta(minutes=5))
-        assert (file.factor_source, file.fallback_action, file.validity) == expected
-    assert (read(BOOTSTRAP).factor_source, read(BOOTSTRAP).validity) == (None, timedelta(minutes=1)), "without a limit"
-    assert warnings(BOOTSTRAP) == []
-    (warning,) = warnings({BYTES: "1"})
-    assert "fallback.action=OPEN" in warning
-    assert "weaker than PAUSE" in warning
-
-
-@pytest.mark.parametrize(
-    ("file", "action", "warns"),
-    [
-        *(({BYTES: "1", FALLBACK: text}, action, warns) for text, action, warns in (
-            ("1.0", State.OPEN, False), ("1", State.OPEN, False), ("0", State.PAUSE, False),
-            ("0.0", State.PAUSE, False), ("0.5", State.PAUSE, True), ("0.999", State.PAUSE, True))),
-        (OF_0_2 | {FALLBACK: "1.0"}, State.OPEN, False),
-        (OF_0_2 | {"fallback.action": "OPEN"}, State.OPEN, False),
-        (OF_0_4 | {FALLBACK: "0.0"}, State.PAUSE, False),
-    ],
-)  # fmt: skip
-def test_the_fallback_that_a_file_states_is_open_or_pause(file: dict[str, str], action: State, warns: bool) -> None:
-    assert read(file).fallback_action is action
-    assert any(FALLBACK in warning for warning in warnings(file)) == warns
-    assert not any("proposal 035" in note for note in notes(file))
-
-
-def test_a_property_of_ours_comes_before_strimzi_s_default() -> None:
-    file = {BYTES: "1", "fallback.action": "PAUSE", "validity": "30s", "plugin.log-dirs.interval": "5s"}
+def test_what_a_file_says_and_leaves_out_means(
+    file: dict[str, str], interval: str, action: State, validity: str, warning: str
+) -> None:
     settings = read(file)
-    assert (settings.fallback_action, settings.validity) == (State.PAUSE, timedelta(seconds=30))
-    assert (settings.plugin, warnings(file)) == ({"log-dirs": {"interval": "5s"}}, [])
+    source = ("log-dirs", "limits", {"log-dirs": {"interval": interval}}) if interval else (None, None, {})
+    assert (settings.factor_source, settings.policy, settings.plugin) == source
+    assert (settings.fallback_action, settings.validity) == (action, parse_duration(validity))
+    assert [warning in each for each in warnings(file)] == [True] * bool(warning)
+    assert not any("proposal 035" in note for note in notes(file))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +136,8 @@ def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None
     assert (settings.factor_source, settings.policy) == ("local", "limits")
     assert settings.fallback_action is State.PAUSE
     assert settings.validity == timedelta(minutes=1), "quotahost's own: the file and its plugin know none"
+    for action in ({FALLBACK: "1.0"}, {"fallback.action": "OPEN"}):
+        assert read(OF_0_2 | action).fallback_action is State.OPEN
     assert warnings(OF_0_2) == []
     assert any("fallback.action=PAUSE" in note and "proposal 035" in note for note in notes(OF_0_2))
     assert f"{INTERVAL}=5 is not used: factor.source is local" in notes(OF_0_2)
@@ -210,11 +162,10 @@ def test_with_a_limit_of_the_proposal_a_file_ends_in_its_fallback_whatever_else_
 
 
 def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Path) -> None:
-    path = tmp_path / "server.properties"
     lines = {"class": "org.quotahost.PythonQuotaCallback", INTERVAL: "60", BYTES: "1", FALLBACK: "0.5"}
     lines[f"{ADMIN}ssl.truststore.password"] = SECRET
-    path.write_text("".join(f"{name}={text}\n" for name, text in full(lines).items()))
-    output = CliRunner().invoke(app, ["doctor", str(path), "--here"]).output
+    file = properties_file(tmp_path, "".join(f"{name}={text}\n" for name, text in full(lines).items()))
+    output = run("doctor", file, "--here").output
     assert f"--    {INTERVAL}=60 read as plugin.log-dirs.interval=60s" in output
     assert f"weak  {FALLBACK}=0.5 read as fallback.action=PAUSE" in output
     row = next(line for line in output.splitlines() if line.startswith(f"{PREFIX}fallback.action"))

@@ -40,9 +40,7 @@ def python(**changes: Any) -> Interpreter:
         ({"named": "python3"}, Level.WEAK, [f"{PREFIX}python.executable=/opt/python"]),  # looked up on PATH
     ],
 )  # fmt: skip
-def test_an_interpreter_of_no_use_is_wrong_with_its_remedy(
-    changes: dict[str, Any], level: Level, words: list[str]
-) -> None:
+def test_a_python_of_no_use_is_wrong_with_its_remedy(changes: dict[str, Any], level: Level, words: list[str]) -> None:
     findings = list(check_python(python(**changes)))
     told = [f"{each.text} -> {each.remedy}" for each in findings if each.level is level]
     assert {each.level for each in findings} <= {level, Level.GOOD}

@@ -1,4 +1,4 @@
-"""``quotahost doctor``: a broker's properties, and those that work and protect less than they seem to."""
+"""``quotahost doctor``: properties that work and protect less than they seem to."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,11 +6,13 @@ from typing import Final
 
 import pytest
 
+from quotahost.api import DiskState
 from quotahost.cli.console import Finding, Level
+from quotahost.cli.doctor import protection
+from quotahost.cli.doctor.protection import STANDARD, check_protection
 from quotahost.cli.doctor.settings import check_weaknesses
-from quotahost.kafka.listeners import Listeners
+from quotahost.model import Volume
 from quotahost.settings.declaration import PREFIX
-from tests.unit.cli.commands import broker_file
 
 Found = Callable[..., list[Finding]]
 
@@ -21,26 +23,19 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
 
 
 @pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
-        ("", ["PLAINTEXT"]),
-        ("listeners=SASL_SSL://:9092,SASL_PLAINTEXT://:9093", []),
-        ("listeners=SSL://:9092", ["SSL"]),
-        ("listeners=SSL://:9092\nssl.client.auth=required", []),
-        ("listeners=A://:1,B://:2\nlistener.security.protocol.map=A:SSL,B:SSL\n"
-         "ssl.client.auth=required\nlistener.name.b.ssl.client.auth=requested", ["B"]),
-        ("listeners=in://:1,ctl://:2\nlistener.security.protocol.map=IN:SASL_SSL,CTL:PLAINTEXT\n"
-         "controller.listener.names=CTL", []),
-    ],
-)  # fmt: skip
-def test_listeners_on_which_everybody_is_anonymous(tmp_path: Path, properties: str, expected: list[str]) -> None:
-    assert Listeners(broker_file(tmp_path, properties).properties).unauthenticated() == expected
-
-
-@pytest.mark.parametrize(
     ("lines", "words"),
     [
         (["listeners=PLAINTEXT://:9092"], "nobody authenticates on PLAINTEXT, and no principal is excluded"),
+        (["listeners=SSL://:9092"], "nobody authenticates on SSL, and"),
+        (
+            [
+                "listeners=A://:1,B://:2",
+                "listener.security.protocol.map=A:SSL,B:SSL",
+                "ssl.client.auth=required",
+                "listener.name.b.ssl.client.auth=requested",
+            ],
+            "nobody authenticates on B, and",
+        ),
         (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),
         ([".metrics.port=0.0.0.0:9404"], "metrics are served on 0.0.0.0"),
         ([".clients.idle=59m"], "clients.idle is below the hour"),
@@ -68,19 +63,23 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
     assert (weak.level, words in weak.text, bool(weak.remedy)) == (Level.WEAK, True, True)
 
 
-@pytest.mark.parametrize("between", ["IN:SASL_SSL", "IN:SSL\nssl.client.auth=requested"])
-def test_clients_that_do_not_authenticate_are_no_weakness_where_brokers_do(found: Found, between: str) -> None:
-    listeners = "listeners=OPEN://:1,IN://:2\ninter.broker.listener.name=IN"
-    assert not found(check_weaknesses, EVEN, listeners, f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}")
-
-
-def test_listeners_that_a_config_provider_supplies_are_not_judged(found: Found) -> None:
-    assert not found(check_weaknesses, EVEN, "config.providers=env", "listeners=${env:LISTENERS}")
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
-def test_metrics_on_loopback_are_not_weak(found: Found, address: str) -> None:
-    assert not found(check_weaknesses, EVEN, CLOSED, f".metrics.port={address}:9404")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["listeners=SASL_SSL://:9092,SASL_PLAINTEXT://:9093"],
+        ["listeners=SSL://:9092", "ssl.client.auth=required"],
+        ["listeners=in://:1,ctl://:2", "listener.security.protocol.map=IN:SASL_SSL,CTL:PLAINTEXT",
+         "controller.listener.names=CTL"],
+        # Brokers authenticate where clients don't.
+        *(["listeners=OPEN://:1,IN://:2", "inter.broker.listener.name=IN",
+           f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}"]
+          for between in ("IN:SASL_SSL", "IN:SSL\nssl.client.auth=requested")),
+        ["config.providers=env", "listeners=${env:LISTENERS}"],
+        *([CLOSED, f".metrics.port={address}:9404"] for address in ("127.0.0.1", "localhost", "::1", "127.1.2.3")),
+    ],
+)  # fmt: skip
+def test_what_is_safe_or_not_known_is_no_weakness(found: Found, lines: list[str]) -> None:
+    assert not found(check_weaknesses, EVEN, *lines)
 
 
 @pytest.mark.parametrize(
@@ -152,3 +151,148 @@ def test_tiered_storages_client_is_named_if_a_quota_slows_it(found: Found, lines
     assert SECRET not in str(weak)
     if "logs in as" in words:
         assert weak[0].remedy == f"add User:tiering to {PREFIX}static.excluded.principal.name.list"
+
+
+# ---- what protects disks ----
+
+FIXED, SNAPSHOTS = ".factor.source=fixed", ".factor.source=snapshots"
+BROKER, CONTROLLER = "process.roles=broker", "process.roles=controller"
+CREATES = "in a PAUSE topics and partitions are still created"
+SHORT = SNAPSHOTS, ".snapshots.period=1s", ".validity=15s"
+#: Proposal 035's own properties, as its text has them, and nothing else.
+PROPOSAL = ".static.storage.soft.min-free-percent=20%", ".static.storage.hard.min-free-percent=5%"
+UNSEEN = "a factor is for all clients"
+
+
+@pytest.fixture
+def weak(found: Found) -> Callable[..., list[tuple[str, str]]]:
+    """Text and remedy of each weakness but that of the fallback, with ACLs unless a line says otherwise."""
+
+    def run(*lines: str) -> list[tuple[str, str]]:
+        if not any("fence.authorizer" in line or "super.users" in line for line in lines):
+            lines = (*lines, "super.users=User:admin")
+        findings = [(finding.text, finding.remedy) for finding in found(check_protection, *lines)]
+        return [(text, remedy) for text, remedy in findings if not text.startswith("fallback.action is")]
+
+    return run
+
+
+Weak = Callable[..., list[tuple[str, str]]]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [".floor.bytes=1"],  # without a factor source nothing needs a fence
+        [FENCE, FIXED, "super.users=User:a"],
+        ["authorizer.class.name=org.quotahost.MonitoredQuotaFence", FIXED, "super.users=User:a"],
+        [FENCE, CONTROLLER],
+        [FENCE, SNAPSHOTS],
+        [FENCE, FIXED, BROKER, ".pause.creation=allow"],
+        [FENCE, FIXED, "process.roles=broker,controller"],
+        [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
+        [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
+        [FENCE, *SHORT, ".fenced.brokers=unknown"],
+        [FENCE, SNAPSHOTS, ".factor.scope=topics"],
+        [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
+        [FENCE, FIXED, "message.max.bytes=1000", ".floor.bytes=100"],
+    ],
+)
+def test_nothing_is_said_of_what_protects(weak: Weak, lines: list[str]) -> None:
+    assert weak(*lines) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts", "remedy"),
+    [
+        ([FIXED], ["authorizer.class.name is not set, not the fence", "floor.bytes (35,000 bytes/s), and a producer"],
+         f"{FENCE} and {PREFIX}fence.authorizer=none,"),
+        ([FIXED, f"authorizer.class.name={STANDARD}"], [f"authorizer.class.name is {STANDARD}, not the fence"],
+         f"{FENCE} and {PREFIX}fence.authorizer={STANDARD},"),
+        ([FENCE], ["never has a reason to close"], f"{PREFIX}factor.source"),
+        ([FENCE, FIXED, BROKER], [CREATES, "the task cordon"], ""),
+        ([FENCE, FIXED, CONTROLLER], [CREATES, "the task cordon"], ""),
+        ([FENCE, SNAPSHOTS, BROKER], ["controllers refuse new topics and partitions if"], ""),
+        ([FENCE, SNAPSHOTS, CONTROLLER], ["static.kafka.admin.bootstrap.servers"], ""),
+        ([FENCE, *SHORT], ["validity (15 s) is shorter than it may take Kafka to fence a broker that died",
+                           "broker.session.timeout.ms is 9 s, and twice that if it was the active controller"],
+         f"{PREFIX}validity=19s, or a shorter broker.session.timeout.ms"),
+        ([FENCE, ".factor.source=cluster-volumes", ".tasks=none"], ["publish-volumes is not named"], f"{PREFIX}tasks"),
+        ([FENCE, SNAPSHOTS, ".tasks="], ["the task publish-volumes is not named"], f"{PREFIX}tasks"),
+        ([FENCE, FIXED, ".fence.authorizer=none", "super.users=User:admin"],
+         ["super.users is set", "nobody's rights are checked"], f"{PREFIX}fence.authorizer={STANDARD}"),
+        ([FENCE, FIXED, ".fence.authorizer=none", "allow.everyone.if.no.acl.found=true"],
+         ["allow.everyone.if.no.acl.found is set"], f"{PREFIX}fence.authorizer={STANDARD}"),
+        ([FENCE, FIXED, f".fence.authorizer={STANDARD}"],
+         ["denies what no ACL allows, also to brokers; neither super.users nor"], f"{PREFIX}fence.authorizer=none"),
+        ([FENCE, FIXED, ".floor.bytes=34K"], ["message.max.bytes"], f"{PREFIX}floor.bytes=34953,"),
+        ([FENCE, FIXED, ".max.mute=10s"], ["message.max.bytes"], f"{PREFIX}floor.bytes=104859,"),
+        ([FENCE, FIXED, "message.max.bytes=10485760"], ["message.max.bytes"], f"{PREFIX}floor.bytes=349526,"),
+        ([FENCE, ".factor.source=log-dirs", ".factor.scope=topics"],
+         ["log-dirs doesn't know which topics", UNSEEN], f"{PREFIX}factor.source=snapshots"),
+        ([FENCE, ".factor.source=log-dirs", ".static.storage.overrides=/dev/sda hard=80", "log.dirs=/no/where"],
+         ["overrides apply to no volume"], "local"),
+    ],
+)  # fmt: skip
+def test_what_protects_less_than_it_seems_is_said(weak: Weak, lines: list[str], texts: list[str], remedy: str) -> None:
+    ((text, how),) = weak(*lines)
+    assert [words for words in texts if words not in text] == []
+    assert remedy in how
+
+
+@pytest.mark.parametrize(
+    ("line", "is_said"),
+    [
+        *((line, True) for line in ("controller.quorum.voters=1@a:9093,2@b:9093", "offsets.topic.replication.factor=3",
+                                    "controller.quorum.bootstrap.servers=a:9093,b:9093")),
+        *((line, False) for line in ("offsets.topic.replication.factor=1", "controller.quorum.voters=1@a:9093")),
+    ],
+)  # fmt: skip
+def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak, line: str, is_said: bool) -> None:
+    texts = [text for text, _ in weak(FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
+    assert [line in text for text in texts] == [True] * is_said
+    everywhere = weak(FENCE, *PROPOSAL, line, SNAPSHOTS, ".tasks=publish-volumes")
+    assert not [text for text, _ in everywhere if "not cluster-wide" in text]
+
+
+@pytest.fixture
+def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A log directory's line; its volume is half full."""
+    (tmp_path / "logs").mkdir()
+    half = DiskState((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
+    monkeypatch.setattr(protection, "read_disks", lambda *_: half)
+    return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([".static.storage.hard.min-free-bytes=40"], ""),
+        ([".static.storage.soft.min-free-bytes=60"], ""),
+        ([".static.storage.hard=20", ".static.storage.overrides=/dev/sda hard=80"], ""),
+        ([".static.storage.hard.min-free-bytes=50"],
+         "volume /dev/sda: 50 of 100 bytes are used, and its hard limit MinFreeBytes 50 bytes is reached at 50: the"),
+        ([".static.storage.hard.min-free-percent=0.6"], "MinFreePercentage 60 % is reached at 40"),
+        ([".static.storage.hard.min-free-bytes=1G"], "is reached at 0, so that it can't be kept however much"),
+        ([".static.storage.overrides=/dev/sda hard=20"], "its hard limit ConsumedBytes 20 bytes is reached at 20"),
+        ([".static.storage.overrides=/dev/sdx hard=20"],
+         "/dev/sdx is no volume or log directory of this broker: it applies to nothing"),
+    ],
+)  # fmt: skip
+def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str, lines: list[str], words: str) -> None:
+    findings = weak(FENCE, volume, *lines)
+    assert [words in text for text, _ in findings] == ([True] if words else [])
+    assert all(remedy for _, remedy in findings)
+
+
+def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: Path, weak: Weak, volume: str) -> None:
+    assert weak(FENCE, volume, f".static.storage.overrides={tmp_path / 'not-here'} hard=80") == []
+    lines = [f"log.dirs={tmp_path / 'none'}", ".static.storage.hard=1", ".static.storage.overrides=/x hard=1"]
+    assert weak(FENCE, *lines) == []
+
+
+def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_found(tmp_path: Path, weak: Weak) -> None:
+    (text, _), _ = weak(".factor.scope=topics", SNAPSHOTS)
+    assert text.startswith("factor.scope is topics, but authorizer.class.name is not the fence")
+    ((text, _),) = weak(FENCE, f"log.dirs={tmp_path}", ".static.storage.hard.min-free-percent=1.0")
+    assert "MinFreePercentage 100 % is reached at 0" in text

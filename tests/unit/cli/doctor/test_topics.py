@@ -1,8 +1,8 @@
 """Who may do what with quotahost's topics, by properties and by a cluster; tests/broker asks real brokers."""
 
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 
 import pytest
@@ -180,9 +180,7 @@ def test_who_may_change_or_read_more_than_others_by_acls_is_named(
 
 
 @pytest.mark.parametrize(("brokers", "told"), [(1, []), (3, [True])])
-def test_the_disks_of_one_broker_do_not_protect_a_cluster_of_several(
-    cluster: Cluster, brokers: int, told: list[bool]
-) -> None:
+def test_one_brokers_disks_do_not_protect_a_cluster(cluster: Cluster, brokers: int, told: list[bool]) -> None:
     found = cluster(Rights({}, NONE, (), brokers=brokers), None, settings(static__storage__hard__min_free_bytes="5G"))
     assert ["b:9092 has 3 brokers" in text for _, text in found if "not cluster-wide" in text] == told
 
@@ -236,23 +234,19 @@ def test_the_file_of_javas_client_is_read_as_well() -> None:
         in_librdkafkas_names({"ssl.keystore.location": "/secret.jks"})
 
 
+class Closing(BaseRequestHandler):
+    """Closes a connection once it has heard something, as Kafka does for another protocol."""
+
+    def handle(self) -> None:
+        self.request.recv(1000)
+
+
 @pytest.fixture
 def closing() -> Iterator[str]:
-    """A server that closes each connection once it has heard something, as Kafka does for another protocol."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.recv(1000)
-
-        Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
+    with ThreadingTCPServer(("127.0.0.1", 0), Closing) as server:
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

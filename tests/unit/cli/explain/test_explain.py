@@ -5,58 +5,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from quotahost.cli import start
 from quotahost.cli.explain import broker_socket as brokers
 from quotahost.cli.top.top import Attached
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.holders import holder
+from tests.unit.cli.commands import run, told
 
-# ---- the command ----
-
-
-class Result(NamedTuple):
-    exit_code: int
-    output: str
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs the command in this process."""
-
-    def command(*arguments: str, name: str = "explain") -> Result:
-        try:
-            code = start.run([name, *arguments])
-        except SystemExit as end:  # argparse's way
-            code = int(str(end.code))
-        told = capsys.readouterr()
-        return Result(code, told.out + told.err)
-
-    return command
-
-
-@pytest.fixture
-def told(run: Any) -> Any:
-    """What the command prints that ends with this code, and has told these words."""
-
-    def check(code: int, words: Iterable[str], *arguments: str, name: str = "explain") -> str:
-        result = run(*arguments, name=name)
-        assert (result.exit_code, [each for each in words if each not in result.output]) == (code, []), result.output
-        return str(result.output)
-
-    return check
-
-
-Run = Callable[..., Result]
-Told = Callable[..., str]
-ALICE = ("--client", "alice/app")
+ALICE = ("explain", "--client", "alice/app")
+VOLUME = ("explain", "--volume")
 OURS = str(os.getpid())
 CLUSTER = ("--bootstrap", "127.0.0.1:1")
 NO_PID = str(2**22 + 1)
@@ -75,19 +38,19 @@ NO_PID = str(2**22 + 1)
         ("top", ("--client-config", "FILE", "--once"), "--client-config is about a cluster: name it by --bootstrap"),
         ("explain", ("--client", "alice"), "--client is USER/CLIENT"),
         ("explain", ("--type", "x", "--volume"), "--type: 'x' is none of PRODUCE"),
-        ("explain", ("--volume", "/d", *ALICE), "--volume is about no client"),
+        ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
 )  # fmt: skip
-def test_options_that_are_wrong_end_with_2(told: Told, name: str, options: tuple[str, ...], words: str) -> None:
-    told(2, [words], *options, name=name)
+def test_options_that_are_wrong_end_with_2(name: str, options: tuple[str, ...], words: str) -> None:
+    told(2, [words], name, *options)
 
 
-def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket, told: Told) -> None:
+def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAdminSocket) -> None:
     state = dump.state(factor=0.5, limit_factor=0.7, cause="broker 2, volume ü\\")
     rows = (dump.row(limit=7e5, rate=7e5), dump.row(type="FETCH", user="<newcomers>", known=False))
     broker.answers["client"] = dump.client(*rows, state=state)
-    output = told(3, ("\nPRODUCE\n", "\nFETCH\n"), "--user", "alice", "--client-id", "a\tü b+%")
+    output = told(3, ("\nPRODUCE\n", "\nFETCH\n"), "explain", "--user", "alice", "--client-id", "a\tü b+%")
     assert broker.questions == [["client", "alice", "a\tü b+%"]]
     assert output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
     assert "\x1b" not in output
@@ -95,7 +58,7 @@ def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAd
     assert "FETCH\n" not in told(0, ["PRODUCE\n"], *ALICE, "--type", "produce", "--pid", OURS)
 
 
-def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocket, told: Told) -> None:
+def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocket) -> None:
     text = '{"PRODUCE":[1,5e5,"","client-quotas"]}'
     rows = [holder("alice", client_id, rate=7e5, shadow=text) for client_id in ("app", "other")]
     state = dump.state(shadow=["supplier.client-quotas"])
@@ -112,7 +75,7 @@ USED = [
 ]
 
 
-def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdminSocket, told: Told) -> None:
+def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdminSocket) -> None:
     broker.answers["client"] = dump.client(dump.row(), state=dump.state(fence={"closed": True}), mark=ORDERS)
     broker.answers |= {"gauges": USED, "budget": [["orders.eu", 310 * 10**9, 555_556.0], ["orders.us", 10**9, None]]}
     used = "turned back; 499 GB of 500 GB are used in the cluster"
@@ -124,7 +87,7 @@ def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdmi
     told(0, [f"{used}\n"], *ALICE, "--type", "produce")
 
 
-def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path, told: Told) -> None:
+def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
         other = FakeAdminSocket(directory, "7", process.pid)
         both = (f"pid {OURS} (broker 1)", f"pid {process.pid} (broker 7)", "choose: --pid PID or --broker-id N")
@@ -144,9 +107,7 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path, t
         (("--pid", NO_PID), f"process {NO_PID} has no socket of quotahost's"),
     ],
 )
-def test_without_a_broker_the_remedy_says_where_to_run_it(
-    directory: Path, told: Told, arguments: tuple[str, ...], words: str
-) -> None:
+def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tuple[str, ...], words: str) -> None:
     (directory / "broker-x-1.sock").touch()
     (directory / f"broker-1-{OURS}.sock").touch()  # no socket
     gone = FakeAdminSocket(directory, "1", int(NO_PID))  # left behind by a broker that has ended
@@ -154,9 +115,7 @@ def test_without_a_broker_the_remedy_says_where_to_run_it(
     gone.close()
 
 
-def test_a_socket_of_another_user_or_on_which_one_listens_is_not_asked(
-    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, told: Told
-) -> None:
+def test_a_socket_of_another_user_is_not_asked(broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(brokers, "_listener", lambda _: 12345)
         told(2, ["user 12345 listens there"], *ALICE)
@@ -169,7 +128,7 @@ def test_a_socket_of_another_user_or_on_which_one_listens_is_not_asked(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root asks for others")
-def test_root_believes_the_user_of_a_process_alone(directory: Path, told: Told) -> None:
+def test_root_believes_the_user_of_a_process_alone(directory: Path) -> None:
     """Another user's socket with a name of ours is asked if it is that user's process, and not if it is root's."""
     with subprocess.Popen(["sleep", "60"], user=12345) as process:
         theirs = FakeAdminSocket(directory, "7", process.pid)
@@ -189,9 +148,7 @@ def test_root_believes_the_user_of_a_process_alone(directory: Path, told: Told) 
         ([1], "isn't of this version", "quotahost install"),
     ],
 )
-def test_an_error_has_a_remedy_and_ends_with_2(
-    broker: FakeAdminSocket, told: Told, answer: object, words: str, remedy: str
-) -> None:
+def test_errors_have_a_remedy_and_end_with_2(broker: FakeAdminSocket, answer: object, words: str, remedy: str) -> None:
     broker.answers["client"] = answer
     assert remedy in told(2, [words], *ALICE).partition("-> ")[2]
 
@@ -212,19 +169,19 @@ LIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-def test_whatever_a_false_broker_answers_is_data(broker: FakeAdminSocket, run: Any, lie: Any) -> None:
+def test_whatever_a_false_broker_answers_is_data(broker: FakeAdminSocket, lie: Any) -> None:
     broker.answers |= {"client": lie, "uses": lie, "state": lie}
-    for told in (run(*ALICE), run("--once", name="top"), run("--volume")):
-        assert told.exit_code in (0, 2, 3)
-        assert all(char.isprintable() or char == "\n" for char in told.output)
-        assert "\nOPEN -> PAUSE" not in told.output
+    for done in (run(*ALICE), run("top", "--once"), run(*VOLUME)):
+        assert done.exit_code in (0, 2, 3)
+        assert all(char.isprintable() or char == "\n" for char in done.output)
+        assert "\nOPEN -> PAUSE" not in done.output
 
 
 @pytest.mark.parametrize(
     ("piece", "pause"), [(b"x" * 65_536, 0.0), (b"x", 0.02), (b"x", 1.0)], ids=["endless", "trickling", "stopped"]
 )
 def test_an_answer_that_never_ends_or_never_begins_is_given_up(
-    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, told: Told, piece: bytes, pause: float
+    broker: FakeAdminSocket, monkeypatch: pytest.MonkeyPatch, piece: bytes, pause: float
 ) -> None:
     def serve(connected: socket.socket) -> None:
         with suppress(OSError), connected:
@@ -300,23 +257,23 @@ def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
     return place
 
 
-def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, volume: Path, told: Told) -> None:
-    head, row, *_ = told(0, (), "--volume", "--pid", OURS).splitlines()
+def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, volume: Path) -> None:
+    head, row, *_ = told(0, (), *VOLUME, "--pid", OURS).splitlines()
     assert head.split() == ["volume", "capacity", "consumed", "soft", "hard", "factor"]
     name = row.split()[0]
     words = (f"{name}, with {volume}", "\norders ", "user alice, client-id app",
              "can't be asked: the Python host did not answer")  # fmt: skip
     for which in (str(volume), name):
-        assert "reads" not in told(0, words, "--volume", which, "--interval", "10ms")
+        assert "reads" not in told(0, words, *VOLUME, which, "--interval", "10ms")
     assert broker.questions[-1] == ["retention", "orders"]
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
-    assert "orders 10 min" in " ".join(told(0, (), "--volume", name, "--interval", "10ms").split())
+    assert "orders 10 min" in " ".join(told(0, (), *VOLUME, name, "--interval", "10ms").split())
     broker.answers["gauges"] = USED
-    budgets = " ".join(told(0, (), "--volume").partition("Budgets of storage")[2].split())
+    budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
     assert "orders 499 GB 500 GB 99.8% turned back" in budgets
 
 
-def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path, told: Told) -> None:
-    told(2, ["broker 1 has no volume /dev/nobody\n  -> it has: "], "--volume", "/dev/nobody")
+def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:
+    told(2, ["broker 1 has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
-    told(2, ["isn't of this version"], "--volume", str(volume))
+    told(2, ["isn't of this version"], *VOLUME, str(volume))

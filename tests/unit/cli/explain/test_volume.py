@@ -106,9 +106,7 @@ def test_half_and_a_quarter_of_a_retention_free(
         (Retention(seconds=100), 0),  # Kafka waits for no upload
     ],
 )
-def test_closed_segments_that_outlive_their_retention_wait_for_their_upload(
-    tmp_path: Path, kept: Retention, overdue: int
-) -> None:
+def test_segments_that_outlive_their_retention_wait_for_upload(tmp_path: Path, kept: Retention, overdue: int) -> None:
     folder = partition(tmp_path, "a-0", 800, 701, 699, 599, 0, size=1000)
     one = retention.segments(str(folder))[0].used
     told = cut("a", kept, [str(folder)], NOW)

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from quotahost.cli.lab.simulate_quota import Request, parse_requests, run
-from quotahost.cli.main import app
+from quotahost.cli.lab import simulate_quota
+from quotahost.cli.lab.simulate_quota import Request, parse_requests
+from tests.unit.cli.commands import properties_file, run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
@@ -21,7 +22,7 @@ HEAVY = (*EAGER, "--windows", "2")
 
 
 def simulated(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["simulate", *map(str, arguments)])
+    return run("simulate", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -98,19 +99,6 @@ def outcome(result: Result) -> dict[str, str]:
     return {line[0]: line[1] for line in lines if len(line) == 2}
 
 
-def place(result: Result) -> float:
-    return float(outcome(result)["place"].split()[0])
-
-
-def test_under_a_heavy_load_setpoint_rests_further_from_hard_than_limits() -> None:
-    by_limits, by_setpoint = (
-        simulated(*DISK, *HEAVY, "--policy", policy, "--time", "6m") for policy in ("limits", "setpoint")
-    )
-    assert place(by_limits) == pytest.approx(1 - 5 / 30, abs=0.03)  # the factor at which as much comes as goes
-    assert place(by_setpoint) < place(by_limits) - 0.1
-    assert outcome(by_limits)["at rest after"].endswith(" s")
-
-
 def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond_hard() -> None:
     assert outcome(simulated(*DISK, "--demand", "paced:5M", "--time", "60s"))["at rest after"] == "not within this time"
     found = outcome(simulated("disk", "--limits", "hard=21G", "--used", "20.9G", "--time", "60s", "--windows", "2"))
@@ -125,12 +113,12 @@ def test_fewer_windows_make_shorter_silences() -> None:
 
 
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
-    file, prefix = tmp_path / "server.properties", "client.quota.callback."
+    prefix = "client.quota.callback."
     lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
     # Of the policy, the factor source and the shadow, which are not played, nothing stays.
     lines += [f"{prefix}plugin.setpoint.memory=20m", f"{prefix}factor.source=log-dirs", f"{prefix}shadow=all"]
     lines += [f"{prefix}plugin.log-dirs.interval=5s", FENCE]
-    file.write_text("\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
+    file = properties_file(tmp_path, "\n".join([*lines, "quota.window.num=2", "log.dirs=/data"]))
     given = simulated("disk", "--properties", file, *EAGER, "--time", "60s")
     assert given.stdout == simulated(*DISK, *HEAVY, "--policy", "setpoint", "--time", "60s").stdout
     by_limits = simulated("disk", "--properties", file, *EAGER, "--policy", "limits", "--time", "60s")
@@ -139,12 +127,9 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
 
 
-def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_make_longer_silences(
-    tmp_path: Path,
-) -> None:
+def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer_silences(tmp_path: Path) -> None:
     def found(*lines: str, options: tuple[str, ...]) -> dict[str, str]:
-        file = tmp_path / "server.properties"
-        file.write_text("\n".join(lines))
+        file = properties_file(tmp_path, "\n".join(lines))
         return outcome(simulated(*DISK, "--properties", file, *options))
 
     filling = ("--used", "20.9G", "--time", "60s", "--demand", "3xeager")
@@ -162,9 +147,9 @@ def test_a_broker_without_the_fence_takes_more_beyond_hard_and_longer_windows_ma
 
 
 def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_at_its_end(tmp_path: Path) -> None:
-    file = tmp_path / "server.properties"
     own = {"budget.soft.share": "0.5", "budgets": "on", "factor.source": "snapshots"}
-    file.write_text("".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items()) + FENCE)
+    lines = "".join(f"client.quota.callback.{name}={value}\n" for name, value in own.items())
+    file = properties_file(tmp_path, lines + FENCE)
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
@@ -212,7 +197,7 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
 @given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
 def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
     requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
-    outcomes = run(requests, rate, 11, 1000)
+    outcomes = simulate_quota.run(requests, rate, 11, 1000)
     assert len(outcomes) == len(requests)
     assert all(0 <= o.seconds < 1e9 for each in outcomes for o in each)
     if sum(r.amount for r in requests) <= rate * 10:  # Kafka's window is 10 s at least

@@ -1,8 +1,9 @@
-"""What a running cluster is asked for and told about quotas, and how it is connected to."""
+"""What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
 
 import re
 import ssl
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace as Answer
 from typing import Any
@@ -10,35 +11,30 @@ from typing import Any
 import pytest
 
 from harness.system.certificates import identity, key_as_pem
+from quotahost.cli.console import csv_text
 from quotahost.cli.lab import asking
 from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.client_quotas import not_enforced
 from quotahost.cli.quotas.cluster import Cluster, cluster_at
 from quotahost.cli.quotas.plan import CLUSTER, Change, DeclarationError, Entity, compare
+from quotahost.cli.quotas.usage import Bill, label_of, last_month, parse_month
+from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from tests.unit.cli.commands import run
 
 
-class OneBroker:
+def one_broker(**answer: list[Answer]) -> Any:
     """A connection to a cluster of one broker, which answers so whatever it is asked."""
-
-    def __init__(self, **answer: list[Answer]) -> None:
-        self._answer = Answer(**answer)
-
-    def brokers(self) -> list[int]:
-        return [1]
-
-    def ask(self, request: Any, node: int | None = None) -> Any:
-        return self._answer
+    return Answer(brokers=lambda: [1], ask=lambda *_, **__: Answer(**answer))
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
     alice = [Change(Entity("alice"), "producer_byte_rate", None, 1e6)]
     user = Answer(entity_type="user", entity_name="alice")
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
-    connection: Any = OneBroker(entries=[of_4_3_1])
+    connection = one_broker(entries=[of_4_3_1])
     for validate_only in (True, False):
         refused = client_quotas.alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
@@ -53,8 +49,7 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_code: int, told: str) -> None:
-    connection: Any = OneBroker(results=[Answer(error_code=error_code, configs=[])])
-    (warning,) = not_enforced(connection, [CLUSTER])
+    (warning,) = not_enforced(one_broker(results=[Answer(error_code=error_code, configs=[])]), [CLUSTER])
     assert warning.startswith(told)
 
 
@@ -138,3 +133,50 @@ def handshaken(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
             except ssl.SSLWantReadError:
                 continue
     return ends[1]
+
+
+# ---- use ----
+
+LABELS = {
+    Entity("alice", "bulk"): "bulk",
+    Entity("alice"): "alice",
+    Entity("alice", in_cluster=True): "alice in the cluster",
+    Entity(None, "legacy"): "legacy",
+    Entity(DEFAULT, in_cluster=True): "others",
+}
+
+
+@pytest.mark.parametrize(
+    ("user", "client", "label"),
+    [
+        ("alice", "bulk", "bulk"), ("alice", "app", "alice in the cluster"),
+        ("alice", "legacy", "alice in the cluster"), ("bob", "legacy", "legacy"), ("bob", "app", "others"),
+        ("", "", "others"),
+    ],
+)  # fmt: skip
+def test_the_most_specific_entity_with_a_label_counts(user: str, client: str, label: str) -> None:
+    assert label_of(LABELS, user, client) == label
+    assert label_of({Entity("nobody"): "n"}, user, client) == ""
+
+
+def test_a_month_ends_where_the_next_begins() -> None:
+    assert parse_month("2026-12") == (datetime(2026, 12, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC))
+    assert last_month(datetime(2026, 3, 31, tzinfo=UTC)) == "2026-02"
+    for text in ("2026-13", "9999-12", "2026", "2026-11-01", ""):
+        with pytest.raises(ValueError, match="is no month"):
+            parse_month(text)
+
+
+def test_days_with_missing_hours_are_named_with_the_hours_that_are_there() -> None:
+    made = Bill(*parse_month("2026-02"))
+    made.hours["c"] = set(range(made.length)) - {0, 1, 30}
+    days = [(day.day, hours) for day, hours in made.incomplete_days("c")]
+    assert days == [(1, 22), (2, 23)]
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
+def test_in_csv_no_text_is_a_formula_numbers_stay_and_each_row_is_a_line(sign: str) -> None:
+    head, line, rest = csv_text(["a"], [[f'{sign}1+1;"x"']]).split("\n")
+    assert (head, rest) == ('"a"', "")
+    assert not line.strip('"').lstrip().startswith(("=", "+", "-", "@", "＝"))  # noqa: RUF001
+    assert csv_text(["a", "b"], [["x\ny\x1b", 7]]) == '"a","b"\n"x\\ny\\x1b",7\n'

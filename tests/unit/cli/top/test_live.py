@@ -13,7 +13,6 @@ from quotahost.model import Look, QuotaType, State
 from quotahost.model.use import LimitedBy
 from tests.unit.cli.top.uses import look, use
 
-SECOND = Question(volume="/dev/sdb", broker="2")
 MANY = [use("u", f"client-{number:05}", rate=1e6 - number) for number in range(1_000)]
 
 
@@ -83,9 +82,7 @@ MOVES = ["\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b[H", "\x1b[F", "r", "s",
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(MOVES), max_size=10), st.integers(40, 200), st.integers(6, 60))
-def test_it_fills_the_terminal_and_never_more_and_the_selected_row_is_always_in_sight(
-    keys: list[str], width: int, height: int
-) -> None:
+def test_it_fills_the_terminal_exactly_with_the_selected_row_in_sight(keys: list[str], width: int, height: int) -> None:
     screen = screen_of(*MANY[:100])
     for each in [*keys, ""]:
         press(screen, each)
@@ -107,15 +104,6 @@ def test_a_client_is_opened_and_left() -> None:
     assert sum(line.count("x") for line in drawn(screen)[3:10]) == 200, "nothing is cut"
     press(screen, "\x1b")
     assert "client-00000" in drawn(screen)[4]
-
-
-def test_a_volume_is_opened_by_its_number() -> None:
-    screen = screen_of()
-    listed = screen.press("v")
-    assert listed == Question()
-    screen.tell(listed, Panel(["volume", "/dev/sda", "/dev/sdb"], [Question(volume="/dev/sda"), SECOND]))
-    assert screen.press("3") is None
-    assert screen.press("2") is SECOND
 
 
 def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:

@@ -1,0 +1,209 @@
+"""What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from harness.system.waiting import eventually
+from quotahost.kafka import admin as kafka_admin
+from quotahost.kafka import commands, registered_brokers
+from quotahost.kafka.admin import Gathering, ensure_compacted
+from quotahost.kafka.client import Connection
+from quotahost.kafka.commands import Watching
+from quotahost.kafka.follower import Follower
+from quotahost.kafka.publisher import Publisher
+from quotahost.kafka.registered_brokers import RegisteredBrokers
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.plugin_context import Clock, context
+
+# ---- connections ----
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+
+
+def nothing(*_: object) -> None: ...
+
+
+def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    broker, clock = FakeBroker(), Clock()
+    broker.client, broker.brokers = NOBODY, {1: False}
+    publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
+    publisher.send(b"1", bytes)
+    assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
+    clock.now += 31
+    for _ in range(2):
+        publisher.send(b"1", bytes)
+    assert caplog.messages == [
+        "not connected: nobody listens there",
+        "this broker's volumes can't be published; it tries again: nobody listens there",
+    ]
+    assert broker.number("Publication", "Errors") == 2
+
+
+def test_a_reader_that_reaches_no_cluster_says_so_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    broker = FakeBroker()
+    broker.client = NOBODY
+    follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+    eventually(lambda: caplog.messages)
+    follower.close()
+    assert caplog.messages[0].startswith("not connected: ")
+
+
+def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    broker, absent = FakeBroker(), list[int]()
+    broker.client = {"bootstrap.servers": f"{address.host}:{address.port}"}
+    made = context(broker, startup__grace="1ms")
+    follower = Follower(made, "t", nothing, absent=lambda: absent.append(len(caplog.messages)))
+    eventually(lambda: len(absent) > 1)
+    follower.close()
+    assert set(absent) == {0}
+
+
+def test_the_newest_client_of_a_name_shows_its_connection_until_the_last_is_closed() -> None:
+    broker = FakeBroker()
+    one = Connection(context(broker), "twice")
+    one.works()
+    staged = Connection(context(broker), "twice")
+    assert broker.shown["Connection", "twice", "Connected"] == 0
+    staged.close()  # its change was not applied
+    assert broker.shown["Connection", "twice", "Connected"] == 1
+    one.close()
+    assert ("Connection", "twice", "Connected") not in broker.shown
+
+
+# ---- the registered brokers ----
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registered_brokers, "_PERIOD", 0.002)
+
+
+def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_one_holds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Silence is logged once startup.grace is over."""
+    broker, answers = FakeBroker(), list[Mapping[str, bool]]()
+    registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
+    assert not registered.answered
+    broker.brokers = {1: False, 2: True}
+    eventually(lambda: registered.answered)
+    assert (answers[0], caplog.messages) == ({"1": False, "2": True}, [])
+    broker.brokers = TimeoutError("no answer")
+    eventually(lambda: caplog.messages)
+    broker.brokers = {1: False}
+    eventually(lambda: answers[-1] == {"1": False})
+    registered.close()
+    silent = "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
+    assert (caplog.messages, registered.answered) == ([silent], True)
+
+
+def test_silence_is_logged_once_startup_grace_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    registered = RegisteredBrokers(context(FakeBroker(), startup__grace="1ms"), nothing)
+    eventually(lambda: caplog.messages)
+    registered.close()
+
+
+# ---- a compacted topic that is created ----
+
+ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+class Admin:
+    """Of a cluster with two live brokers; ``made`` has the replicas of each topic that was created."""
+
+    def __init__(self) -> None:
+        self.error: KafkaError | None = ABSENT  # of the topic t
+        self.result: Callable[[float], None] = lambda wait: None
+        self.made: list[int] = []
+
+    def list_topics(self, *_: Any, timeout: float) -> Any:
+        return SimpleNamespace(topics={"t": SimpleNamespace(error=self.error)}, brokers={1: "", 2: ""})
+
+    def create_topics(self, topics: list[Any], **_: Any) -> dict[str, Any]:
+        self.made.append(topics[0].replication_factor)
+        return {"t": self}
+
+    def describe_configs(self, resources: list[Any], **_: Any) -> dict[Any, Any]:
+        return {resources[0]: self}
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
+    admin = Admin()
+    monkeypatch.setattr(kafka_admin, "reach", lambda config, wait, topic: admin)
+    return admin
+
+
+@pytest.mark.parametrize(
+    ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
+)
+def test_it_has_up_to_three_replicas(admin: Admin, brokers: int, patient: bool, replicas: int) -> None:
+    ensure_compacted({}, "t", brokers, patient, gathering=False)
+    assert admin.made == [replicas]
+
+
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Admin) -> None:
+    with pytest.raises(Gathering):
+        ensure_compacted({}, "t", 2, True, gathering=True)
+    assert admin.made == []
+    ensure_compacted({}, "t", 3, True, gathering=True)
+    assert admin.made == [3]
+
+
+def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Admin) -> None:
+    def late(wait: float) -> None:
+        raise TimeoutError
+
+    admin.result = late
+    with pytest.raises(KafkaException, match="Timed out"):
+        ensure_compacted({}, "t", 1, patient=False, gathering=False)
+    admin.error = None  # it exists: only its cleanup.policy isn't told
+    ensure_compacted({}, "t", 1, patient=False, gathering=False)
+
+
+# ---- a flooded topic ----
+
+
+class Flooded:
+    """A consumer that always has more, of ten brokers; each call takes 50 ms of its own clock."""
+
+    def __init__(self, options: Any) -> None:
+        self.now, self.messages = 0.0, 0
+
+    def consume(self, most: int, seconds: float) -> list[Any]:
+        self.now += 0.05
+        first, self.messages = self.messages, self.messages + most
+        return [self._message(number) for number in range(first, self.messages)] if self.now < 20 else []
+
+    def _message(self, number: int) -> Any:
+        key, value = str(number % 10).encode(), str(number).encode()
+        return SimpleNamespace(key=lambda: key, value=lambda: value, error=lambda: None)
+
+    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+        return (0, 0)
+
+    def assign(self, partitions: Any) -> None: ...
+
+
+def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_looks_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consumer = Flooded(None)
+    topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
+    admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
+    monkeypatch.setattr(commands, "reach", lambda options, wait, topic: admin)
+    monkeypatch.setattr(commands, "Producer", lambda options: None)
+    monkeypatch.setattr(commands, "Consumer", lambda options: consumer)
+    monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumer.now))
+    looks = dict(Watching({}, "watch", "looks").read(0.1))
+    assert consumer.now < 5
+    assert looks == {str(number % 10).encode(): str(number).encode() for number in range(consumer.messages)}
