@@ -57,14 +57,6 @@ def test_an_answer_that_took_long_shifts_no_clock() -> None:
     assert clock.now() == NOW
 
 
-def test_a_clock_that_was_set_right_is_taken_again() -> None:
-    clock = Machine().clock()
-    for ahead in (-600_000, 0):
-        for _ in range(WITNESSES):
-            clock.correct(written(ahead))
-    assert clock.now() == NOW
-
-
 @pytest.mark.proves("faults.clock")
 @pytest.mark.parametrize("set_by", [-3_600_000, 3_600_000])
 def test_a_clock_that_is_set_while_it_runs_changes_no_time(set_by: int, caplog: pytest.LogCaptureFixture) -> None:
