@@ -23,6 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 
+from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
@@ -129,17 +130,15 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
     """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
-    logged = False
+    in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):
             return locks
-        if not logged:
-            logged = True
-            progress.standing_by.set(1)
-            log.warning(
-                "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
-                "To let both run, give each directories of its own"
-            )
+        progress.standing_by.set(1)
+        in_use.report(
+            "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
+            "To let both run, give each directories of its own"
+        )
         stop.wait(_LOOK)
     return None
 

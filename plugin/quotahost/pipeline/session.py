@@ -72,8 +72,7 @@ def quiet() -> dict[str, str]:
 
 
 def defaults() -> dict[str, str]:
-    with Path(path(DEFAULTS)).open() as file:
-        return dict(javaproperties.load(file))
+    return dict(javaproperties.loads(path(DEFAULTS).read_text()))
 
 
 def jars() -> list[Path]:

@@ -124,7 +124,7 @@ class Snapshot(Record):
 
     @field_serializer("volumes", mode="wrap")
     def _volumes_json(self, volumes: tuple[Volume, ...], as_json: SerializerFunctionWrapHandler) -> Any:
-        return as_json([self._volume_json(volume) for volume in volumes])
+        return as_json(list(map(self._volume_json, volumes)))
 
     def _volume_json(self, volume: Volume) -> VolumeJson:
         form: VolumeJson = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}

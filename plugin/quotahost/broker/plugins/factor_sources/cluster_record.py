@@ -74,8 +74,10 @@ class RecordReader:
             self._newest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
+        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
         # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
-        if _behind(record) <= validity:
+        newest = record.newest_snapshot_at if record.reporting else None
+        if newest is None or (record.computed_at - newest).total_seconds() <= validity:
             if reason := self._newest.take(record, live, validity, written_ms):
                 raise Refused(reason, _REFUSED[reason] % record.run)
         elif live:
@@ -94,16 +96,6 @@ class RecordReader:
     @property
     def _topic(self) -> str:
         return self._context.settings.cluster_volumes_topic
-
-
-def _behind(record: ClusterRecord) -> float:
-    """The age in seconds of the newest snapshot in the record when the record was made.
-
-    A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
-    """
-    if not record.reporting or record.newest_snapshot_at is None:
-        return 0.0
-    return (record.computed_at - record.newest_snapshot_at).total_seconds()
 
 
 class ClusterState:
@@ -132,7 +124,10 @@ class ClusterState:
             # Who is missing is not known yet; a volume that is known must not wait for that.
             return View(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
         others = registered.keys() - {self._node}
-        silent = _silent(record)
+        # The brokers without a fresh snapshot that the record names; None for one that has none. It lists the volumes
+        # of a silent broker for as long as the broker is registered, but not for ever its name.
+        stale = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
+        silent: dict[str, bool | None] = {**dict.fromkeys(record.missing_brokers), **dict.fromkeys(stale, False)}
         # Who is no longer silent is forgotten, and waited for again later.
         now = self._clock()
         self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
@@ -179,15 +174,6 @@ class ClusterState:
         listed = {(volume.broker, volume.name) for volume in view.volumes}
         last = (v for v in self._complete.volumes if (v.broker, v.name) not in listed)
         return replace(view, volumes=(*view.volumes, *last))
-
-
-def _silent(record: ClusterRecord) -> dict[str, bool | None]:
-    """The brokers without a fresh snapshot that the record names; None for one that has none.
-
-    The record lists the volumes of a silent broker for as long as the broker is registered, but not for ever its name.
-    """
-    silent = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
-    return dict.fromkeys(record.missing_brokers) | dict.fromkeys(silent, False)
 
 
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:

@@ -156,20 +156,18 @@ class Snapshots:
         # Before the value is looked at: a flood of invented brokers must cost next to nothing.
         if self._roster.expects(broker):
             try:
-                reason = self._take(decode(key, value), live, written_ms)
+                snapshot, reason = decode(key, value), "cluster"
             except Refused:
                 if live:
                     raise
+                return
+            # A snapshot doesn't name its cluster while its broker doesn't know it.
+            if snapshot.cluster in ("", self._disks.cluster_id):
+                validity = self._context.settings.validity.total_seconds()
+                reason = self._roster.take(snapshot, live, validity, written_ms)
         # Whenever the topic is read again, most of what is in it is late, and what is refused was counted before.
         if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
-
-    def _take(self, snapshot: Snapshot, live: bool, written_ms: int | None) -> str:
-        """Keep the snapshot, or return the reason why it is refused."""
-        # A snapshot doesn't name its cluster while its broker doesn't know it.
-        if snapshot.cluster not in ("", self._disks.cluster_id):
-            return "cluster"
-        return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds(), written_ms)
 
     def caught_up(self) -> None:
         if not self._topic_read:
