@@ -134,8 +134,7 @@ class ClusterRecord(Versioned):
             leaders do. Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records
             of pipelines that don't sum them.
 
-    Raises:
-        ValueError: a time has no time zone or is not in UTC's range.
+    Raises ValueError for a time as :func:`in_utc`.
     """
 
     cluster: Annotated[Name, Field(alias="clusterId", min_length=1), IS_KEY]

@@ -113,10 +113,7 @@ class Snapshots:
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
         budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
-        """Begin to ask for the brokers.
-
-        ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
-        """
+        """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
