@@ -1,7 +1,5 @@
 """No broker stays behind; all else of the harness is used, and so tested, by the tests of the product."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

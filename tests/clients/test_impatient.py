@@ -1,7 +1,5 @@
 """Two libraries that need care in a PAUSE: sarama gives up at once by default, kafkajs pipelines without a bound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The reader of Containerfiles understands those of ``containers/`` wholly, and refuses what it doesn't know."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The factor source ``prometheus`` against a real Prometheus that scrapes an exporter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

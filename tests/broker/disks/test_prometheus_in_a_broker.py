@@ -1,7 +1,5 @@
 """A broker whose disk fills stops by what a real Prometheus has scraped from it, and the alerts fire."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The test reads Kafka's jars. Whoever raises the version of the harness looks up 
 adds it to ``quotahost.broker.host.exemptions.INTERNAL_CLIENT_IDS``, and the class to the list here.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

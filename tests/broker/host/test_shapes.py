@@ -1,7 +1,5 @@
 """What quotahost and each version of Kafka have of each other, and what doctor says of a later one."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Producers of numbered records and readers of topics, to see that no record is lost or out of order."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any, Final, TypeVar

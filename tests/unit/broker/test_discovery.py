@@ -1,7 +1,5 @@
 """From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """A plugin's client that doesn't reach the cluster: what the log says, and from when on."""
 
-from __future__ import annotations
-
 import pytest
 from confluent_kafka.admin import AdminClient
 

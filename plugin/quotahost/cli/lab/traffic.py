@@ -8,8 +8,6 @@ and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own,
 marked as long as that topic is affected.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable

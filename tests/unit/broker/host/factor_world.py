@@ -1,7 +1,5 @@
 """A factor loop, with a source and a policy that do what a test says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quotahost.api import Role

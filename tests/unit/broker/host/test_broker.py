@@ -1,7 +1,5 @@
 """What plugins and the host learn of this broker and its cluster."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """What others ask of this broker: by what clients are held back (Java's raw dump), and who uses what."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import unquote

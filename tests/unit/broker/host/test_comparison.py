@@ -1,7 +1,5 @@
 """What rules in shadow would do: of what Kafka measures, whom each would hold back, and by how much."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is exempt: brokers, by the principals of their configuration, listed principals, and quotahost's own clients."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The Prometheus endpoint: what a scrape is answered, the series by client, and that no client costs threads."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """For whom a factor is: writers to affected topics, those of a budget, or single quota types."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from typing import Any

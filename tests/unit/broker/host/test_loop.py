@@ -1,7 +1,5 @@
 """The host between a scripted shim and real plugins: what ends in the table, and what a live change does."""
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import logging

@@ -1,7 +1,5 @@
 """A client's first request: who gives the quota, what the answer tells of other client-ids, and what is in shadow."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

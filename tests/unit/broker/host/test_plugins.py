@@ -1,7 +1,5 @@
 """Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
-from __future__ import annotations
-
 import re
 import threading
 from datetime import timedelta

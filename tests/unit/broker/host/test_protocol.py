@@ -1,7 +1,5 @@
 """The calls to Java and their values on the way, and the text of what a supplier in shadow would give."""
 
-from __future__ import annotations
-
 import json
 import math
 import struct

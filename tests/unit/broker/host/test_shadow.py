@@ -1,7 +1,5 @@
 """The thread that looks whom rules in shadow would hold back, and what it shows and counts."""
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import dataclass, field

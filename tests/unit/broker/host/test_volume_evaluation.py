@@ -1,7 +1,5 @@
 """Volumes and the policy: how long a PAUSE lasts, whom a factor is for, and what the metrics show of own volumes."""
 
-from __future__ import annotations
-
 import logging
 from fractions import Fraction
 from itertools import pairwise
