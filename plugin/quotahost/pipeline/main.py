@@ -25,6 +25,7 @@ from py4j.protocol import Py4JError
 
 from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
+from quotahost.pipeline import log
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option
@@ -41,8 +42,6 @@ from quotahost.pipeline.session import (
 )
 from quotahost.records.topics import TOPICS
 from quotahost.text import EscapingFormatter, short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.

@@ -21,6 +21,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce, Periodic
+from quotahost.pipeline import log
 from quotahost.pipeline.clock import KafkaClock, Written
 from quotahost.pipeline.cluster import Last, Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
@@ -29,8 +30,6 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.text import short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _CLOSE_WITHIN: Final = 5.0  # seconds
 #: Waits until a record is written.
