@@ -15,8 +15,6 @@ MOST = 2**63 - 1
 
 
 class Topic:
-    """A topic with these records."""
-
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
         self._records = records
 

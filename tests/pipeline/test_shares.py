@@ -319,7 +319,6 @@ BAD: list[tuple[tuple[bytes | None, bytes], str]] = [
 
 
 def parsed(spark: SparkSession, *pairs: tuple[bytes | None, bytes | None]) -> list[Row]:
-    """The pipeline's rows of these keys and values, in their order."""
     return PARSED(spark, [Record("u", 0, n, NOW, *pair) for n, pair in enumerate(pairs)])
 
 

@@ -43,8 +43,6 @@ class Query:
 
 
 class World:
-    """A supervisor with the query of the volumes."""
-
     def __init__(self) -> None:
         self.now, self.progress, self.kind = 100.0, Progress(), Query
         self.started: dict[str, list[Query]] = {}
@@ -83,7 +81,6 @@ class World:
             self.look(kafka_answers)  # starts it
 
     def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
-        """The query had a batch, and the supervisor looks at it."""
         self.query.report(batch, end, latest, rows)
         self.look()
 

@@ -40,7 +40,6 @@ class Story:
         self._node, self._round, self.refused = node, 0, 0
 
     def publish(self, rounds: int, brokers: int = BROKERS) -> None:
-        """So many rounds of the first ``brokers``."""
         writer = Snapshots(self._node.bootstrap)
         for _ in range(rounds):
             self._round += 1
@@ -52,7 +51,6 @@ class Story:
         writer.flush()
 
     def told(self, rounds: int) -> None:
-        """Publish so many rounds, and wait for the record of the last one."""
         self.publish(rounds)
         self.wait()
 

@@ -31,7 +31,6 @@ def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
-    """A history that holds these rows."""
     frame(spark, rows).write.partitionBy("day").mode("append").parquet(str(folder))
     return folder
 
