@@ -217,7 +217,6 @@ class Topics:
     """Makes and checks the topics of one pipeline."""
 
     def __init__(self, kafka: JvmKafka, options: Options) -> None:
-        """Ask nothing yet."""
         self._kafka = kafka
         #: Whoever leads is found by the order of this topic's records, so it must have one partition.
         self._single = options.cluster_volumes_topic

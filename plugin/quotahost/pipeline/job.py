@@ -114,7 +114,6 @@ class Job:
             self.close()
 
     def close(self) -> None:
-        """Stop the queries and what runs beside them."""
         # The ticks and the query of the volumes send by the producer, so it is closed last.
         self._publisher.close()
         self._supervisor.close()

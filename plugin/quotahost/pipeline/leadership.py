@@ -69,7 +69,6 @@ class Leadership:
         return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
     def note(self, run: int) -> None:
-        """Take notice of a record with this run."""
         # 0 is no cluster record's.
         if run in (0, self.run) or run in self._own:
             return

@@ -143,7 +143,6 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
 
 
 def configure_logging() -> None:
-    """Log to stderr, in lines like Kafka's own."""
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

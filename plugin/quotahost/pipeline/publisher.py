@@ -68,11 +68,9 @@ class Publisher:
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
 
     def start(self) -> None:
-        """Start the thread that publishes again, or writes ticks."""
         self._ticks = Periodic("ticks", self._tick_if_due, self._remaining)
 
     def close(self) -> None:
-        """End the thread, or leave it behind if it doesn't end within 5 s."""
         if self._ticks is not None:
             self._ticks.close(_CLOSE_WITHIN)
 

@@ -31,7 +31,6 @@ class ConnectorError(QuotahostError):
 
 
 def path(name: str) -> Path:
-    """The path of a file of the package ``quotahost.pipeline``."""
     return Path(str(files("quotahost.pipeline").joinpath(name)))
 
 

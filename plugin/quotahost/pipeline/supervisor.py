@@ -55,7 +55,6 @@ class _Query:
     crowded: bool = False
 
     def forget_failures(self) -> None:
-        """Its next failure begins with the shortest pause."""
         self.due, self.failures = 0.0, 0
 
     def stop(self) -> None:

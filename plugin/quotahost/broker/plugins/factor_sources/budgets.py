@@ -83,7 +83,6 @@ class Budgets:
             self._reading.take(key, value)
 
     def caught_up(self) -> None:
-        """From now on the budgets are those that were read."""
         self._latest, self._reading = self._reading or LatestBudgets(), None
         self._latest.before = {}
         self._put()

@@ -37,7 +37,6 @@ class RecordReader:
     """Reads the whole topic at the start and then follows it; records of other clusters are passed over."""
 
     def __init__(self, context: Context[object], clock: Clock, wall: Clock) -> None:
-        """It reads from ``follow`` on."""
         self._context = context
         self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._key = b""
@@ -45,7 +44,6 @@ class RecordReader:
         self.topic_read = False  # whether all that was in the topic has been read, or the topic doesn't exist
 
     def follow(self, cluster_id: str) -> None:
-        """Begin to read, as soon as the cluster's id is known."""
         if self._follower is None and cluster_id:
             self._key = cluster_id.encode()
             self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
@@ -105,7 +103,6 @@ class ClusterState:
     """
 
     def __init__(self, node: str, clock: Clock) -> None:
-        """``node`` is this broker's id."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}  # when a silent broker was first missed
@@ -116,7 +113,6 @@ class ClusterState:
         self._expected.register(brokers)
 
     def view(self, record: ClusterRecord | None, settings: Settings) -> View:
-        """The view of the newest record, empty without one."""
         if record is None:
             return View()
         registered = self._expected.brokers

@@ -64,7 +64,6 @@ class Roster:
             self._newest.pop(broker, None)
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
-        """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
         with self._lock:
             new = self._expected.register(brokers)
             self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
