@@ -56,10 +56,6 @@ def all_computed(
     return by_broker
 
 
-def computed(spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()) -> dict[str, Shares]:
-    return {broker: each for (_, broker), each in all_computed(spark, usages, removed).items()}
-
-
 names = st.sampled_from(["alice", "bob", "", "é:\t\0", "\U0001f989", "\uffee"])
 keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
 rates = st.sampled_from([0.0, 1.0, 5e5, 1e6, 1e308]) | st.floats(0, 1e9)
@@ -100,12 +96,12 @@ def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: 
 def test_a_record_says_which_cluster_broker_run_and_time_it_is_of(spark: SparkSession) -> None:
     """Broker 3 was removed; it neither counts nor has a record."""
     usages = [usage("1", ("alice", 1e6, None)), usage("2", cluster="")]
-    assert all_computed(spark, usages, removed=["3"]).keys() == {("c", "1"), ("c", "2")}
-    found = computed(spark, usages, removed=["3"])
-    one = found["1"]
+    found = all_computed(spark, usages, removed=["3"])
+    assert found.keys() == {("c", "1"), ("c", "2")}
+    one, two = found["c", "1"], found["c", "2"].clients[0]
     assert (one.broker, one.cluster, one.run, one.sequence, one.computed_at) == ("1", "c", 7, 42, NOW)
     assert one.clients[0].share == pytest.approx(2.925e6)
-    assert found["2"].clients[0].share / found["2"].clients[0].quota == pytest.approx(0.025)
+    assert two.share / two.quota == pytest.approx(0.025)
 
 
 def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSession) -> None:
