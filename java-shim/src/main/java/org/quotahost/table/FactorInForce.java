@@ -116,7 +116,6 @@ public final class FactorInForce {
         return steps.get(type);
     }
 
-    /** The topics whose writers the factor is for; null while it is for all clients. */
     Affected affected() {
         return affected;
     }

@@ -229,7 +229,6 @@ public final class TopicQuotas {
         return totalRate;
     }
 
-    /** The bytes/s expected of each topic without a threshold of its own. */
     public double share() {
         return share;
     }
@@ -250,7 +249,6 @@ public final class TopicQuotas {
         return shadows;
     }
 
-    /** How many topics that a rule in shadow is about are over their thresholds now. */
     public long over(InShadow rule) {
         return over.topics.values().stream().filter(use -> use.shadow == rule).count();
     }
