@@ -1,7 +1,5 @@
 """What pytest's last lines say of a test that this machine can't run (CONTRIBUTING.md)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 COULD_NOT_RUN: Final = "COULD NOT RUN: "  # the reason follows

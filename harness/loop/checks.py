@@ -6,8 +6,6 @@ Times within which something must follow come from the properties: a disk is loo
 host decides every ``factor.interval`` and up to 0.1 s later, and a snapshot takes the slowest way of the scene.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 All that is left to chance comes from the seed, so a seed is all that it takes to see a failure again.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Final, Literal
 

@@ -1,7 +1,5 @@
 """The base of what runs on a thread of its own beside a test, a bench or the demo."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from typing import Self

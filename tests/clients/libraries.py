@@ -14,8 +14,6 @@ language whose tools are missing is left out, with the reason. A ``Ride`` is one
 It sends numbered records of 1 kB until its standard input ends, and then waits for all of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

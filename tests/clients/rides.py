@@ -5,8 +5,6 @@ own, so that none is muted for what another one sends. ``through_a_pause`` start
 again, ends them, and then reads all that is in their topics.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import time

@@ -1,7 +1,5 @@
 """Makes the tables of docs/clients.md of what ``make test-clients`` has measured and kept in build/clients."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

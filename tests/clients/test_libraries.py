@@ -4,8 +4,6 @@
 here. A library that this machine can't install is left out, with the reason.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Containerfiles end as another user than root, and name no registry; test_images.py runs their steps."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

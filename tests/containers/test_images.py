@@ -4,8 +4,6 @@ There is no container engine here, so the two images that they begin with are st
 Kafka's image a folder with Kafka's jars at ``/opt/kafka`` and the two scripts that ``broker.sh`` calls.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

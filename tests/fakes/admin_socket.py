@@ -1,7 +1,5 @@
 """A broker's admin socket, which answers what a test has set."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

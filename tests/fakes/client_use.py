@@ -1,7 +1,5 @@
 """What one client uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quotahost.model import QuotaType

@@ -1,7 +1,5 @@
 """Java's raw dump by hand: the JSON of ``org.quotahost.table.Dump``, in which nothing is out of the ordinary."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, Final
 

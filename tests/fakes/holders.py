@@ -1,7 +1,5 @@
 """What Java answers to the question ``holders``: the state, and which clients have which metric tags."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quotahost.model import QuotaType

@@ -1,7 +1,5 @@
 """Installed packages with entry points, as pip would leave them in ``site-packages``."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path

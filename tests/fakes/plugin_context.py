@@ -1,7 +1,5 @@
 """For tests of plugins: a clock that is set by hand, and a plugin's context on a fake broker."""
 
-from __future__ import annotations
-
 import logging
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """An HTTP server that answers Prometheus queries as a test wants them answered."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import threading

@@ -1,7 +1,5 @@
 """For tests of cluster-wide quotas: their records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas

@@ -1,7 +1,5 @@
 """The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Suppliers of one quota, and what the host finds when it asks several of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

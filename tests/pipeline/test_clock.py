@@ -57,31 +57,6 @@ def test_an_answer_that_took_long_shifts_no_clock() -> None:
     assert clock.now() == NOW
 
 
-def test_a_clock_that_was_set_right_is_taken_again() -> None:
-    clock = Machine().clock()
-    for ahead in (-600_000, 0):
-        for _ in range(WITNESSES):
-            clock.correct(written(ahead))
-    assert clock.now() == NOW
-
-
-@pytest.mark.proves("faults.clock")
-@pytest.mark.parametrize("set_by", [-3_600_000, 3_600_000])
-def test_a_clock_that_is_set_while_it_runs_changes_no_time(set_by: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Otherwise the next record would say that all brokers are stale, and all of them would pause."""
-    machine = Machine()
-    clock = machine.clock()
-    machine.passed, machine.set = 1000, set_by
-    assert (clock.now(), clock.ahead) == (NOW + 1000, -set_by)
-    now = NOW + 1000 + set_by
-    for _ in range(WITNESSES):
-        clock.correct(Written(now, NOW + 1000, now))
-    assert (clock.now(), clock.ahead) == (NOW + 1000, -set_by)
-    assert f"this machine's clock is {set_by / 1000:.0f} s off Kafka's" in caplog.text
-    machine.set = 0
-    assert (clock.now(), clock.ahead) == (NOW + 1000, 0)
-
-
 def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
     """Its clock is right at once, and its time has stood still."""
     machine = Machine()

@@ -174,20 +174,6 @@ def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
     assert rates(spark, given) == expected
 
 
-@pytest.mark.proves("faults.clock")
-def test_a_clock_that_is_ahead_does_not_win_for_ever(spark: SparkSession) -> None:
-    ahead = record(0, "1", snapshot("1", NOW + timedelta(minutes=10), [volume("a", 100, 10)]), ago(20))
-    assert in_spark(spark, [ahead, told("1", 5, volume("a", 100, 60))])["home"].consumed == 60
-
-
-def test_the_smallest_factor_is_that_of_the_published_limits(spark: SparkSession) -> None:
-    limits = {"softLimit": limit("ConsumedBytes", 10), "hardLimit": limit("MinFreePercentage", 85)}
-    disk = volume("a", 100, 12)
-    found = in_spark(spark, [told("1", 1, disk, **limits), told("2", 1, disk, clusterId="away")])
-    assert found["home"].smallest_factor == pytest.approx(0.6)
-    assert found["away"].smallest_factor is None
-
-
 # ---- topics ----------------------------------------------------------------------------------------
 
 ABOVE: Final = {"softLimit": limit("ConsumedBytes", 10), "hardLimit": limit("ConsumedBytes", 90)}

@@ -67,7 +67,6 @@ class Running:
         return self.progress.registry.get_sample_value(f"quotahost_pipeline_{name}", labels)
 
     def newest_with(self, **expected: object) -> ClusterRecord | None:
-        """The newest record, if these attributes of it are as expected."""
         found = newest(self.bootstrap)
         matches = found is not None and all(getattr(found, name) == value for name, value in expected.items())
         return found if matches else None
@@ -85,7 +84,6 @@ class Running:
         return eventually(told, PATIENCE, poll=PERIOD)
 
     def tells(self, broker: str, capacity: int, consumed: int, **more: object) -> Callable[[], None]:
-        """A snapshot of one volume."""
         return lambda: self.brokers.publish(broker, [volume("/a", capacity, consumed)], **more)
 
     def shares_of(self, cluster: str, used: Used) -> list[tuple[ClientKey, float]]:

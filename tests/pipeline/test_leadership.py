@@ -15,8 +15,6 @@ MOST = 2**63 - 1
 
 
 class Topic:
-    """A topic with these records."""
-
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
         self._records = records
 
@@ -49,21 +47,21 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(
-    "forged", [claims(MOST), claims(MOST, "other"), claims(NOW + 5, "other"), (b"home", b"nonsense"), (b"", None)]
-)
-def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None]) -> None:
+    ("forged", "reasons"),
+    [
+        (claims(MOST), ["ahead"]), (claims(MOST, "other"), ["cluster"]), (claims(NOW + 5, "other"), ["cluster"]),
+        ((b"home", b"nonsense"), ["json"]), ((b"", None), []),
+    ],
+)  # fmt: skip
+def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None], reasons: list[str]) -> None:
     """Before it starts and while it runs: it leads, and goes on with runs that readers take."""
-    before = World(forged)
+    before, running = World(forged), World()
     assert before.leadership.run == NOW
-    running = World()
     running.reads(forged)
     assert not running.leadership.stands_by()
     for each in (before, running):
         assert encode(ClusterRecord("home", each.leadership.run, 0, AT))
-
-
-def test_a_run_that_is_refused_is_counted_with_its_reason() -> None:
-    assert World(claims(MOST), claims(MOST, "other"), (b"home", b"nonsense")).refused == ["ahead", "cluster", "json"]
+        assert each.refused == reasons
 
 
 def test_a_restart_takes_a_higher_run_though_its_clock_was_put_back() -> None:

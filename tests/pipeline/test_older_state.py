@@ -23,7 +23,6 @@ PATIENCE = 120.0  # seconds
 
 
 def query(spark: SparkSession, topic: Log, checkpoint: Path, publish: Callable[[DataFrame, int], None]) -> Any:
-    """The state of the volumes as a streaming query."""
     good = parse.parse(topic.stream(spark)).where("error IS NULL")
     volumes = aggregate.state(good, timedelta(minutes=1))
     writer = volumes.writeStream.outputMode("complete").foreachBatch(publish)

@@ -242,9 +242,3 @@ def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secre
     assert named in line
     assert SECRET not in line
     assert "\n" not in line
-
-
-def test_the_command_reports_wrong_options_and_ends_with_2() -> None:
-    code, text = run("--validity", "never")
-    assert code == 2
-    assert "--validity" in text

@@ -14,25 +14,21 @@ from quotahost.pipeline.session import checkpoint_files
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
 
 
-@pytest.mark.parametrize("master", ["spark://h:7077", "yarn", "k8s://https://h"])
-def test_a_path_on_this_machine_is_refused_with_executors_elsewhere(master: str) -> None:
-    problem = refusal("checkpoint", "/srv/c", master, LOCAL)
-    assert problem.startswith(f"--checkpoint /srv/c lies on this machine alone, but the executors of {master} run")
-    assert "file:///srv/c if it is mounted on all machines" in problem
-
-
 @pytest.mark.parametrize(
-    ("directory", "master", "default"),
+    ("directory", "master", "default", "refused"),
     [
-        ("/srv/c", "local[2]", LOCAL),
-        ("/srv/c", "spark://h:7077", HDFS),  # a path of Hadoop's default file system
-        ("file:///mnt/shared/c", "spark://h:7077", LOCAL),
-        ("hdfs://h/c", "yarn", LOCAL),
-        ("s3a://bucket/c", "yarn", LOCAL),
+        *(("/srv/c", master, LOCAL, True) for master in ("spark://h:7077", "yarn", "k8s://https://h")),
+        ("/srv/c", "local[2]", LOCAL, False),
+        ("/srv/c", "spark://h:7077", HDFS, False),  # a path of Hadoop's default file system
+        ("file:///mnt/shared/c", "spark://h:7077", LOCAL, False),
+        ("hdfs://h/c", "yarn", LOCAL, False),
+        ("s3a://bucket/c", "yarn", LOCAL, False),
     ],
 )
-def test_what_executors_reach_is_taken(directory: str, master: str, default: str) -> None:
-    assert refusal("checkpoint", directory, master, default) == ""
+def test_what_executors_do_not_reach_is_refused(directory: str, master: str, default: str, refused: bool) -> None:
+    problem = refusal("checkpoint", directory, master, default)
+    assert ("file:///srv/c if it is mounted on all machines" in problem) == refused
+    assert (problem == "") != refused
 
 
 def taken(*directories: object) -> ExitStack:

@@ -25,8 +25,6 @@ def numbers(spark: SparkSession, tmp_path: Path) -> DataFrame:
 
 
 class Counted:
-    """A query, and how often it was built."""
-
     def __init__(self) -> None:
         self.plans = PlanCache()
         self.built = 0

@@ -36,8 +36,8 @@ FEW = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthC
 
 PARSED = Planned(lambda given: pipeline.parse(given, "c").orderBy("offset"))
 SHARES = Planned(
-    lambda given, known, partitions: pipeline.shares(
-        pipeline.parse(given, "c"), MS, timedelta(milliseconds=VALIDITY), 7, 42, known=known, partitions=partitions
+    lambda given, known: pipeline.shares(
+        pipeline.parse(given, "c"), MS, timedelta(milliseconds=VALIDITY), 7, 42, known=known
     )
 )  # fmt: skip
 
@@ -49,15 +49,11 @@ def all_computed(
     given = as_records(usages, usage_records.encode)
     given += [record(len(given) + n, broker, None, NOW) for n, broker in enumerate(removed)]
     assert {(row.error or "cluster:").split(":")[0] for row in PARSED(spark, given)} <= {"cluster"}
-    found = SHARES(spark, given, None, 1)
+    found = SHARES(spark, given, None)
     decoded = [share_records.decode(row.key.encode(), row.value.encode()) for row in found]
     by_broker = {(each.cluster, each.broker): each for each in decoded}
     assert len(by_broker) == len(decoded)
     return by_broker
-
-
-def computed(spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()) -> dict[str, Shares]:
-    return {broker: each for (_, broker), each in all_computed(spark, usages, removed).items()}
 
 
 names = st.sampled_from(["alice", "bob", "", "é:\t\0", "\U0001f989", "\uffee"])
@@ -100,12 +96,12 @@ def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: 
 def test_a_record_says_which_cluster_broker_run_and_time_it_is_of(spark: SparkSession) -> None:
     """Broker 3 was removed; it neither counts nor has a record."""
     usages = [usage("1", ("alice", 1e6, None)), usage("2", cluster="")]
-    assert all_computed(spark, usages, removed=["3"]).keys() == {("c", "1"), ("c", "2")}
-    found = computed(spark, usages, removed=["3"])
-    one = found["1"]
+    found = all_computed(spark, usages, removed=["3"])
+    assert found.keys() == {("c", "1"), ("c", "2")}
+    one, two = found["c", "1"], found["c", "2"].clients[0]
     assert (one.broker, one.cluster, one.run, one.sequence, one.computed_at) == ("1", "c", 7, 42, NOW)
     assert one.clients[0].share == pytest.approx(2.925e6)
-    assert found["2"].clients[0].share / found["2"].clients[0].quota == pytest.approx(0.025)
+    assert two.share / two.quota == pytest.approx(0.025)
 
 
 def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSession) -> None:
@@ -129,8 +125,8 @@ def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_coun
     invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
     late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]
     usages = as_records([*honest, *invented, *late], usage_records.encode)
-    found = {row.key: row.value for row in SHARES(spark, usages, ("1", "2", "3"), 1)}
-    expected = {row.key: row.value for row in SHARES(spark, usages[:2], None, 1)}
+    found = {row.key: row.value for row in SHARES(spark, usages, ("1", "2", "3"))}
+    expected = {row.key: row.value for row in SHARES(spark, usages[:2], None)}
     assert found == expected
     assert found.keys() == {"1", "2"}
 
@@ -176,14 +172,6 @@ def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_
     for case in range(len(claims) + len(refused)):
         for broker in "12":
             assert parts[case, broker] >= parts[0, broker] * (1 - 1e-9), (case, broker)
-
-
-def test_a_record_is_in_the_partition_where_its_broker_looks_for_it(spark: SparkSession) -> None:
-    usages = [usage(broker) for broker in ("0", "1", "7", "1000", "2147483647", "x")]
-    for partitions in (1, 31):
-        rows = SHARES(spark, as_records(usages, usage_records.encode), None, partitions)
-        assert len(rows) == len(usages)
-        assert all(row.partition == share_records.partition_of(row.key, partitions) for row in rows)
 
 
 class World:
@@ -254,7 +242,7 @@ def test_a_broker_that_comes_or_goes_is_news_for_all(world: World) -> None:
 
 
 def test_what_was_not_written_and_after_more_partitions_and_after_a_standby_all_is_written(world: World) -> None:
-    usages = [usage(str(n), ("alice", 1e6, None)) for n in range(5)]
+    usages = [usage(broker, ("alice", 1e6, None)) for broker in ("0", "1", "7", "2147483647", "x")]
     world.fails = True
     with pytest.raises(ConnectionError):
         world.publish(*usages)
@@ -327,7 +315,6 @@ BAD: list[tuple[tuple[bytes | None, bytes], str]] = [
 
 
 def parsed(spark: SparkSession, *pairs: tuple[bytes | None, bytes | None]) -> list[Row]:
-    """The pipeline's rows of these keys and values, in their order."""
     return PARSED(spark, [Record("u", 0, n, NOW, *pair) for n, pair in enumerate(pairs)])
 
 

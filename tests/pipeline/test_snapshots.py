@@ -115,7 +115,6 @@ CASES: dict[str, tuple[Record, str | None]] = {
 
 
 def parsed(spark: SparkSession, given: Sequence[Record], of_clusters: bool = False) -> list[Row]:
-    """The pipeline's rows, in the order of the records."""
     return PARSED(spark, given, of_clusters)
 
 

@@ -43,8 +43,6 @@ class Query:
 
 
 class World:
-    """A supervisor with the query of the volumes."""
-
     def __init__(self) -> None:
         self.now, self.progress, self.kind = 100.0, Progress(), Query
         self.started: dict[str, list[Query]] = {}
@@ -83,7 +81,6 @@ class World:
             self.look(kafka_answers)  # starts it
 
     def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
-        """The query had a batch, and the supervisor looks at it."""
         self.query.report(batch, end, latest, rows)
         self.look()
 
@@ -149,31 +146,13 @@ def test_nothing_came_since_the_last_batch_if_spark_has_looked_and_found_none(wo
     assert not world.supervisor.nothing_came(7)
 
 
-def test_other_queries_wait_until_the_volumes_have_read_what_there_is(world: World) -> None:
-    world.add("shares")
-    for batch, (latest, queries) in enumerate([(None, 0), (8, 0), (5, 1)]):
-        world.reports(batch, 5, latest)
-        assert len(world.started["shares"]) == queries
-
-
-def test_a_checkpoint_that_cannot_be_read_is_set_aside_after_some_failures_and_that_is_logged(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.fail(ATTEMPTS - 1)
-    assert world.aside == []
-    with caplog.at_level(logging.WARNING):
-        world.fail(1)
-    assert world.aside == ["volumes"]
-    assert "begins anew from the topics, because it has failed 5 times in a row" in caplog.text
-    assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
-    assert "/c/volumes.set-aside-1" in caplog.text
-    assert world.query.isActive
-
-
 def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
     world.reports(7)
-    world.fail(4 * ATTEMPTS)
+    world.fail(ATTEMPTS - 1)
+    assert world.aside == []
+    world.fail(3 * ATTEMPTS)
     assert world.aside == ["volumes"]
+    assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
     world.reports(0)
     assert metric(world, "batches_total") == 2
     world.fail(ATTEMPTS)
@@ -203,18 +182,6 @@ def test_the_checkpoint_set_aside_before_is_deleted_only_once_the_new_one_is_ren
     with nullcontext() if renames else pytest.raises(OSError, match="can't be renamed"):
         set_checkpoint_aside(MagicMock(), "/c", "volumes")
     assert files.delete.call_count == renames
-
-
-def test_a_checkpoint_with_which_spark_does_not_even_begin_ends_no_pipeline(world: World) -> None:
-    def broken() -> Query:
-        raise OSError("metadata: unexpected end of file")
-
-    world.kind = broken  # type: ignore[assignment]
-    world.fail(ATTEMPTS)
-    assert world.aside == ["volumes"]
-    world.kind = Query
-    world.look()
-    assert world.query.isActive
 
 
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(

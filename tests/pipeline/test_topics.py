@@ -81,14 +81,6 @@ def test_a_small_cluster_is_waited_for_once_and_told_so(caplog: pytest.LogCaptur
     assert world.now == before
 
 
-def test_a_topic_that_was_deleted_is_made_again_as_it_was() -> None:
-    world = World()
-    world.ensure()
-    del world.kafka.there["ticks"]
-    world.kafka.made.clear()
-    assert world.ensure().keys() == {"ticks"}
-
-
 def test_a_topic_that_it_may_not_see_is_neither_made_again_and_again_nor_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

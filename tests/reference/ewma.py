@@ -15,18 +15,15 @@ class EwmaMeter:
     """The exponentially weighted moving average of marks. A tick comes before a mark at the same time."""
 
     def __init__(self, start_ms: int = 0) -> None:
-        """Makes a meter whose ticks are counted from ``start_ms``."""
         self._next_ms = start_ms + TICK_MS
         self._uncounted = 0
         self._rate: float | None = None
 
     def mark(self, n: int, now_ms: int) -> None:
-        """``Meter.mark``."""
         self._ticks_until(now_ms)
         self._uncounted += n
 
     def rate(self, now_ms: int) -> float:
-        """``Meter.oneMinuteRate``, per second; 0 before the first tick."""
         self._ticks_until(now_ms)
         return self._rate or 0.0
 

@@ -157,29 +157,15 @@ def _cluster(
     factors = [_ramp(volume).ramp(volume.consumed) for volume in volumes if volume.soft or volume.hard]
     kinds = [kind[0] for kind in _kinds(fillings)]
     return ClusterRecord(
-        name,
-        run,
-        sequence,
-        time,
-        max(known.newest.seen for known in brokers.values()),
-        len(reporting),
-        len(stale),
-        len(missing),
-        tuple(stale[:MAX_LISTED]),
-        tuple(missing[:MAX_LISTED]),
-        len(offline),
-        tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
-        len(volumes),
-        sum(volume.capacity for volume in volumes),
-        sum(volume.consumed for volume in volumes),
-        min(factors, default=None),
-        tuple(_fullest(kinds)),
-        tuple([*_last(silent), *_last(expired)][:MAX_LISTED]),
-        {kind: tuple(_worst(fillings, kind)) for kind in LimitType},
-        len(kinds),
+        name, run, sequence, time, max(known.newest.seen for known in brokers.values()),
+        len(reporting), len(stale), len(missing), tuple(stale[:MAX_LISTED]), tuple(missing[:MAX_LISTED]),
+        len(offline), tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
+        len(volumes), sum(volume.capacity for volume in volumes), sum(volume.consumed for volume in volumes),
+        min(factors, default=None), tuple(_fullest(kinds)), tuple([*_last(silent), *_last(expired)][:MAX_LISTED]),
+        {kind: tuple(_worst(fillings, kind)) for kind in LimitType}, len(kinds),
         _affected([each.volume for broker, known in every.items() for each in _fillings(broker, known)]),
         _budgets(brokers, fresh.keys() if running is None else running),
-    )
+    )  # fmt: skip
 
 
 def _budgets(brokers: dict[str, Known], serving: Collection[str]) -> tuple[tuple[str, int, int], ...]:

@@ -100,10 +100,6 @@ class Follower:
         self._thread.join(_CLOSE_WITHIN)
 
     def _run(self) -> None:
-        self._try_until_closed()
-        self._connection.close()  # on this thread, the last one that may show it
-
-    def _try_until_closed(self) -> None:
         while not self._stop.is_set():
             pause = _RETRY
             try:
@@ -123,6 +119,7 @@ class Follower:
                 self._fault.report(text, self._topic, exc_info=True)
             # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
             self._stop.wait(pause)
+        self._connection.close()  # on this thread, the last one that may show it
 
     def _follow(self) -> None:
         config = client_config(self._context)  # once: a broker's keystores are read for it

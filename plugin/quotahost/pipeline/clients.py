@@ -10,7 +10,6 @@ starts, and again while the pipeline runs. A topic that somebody deletes is made
 not by a broker with the broker's defaults.
 """
 
-import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,13 +20,12 @@ from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
+from quotahost.pipeline import log
 from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
 from quotahost.records.topics import COMPACTED, WRITABLE
-
-log = logging.getLogger("quotahost.pipeline")
 
 _TIMEOUT_MS: Final = 20_000
 _TIMEOUTS: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
@@ -219,7 +217,6 @@ class Topics:
     """Makes and checks the topics of one pipeline."""
 
     def __init__(self, kafka: JvmKafka, options: Options) -> None:
-        """Ask nothing yet."""
         self._kafka = kafka
         #: Whoever leads is found by the order of this topic's records, so it must have one partition.
         self._single = options.cluster_volumes_topic

@@ -5,7 +5,6 @@ none ever would. One clock serves the volumes, the shares and the leadership; it
 Kafka gives to what the pipeline writes. If the machine's clock is set while the pipeline runs, it goes on as before.
 """
 
-import logging
 import statistics
 import threading
 import time
@@ -13,8 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from quotahost.background import LoggedOnce
-
-log = logging.getLogger("quotahost.pipeline")
+from quotahost.pipeline import log
 
 #: Within it the clocks agree: each new correction costs a new plan, and the queries begin again.
 TOLERANCE_MS: Final = 2000

@@ -5,7 +5,6 @@ way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`q
 :mod:`quotahost.pipeline.shares` publish what two of them compute.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Collection
@@ -16,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
+from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.cluster import Rules
@@ -29,8 +29,6 @@ from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.text import short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 1.0  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership
@@ -116,7 +114,6 @@ class Job:
             self.close()
 
     def close(self) -> None:
-        """Stop the queries and what runs beside them."""
         # The ticks and the query of the volumes send by the producer, so it is closed last.
         self._publisher.close()
         self._supervisor.close()

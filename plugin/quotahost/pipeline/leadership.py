@@ -8,21 +8,19 @@ Whoever may write to the topic can claim a run. One that no pipeline can have is
 record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic
+from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmConsumer
 from quotahost.pipeline.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
 from quotahost.text import short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _PAUSE: Final = 0.25  # seconds between two polls
 _WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record
@@ -71,7 +69,6 @@ class Leadership:
         return self._follower is None or self._follower.close(_CLOSE_WITHIN)
 
     def note(self, run: int) -> None:
-        """Take notice of a record with this run."""
         # 0 is no cluster record's.
         if run in (0, self.run) or run in self._own:
             return

@@ -23,7 +23,9 @@ from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 
+from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
+from quotahost.pipeline import log
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option
@@ -40,8 +42,6 @@ from quotahost.pipeline.session import (
 )
 from quotahost.records.topics import TOPICS
 from quotahost.text import EscapingFormatter, short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.
@@ -129,23 +129,20 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
     """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
-    logged = False
+    in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):
             return locks
-        if not logged:
-            logged = True
-            progress.standing_by.set(1)
-            log.warning(
-                "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
-                "To let both run, give each directories of its own"
-            )
+        progress.standing_by.set(1)
+        in_use.report(
+            "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
+            "To let both run, give each directories of its own"
+        )
         stop.wait(_LOOK)
     return None
 
 
 def configure_logging() -> None:
-    """Log to stderr, in lines like Kafka's own."""
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -5,7 +5,6 @@ record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 import json
-import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -13,10 +12,9 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
 from quotahost.background import LineLimit
+from quotahost.pipeline import log
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
-
-log = logging.getLogger("quotahost.pipeline")
 
 #: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
 DEAD_LETTERS: Final = "refused"

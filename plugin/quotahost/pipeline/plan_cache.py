@@ -13,7 +13,6 @@ Where one of them is gone or has another form, the log says so once and Spark pl
 are the same, later by the times above. A test takes the classes away. The publisher of the volumes uses this module.
 """
 
-import logging
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-log = logging.getLogger("quotahost.pipeline")
+from quotahost.pipeline import log
 
 _ROWS: Final = "LogicalRDD"  # Spark's name for rows that are computed already, as foreachBatch gets them
 

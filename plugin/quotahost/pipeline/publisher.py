@@ -21,6 +21,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 
 from quotahost.background import LoggedOnce, Periodic
+from quotahost.pipeline import log
 from quotahost.pipeline.clock import KafkaClock, Written
 from quotahost.pipeline.cluster import Last, Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
@@ -29,8 +30,6 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.text import short
-
-log = logging.getLogger("quotahost.pipeline")
 
 _CLOSE_WITHIN: Final = 5.0  # seconds
 #: Waits until a record is written.
@@ -69,11 +68,9 @@ class Publisher:
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
 
     def start(self) -> None:
-        """Start the thread that publishes again, or writes ticks."""
         self._ticks = Periodic("ticks", self._tick_if_due, self._remaining)
 
     def close(self) -> None:
-        """End the thread, or leave it behind if it doesn't end within 5 s."""
         if self._ticks is not None:
             self._ticks.close(_CLOSE_WITHIN)
 

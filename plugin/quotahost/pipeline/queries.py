@@ -123,7 +123,6 @@ class Queries:
         return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
 
     def dead_letters(self) -> StreamingQuery:
-        """From snapshots and usage records to the dead letters of those that are refused."""
         text = sql("refused", value_bytes=MAX_VALUE, key_bytes=MAX_KEY)
         letters = self._spark.sql(text, parsed=self._snapshots(), usage=self._usage_records(_TASK_THAT_CAN_WAIT))
         # Spark reports this count with the batch's progress, for the metric: no second pass counts them.

@@ -31,7 +31,6 @@ class ConnectorError(QuotahostError):
 
 
 def path(name: str) -> Path:
-    """The path of a file of the package ``quotahost.pipeline``."""
     return Path(str(files("quotahost.pipeline").joinpath(name)))
 
 
@@ -72,8 +71,7 @@ def quiet() -> dict[str, str]:
 
 
 def defaults() -> dict[str, str]:
-    with Path(path(DEFAULTS)).open() as file:
-        return dict(javaproperties.load(file))
+    return dict(javaproperties.loads(path(DEFAULTS).read_text()))
 
 
 def jars() -> list[Path]:

@@ -10,7 +10,6 @@ topic), and one that remembers many more brokers than there are. Spark can't tak
 reports all rows with each batch.
 """
 
-import logging
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -20,12 +19,11 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from quotahost.pipeline import log
 from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import hadoop, jvm
 from quotahost.text import short
-
-log = logging.getLogger("quotahost.pipeline")
 
 # Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
 _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
@@ -57,7 +55,6 @@ class _Query:
     crowded: bool = False
 
     def forget_failures(self) -> None:
-        """Its next failure begins with the shortest pause."""
         self.due, self.failures = 0.0, 0
 
     def stop(self) -> None:

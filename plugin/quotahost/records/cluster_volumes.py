@@ -90,12 +90,6 @@ Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
 Listed = Annotated[Fillings, Field(max_length=MAX_LISTED)]
 
 
-def _above_soft(volume: Volume) -> bool:
-    """Whether the volume is above its published limits; of one that is above its reader's alone no topics are told."""
-    found = byte_limits(volume, volume.soft, volume.hard)
-    return found is not None and found.breaches_soft(volume.consumed)
-
-
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class ClusterRecord(Versioned):
@@ -140,8 +134,7 @@ class ClusterRecord(Versioned):
             leaders do. Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records
             of pipelines that don't sum them.
 
-    Raises:
-        ValueError: a time has no time zone or is not in UTC's range.
+    Raises ValueError for a time as :func:`in_utc`.
     """
 
     cluster: Annotated[Name, Field(alias="clusterId", min_length=1), IS_KEY]
@@ -184,7 +177,9 @@ class ClusterRecord(Versioned):
     def _with_topics(self, listed: Filling) -> Filling:
         """With the cluster's topics if the volume is one of those that they were collected from."""
         volume = listed.volume
-        topics = self.affected if self.affected is not None and _above_soft(volume) else None
+        # By its published limits: of one that is above its reader's alone no topics are told.
+        limits = byte_limits(volume, volume.soft, volume.hard)
+        topics = self.affected if limits and limits.breaches_soft(volume.consumed) else None
         return listed if volume.topics == topics else replace(listed, volume=replace(volume, topics=topics))
 
     @property

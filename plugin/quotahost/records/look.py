@@ -56,20 +56,18 @@ _OPENED: Final = object_of(
 )  # fmt: skip
 
 
-class MarkJson(TypedDict):
-    """A client, and the affected topic that it asked to write to."""
-
+#: A client, and the affected topic that it asked to write to.
+class _MarkJson(TypedDict):
     user: str
     client_id: str
     topic: str
 
 
-def _mark_json(mark: tuple[Client, str]) -> MarkJson:
-    (user, client_id), topic = mark
-    return {"user": user, "client_id": client_id, "topic": topic}
-
-
-_MARK: Final = As(MarkJson, lambda form, _: (Client(form["user"], form["client_id"]), form["topic"]), _mark_json)
+_MARK: Final = As(
+    _MarkJson,
+    lambda form, _: (Client(form["user"], form["client_id"]), form["topic"]),
+    lambda mark: {"user": mark[0].principal, "client_id": mark[0].client_id, "topic": mark[1]},
+)
 
 
 @with_config(RECORD)

@@ -73,9 +73,7 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Snapshot(Record):
-    """One broker's volumes at one time (proposal 035, Metrics Snapshot).
-
-    A volume without limits of its own gets the broker's (the proposal's note 2).
+    """One broker's volumes at one time. A volume without limits of its own gets the broker's (the proposal's note 2).
 
     Attributes:
         broker: the broker's id.
@@ -90,8 +88,7 @@ class Snapshot(Record):
         budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
             None if there is none.
 
-    Raises:
-        ValueError: ``captured_at`` has no time zone or is not in UTC's range, or a volume is another broker's.
+    Raises ValueError for a time as :func:`in_utc`, and for a volume of another broker.
     """
 
     # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
@@ -124,7 +121,7 @@ class Snapshot(Record):
 
     @field_serializer("volumes", mode="wrap")
     def _volumes_json(self, volumes: tuple[Volume, ...], as_json: SerializerFunctionWrapHandler) -> Any:
-        return as_json([self._volume_json(volume) for volume in volumes])
+        return as_json(list(map(self._volume_json, volumes)))
 
     def _volume_json(self, volume: Volume) -> VolumeJson:
         form: VolumeJson = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}

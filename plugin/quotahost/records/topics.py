@@ -67,7 +67,6 @@ class Topic:
     operators: tuple[Operation, ...] = ()
 
     def named(self, prefix: str) -> str:
-        """Its name with another begin."""
         return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, party: Party) -> tuple[Operation, ...]:

@@ -1,7 +1,5 @@
 """A broker that answers what a test has set, and remembers the numbers that plugins show on it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar

@@ -3,8 +3,6 @@
 The checks ask for all of these; a test of yours may, too.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, QuotaEntity, Volume

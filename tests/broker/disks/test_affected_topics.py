@@ -1,7 +1,5 @@
 """factor.scope=topics on a real broker: only those who write to the topics of a full volume are slowed and stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

@@ -1,7 +1,5 @@
 """Three brokers that read one record about the cluster: it stops producers everywhere, also after the last record."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Final

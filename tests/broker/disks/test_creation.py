@@ -1,7 +1,5 @@
 """Topics and partitions in a PAUSE: who may create them, what others are told, and what goes on all the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import Final

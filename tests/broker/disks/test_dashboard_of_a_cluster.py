@@ -1,7 +1,5 @@
 """What two brokers show of the cluster is on the dashboard: snapshots, records, shares and rules in shadow."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack

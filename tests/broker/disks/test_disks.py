@@ -1,7 +1,5 @@
 """Three brokers: one broker's disk slows and stops producers on all, and what is unknown never passes for healthy."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

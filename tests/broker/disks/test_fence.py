@@ -1,7 +1,5 @@
 """The fence on a real broker: while the factor is 0 nothing is appended, and nothing is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A PAUSE holds up clients, and nothing that Kafka itself does: tiered storage, transactions, share groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final

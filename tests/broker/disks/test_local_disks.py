@@ -1,7 +1,5 @@
 """One broker and its own disk, with limits around what is used; test_volumes_that_fill.py fills one."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import time

@@ -3,8 +3,6 @@
 Kafka's own request quota does the muting. Its longest throttle time is one window, ``quota.window.size.seconds``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final

@@ -1,7 +1,5 @@
 """Two brokers: a disk that replication alone fills stops the producers of the other broker (proposal 035)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack

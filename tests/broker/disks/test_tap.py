@@ -1,7 +1,5 @@
 """The tap on a real broker with two quota windows: no burst after a PAUSE, and no long silence on the way down."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Final

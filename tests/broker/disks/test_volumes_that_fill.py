@@ -1,7 +1,5 @@
 """One broker with two volumes, each a file system of its own, that are really filled (proposal 035's scenes)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A volume that fills: what ``explain`` and ``top`` show of it, and where new topics go meanwhile (``cordon``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Python in a process of its own: its death in any way harms no client, and it is replaced without a restart."""
 
-from __future__ import annotations
-
 import os
 import signal
 import site

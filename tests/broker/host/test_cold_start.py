@@ -1,7 +1,5 @@
 """A new or restarted cluster treats nobody worse than a stock one, and a disk that is full stays untouched."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``quotahost explain`` on a running broker: which supplier gave a client its quota, and what limits the client."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Iterator

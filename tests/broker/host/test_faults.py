@@ -1,7 +1,5 @@
 """A supplier fails in every possible way; clients produce and fetch on, and the stated fallback applies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A factor that moves leaves the broker's log readable, however many clients there are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

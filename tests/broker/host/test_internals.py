@@ -3,8 +3,6 @@
 ``-Dquotahost.internals.without=NAME,...`` takes it away, as a later Kafka might.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

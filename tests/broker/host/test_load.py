@@ -1,7 +1,5 @@
 """The factor source ``load`` on a real broker: greedy clients are slowed while its request handler has no time left."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack

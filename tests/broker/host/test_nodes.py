@@ -1,7 +1,5 @@
 """quotahost on several versions of Kafka, and on nodes that are broker, controller or both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One client has one rate: wherever a person or a program looks, it is the number of Kafka's own MBean within 5 %."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 history.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A user's own factor source, policy and task work and fail in every way; the broker serves, and all of it recovers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

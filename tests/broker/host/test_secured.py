@@ -4,8 +4,6 @@ Only what depends on the place is replaced: addresses, paths, and SASL_SSL by SA
 as the files say; the controllers' listener can't, since its users' credentials would stand in the metadata behind it.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

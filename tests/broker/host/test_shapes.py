@@ -5,8 +5,6 @@ raises the version of the harness looks up the client-id that the new class uses
 ``quotahost.broker.host.exemptions.INTERNAL_CLIENT_IDS``, and the class to the list here.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

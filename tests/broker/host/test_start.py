@@ -4,8 +4,6 @@ Each start takes seconds. So there is one for each way by which an error comes t
 words of all others.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from importlib.metadata import version

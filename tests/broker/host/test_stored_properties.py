@@ -1,7 +1,5 @@
 """What Kafka has stored is in force after a restart, whatever a plugin thinks of it; a host's restart in one broker."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

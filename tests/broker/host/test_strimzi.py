@@ -1,7 +1,5 @@
 """A properties file written for Strimzi's plugin, with only the class changed, on real brokers."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

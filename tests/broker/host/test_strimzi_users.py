@@ -5,8 +5,6 @@ The certificates have Strimzi's names, and the listeners' properties are those t
 replicas. The harness's own listener is there as well; nobody else uses it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ topics of one partition in one request the first leaves no token, the second owe
 10 s.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Budgets of storage on a real broker: who writes to a budget's topics is slowed and stopped, and nobody else."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -3,8 +3,6 @@
 ``FakeShares`` is a stand-in for the Spark pipeline: it divides the quotas in plain Python every half second.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

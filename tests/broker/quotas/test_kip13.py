@@ -9,8 +9,6 @@ wrong by the round trips of the oldest request and of this one, and by 2 ms of r
 and times are chosen so that no request is near the end of a sample.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from statistics import mean

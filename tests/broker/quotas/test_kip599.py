@@ -5,8 +5,6 @@ is Kafka's choice, whichever supplier gives the quota. The model is ``throttling
 earliest and the latest moment at which the controller can have read its clock.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

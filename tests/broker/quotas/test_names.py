@@ -1,7 +1,5 @@
 """A client-id is only a claim: rotating and very long ones, and an exempt client whom a full table has no place for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

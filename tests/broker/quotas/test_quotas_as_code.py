@@ -1,7 +1,5 @@
 """``quotahost quotas`` against a real broker: what is declared is what Kafka and quotahost have."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Real clients get the rates that Python decides: static rates, client quotas, live changes, exemptions."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

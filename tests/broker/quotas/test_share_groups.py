@@ -1,7 +1,5 @@
 """What a share group reads (KIP-932) is counted and delayed as other fetches are, by the quota of each member."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Final
 

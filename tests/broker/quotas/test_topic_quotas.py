@@ -5,8 +5,6 @@ about ten such turns, by the broker's own count of appended bytes. Because a bus
 last 30 s again and again.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

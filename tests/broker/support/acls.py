@@ -1,7 +1,5 @@
 """ACLs of topics by Kafka's Admin API, which the fence passes on to the authorizer behind it."""
 
-from __future__ import annotations
-
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,

@@ -1,7 +1,5 @@
 """Nodes that run quotahost's callback, and what a test does to them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,8 +4,6 @@
 ``FakeShares`` reads their usage and divides the cluster-wide quotas, twice a second.
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final

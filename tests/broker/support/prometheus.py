@@ -3,8 +3,6 @@
 The server is that of Debian's package; where there is none a test says why it could not run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Cluster-wide quotas for tests of what brokers do with them, without ``quotahost quotas``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

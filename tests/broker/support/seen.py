@@ -1,7 +1,5 @@
 """What one sees of a broker with quotahost: its quota table, its metrics, its state; and waiting for it."""
 
-from __future__ import annotations
-
 import time
 from typing import Final
 from urllib.request import urlopen

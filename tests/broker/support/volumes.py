@@ -4,8 +4,6 @@ Other programs may write to a broker's disk. So a test that mounts none works ou
 snapshot, not from one that it read before.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence

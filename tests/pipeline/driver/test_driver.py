@@ -40,7 +40,6 @@ class Story:
         self._node, self._round, self.refused = node, 0, 0
 
     def publish(self, rounds: int, brokers: int = BROKERS) -> None:
-        """So many rounds of the first ``brokers``."""
         writer = Snapshots(self._node.bootstrap)
         for _ in range(rounds):
             self._round += 1
@@ -52,7 +51,6 @@ class Story:
         writer.flush()
 
     def told(self, rounds: int) -> None:
-        """Publish so many rounds, and wait for the record of the last one."""
         self.publish(rounds)
         self.wait()
 
@@ -86,11 +84,6 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
     assert len({each["id"] for each in found}) == story.refused, "one record has more than one key"
 
 
-def _newer(node: KafkaNode, order: tuple[int, int]):  # type: ignore[no-untyped-def]
-    found = newest(node.bootstrap)
-    return found if found and found.order > order and found.reporting else None
-
-
 @pytest.mark.proves("faults.two-pipelines")
 def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: KafkaNode, tmp_path: Path) -> None:
     story = Story(node)
@@ -105,7 +98,8 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             # A pipeline that stands by keeps up with the clients' usage, too.
             Snapshots(node.bootstrap).use("1", Used(KEY, 1.0, None, 1e6))
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
-        eventually(lambda: _newer(node, (winner + 1, 0)), PATIENCE)  # the first goes on, with a new run
+        # The first goes on, with a new run.
+        eventually(lambda: (found := newest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)
 
 
 @pytest.mark.proves("faults.two-pipelines")

@@ -36,10 +36,7 @@ DEPLOY: Final = "org.apache.spark.deploy"
 
 
 class Part(LoggedProcess):
-    """A master or a worker of Spark's standalone cluster."""
-
     def __init__(self, directory: Path, name: str, *arguments: object) -> None:
-        """Start it."""
         super().__init__(directory / f"{name}.log")
         kind = "master.Master" if name == "master" else "worker.Worker"
         command = [str(HOME / "bin/spark-class"), f"{DEPLOY}.{kind}", "--host", "127.0.0.1", *map(str, arguments)]
@@ -49,7 +46,6 @@ class Part(LoggedProcess):
 
 @contextmanager
 def spark_cluster(directory: Path) -> Iterator[tuple[str, list[Part]]]:
-    """The master's URL, and two workers with one core each."""
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
@@ -76,7 +72,6 @@ class Submitted(LoggedProcess):
     """The line that ``--print-submit`` prints, run as it is."""
 
     def __init__(self, log: Path, options: Options, master: str) -> None:
-        """Start it."""
         super().__init__(log)
         line = submit_line(options, master).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
         small = "--conf spark.executor.memory=512m --conf spark.driver.memory=700m --conf spark.driver.host=127.0.0.1"

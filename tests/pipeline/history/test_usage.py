@@ -18,8 +18,7 @@ from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
 from quotahost.records.usage import ClientKey, Used
 from tests.pipeline.support.records import Log, as_records, frame, record
-from tests.pipeline.support.rows import NOON
-from tests.pipeline.support.usage import READ, WRITE, told, used
+from tests.pipeline.support.rows import NOON, READ, WRITE, told, used
 from tests.reference.volumes import Record
 
 MONTH = ("--month", "2026-11")

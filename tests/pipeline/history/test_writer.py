@@ -18,8 +18,7 @@ from quotahost.pipeline import shares, snapshots
 from quotahost.pipeline.history import append, folder, readings, uses
 from quotahost.records.usage import encode
 from tests.pipeline.support.records import Log, Planned, as_records, frame, limit, record, snapshot, volume
-from tests.pipeline.support.rows import NOON, reading, written
-from tests.pipeline.support.usage import READ, told, used
+from tests.pipeline.support.rows import NOON, READ, reading, told, used, written
 
 READINGS = Planned(lambda given: readings(snapshots.parse(given, {"snapshots": "c"})))
 

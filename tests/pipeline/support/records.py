@@ -51,7 +51,6 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
 
 
 def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
-    """What a broker told so many seconds ago."""
     return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
 
 
@@ -73,7 +72,6 @@ class Log:
         self._directory, self._files = directory, 0
 
     def write(self, *records: Record) -> None:
-        """Append a file with these."""
         hidden = self._directory / f".{self._files}"
         hidden.write_text("".join(map(_line, records)))
         hidden.rename(self._directory / f"{self._files}.json")

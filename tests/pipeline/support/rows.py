@@ -1,16 +1,19 @@
-"""Readings as the history has them."""
+"""Readings as the history has them, and what clients used as brokers tell it."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from quotahost.model import QuotaType
 from quotahost.pipeline.history import COLUMNS
+from quotahost.records.usage import ClientKey, Usage, Used
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WRITE, READ = QuotaType.PRODUCE, QuotaType.FETCH
 
 
 def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
@@ -28,6 +31,17 @@ def frame(spark: SparkSession, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
 
 
 def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
-    """A history that holds these rows."""
     frame(spark, rows).write.partitionBy("day").mode("append").parquet(str(folder))
     return folder
+
+
+def used(
+    rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE, demand: float | None = None
+) -> Used:
+    """In a record that comes 10 s after the one before."""
+    return Used(ClientKey(user, client, kind), rate, demand, 1e6, 10 * rate)
+
+
+def told(*records: tuple[float, str, Sequence[Used]]) -> list[Usage]:
+    """Records of (seconds after NOON, broker, clients)."""
+    return [Usage(broker, NOON + timedelta(seconds=at), tuple(clients), "c") for at, broker, clients in records]

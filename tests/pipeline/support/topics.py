@@ -19,8 +19,6 @@ REFUSED: Final = "__quotahost_refused"
 
 
 class Snapshots:
-    """Publishes as brokers do."""
-
     def __init__(self, bootstrap: str, prefix: str = PREFIX) -> None:
         self._prefix = prefix
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
@@ -69,7 +67,6 @@ def read_all(bootstrap: str, topic: str, timeout: float = 120) -> list[Message]:
 
 
 def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecord]:
-    """All records of clusters, in the order of the topic."""
     found = read_all(bootstrap, topic)
     return [decode(message.key(), message.value() or b"") for message in found]
 
@@ -86,7 +83,6 @@ def _headers(message: Message) -> dict[str, bytes | None]:
 
 
 def dead_letters(bootstrap: str) -> list[dict[str, str]]:
-    """The dead letters: key, value and headers as texts."""
     return [
         {"id": (message.key() or b"").decode(), "value": (message.value() or b"").decode(errors="replace")}
         | {name: (value or b"").decode() for name, value in _headers(message).items()}

@@ -1,7 +1,5 @@
 """The kit for plugin authors: plugins that keep the contract pass, and each way to break it is caught."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

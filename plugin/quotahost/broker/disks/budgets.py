@@ -88,11 +88,7 @@ class BudgetSizes:
         self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
 
     def largest(self, name: str) -> list[tuple[str, int, float | None]]:
-        """The topics that take most of a budget on this broker, the largest first.
-
-        Each with the bytes that count, and the bytes/s by which these replicas have grown in the last minutes; None
-        where that isn't known, as of a topic that is new.
-        """
+        """The topics that take most of a budget here, the bytes that count, and bytes/s of growth; None if unknown."""
         budget, read, kept = (self.wanted or {}).get(name), self._read, self._kept
         if budget is None or not kept:
             return []

@@ -36,7 +36,6 @@ _INODES_KEPT: Final = 1000
 
 
 def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
-    """The log directories of a broker with these properties: ``log.dirs``, else ``log.dir``."""
     named = broker.get("log.dirs") or broker.get("log.dir") or _DEFAULT_LOG_DIR
     return tuple(name for name in (part.strip() for part in named.split(",")) if name)
 

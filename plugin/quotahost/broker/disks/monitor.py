@@ -97,7 +97,8 @@ class DiskMonitor:
         self.budgets.look(frozenset(self._directories) - {place for place, _ in disks.places})
         before, self._newest = self._newest[1], (looked_at, disks)
         if disks != before:
-            self._show(disks)
+            self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
+            self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
@@ -170,10 +171,6 @@ class DiskMonitor:
                 self._listed[volume.name] = listed
         found = {name: topics for name, (_, _, topics) in self._listed.items()}
         return replace(disks, volumes=tuple(replace(v, topics=found.get(v.name)) for v in disks.volumes))
-
-    def _show(self, disks: DiskState) -> None:
-        self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
-        self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
 
 class NoDisks:

@@ -11,8 +11,6 @@ worked out here and nowhere else:
 starts with this module, so it imports little: no pydantic, no settings.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -7,8 +7,6 @@
    that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -46,7 +46,6 @@ def named(settings: Settings | None) -> dict[str, Topic]:
 
 
 def _is_believed(topic: Topic, settings: Settings) -> bool:
-    """Whether a broker with these settings decides about clients by the topic."""
     if topic in (kept.USAGE, kept.SHARES, QUOTAS):
         return "cluster-quota" in settings.supplier
     return settings.factor_source in _BELIEVED_BY.get(topic, ())
@@ -225,7 +224,6 @@ def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: s
 
 
 def _of_shapes(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
-    """What is wrong or weak with the topics that the client may look at."""
     seen = {name: shape for name, shape in rights.shapes.items() if shape.config is not None}
     problems = [finding for name, shape in seen.items() for finding in _of_shape(name, topics[name], shape)]
     yield from problems

@@ -1,7 +1,5 @@
 """What the lab's commands check before they begin: Spark takes seconds to start, and a scene to play."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec

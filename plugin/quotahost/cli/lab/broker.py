@@ -145,7 +145,6 @@ class Broker:
         self._memory = PauseMemory([])
 
     def start(self) -> None:
-        """In service, with a new host and nothing remembered."""
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
         self.closed, self.closed_since = False, events.now  # the fence
@@ -227,7 +226,6 @@ class Broker:
     # ---- the factor ----
 
     def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
-        """From the host: the fence and the limits follow at once, as far as they may."""
         self.factor, self.cause, self._affected = value, cause, affected
         self._follow()
 

@@ -3,8 +3,6 @@
 The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple

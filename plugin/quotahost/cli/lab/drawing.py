@@ -4,8 +4,6 @@ Those of report and replay go into pages as SVG in the page's own colours. No cu
 leaves out what no pixel shows (``path.simplify``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -4,8 +4,6 @@ No pass returns to this process more than it can hold, whatever the size of the 
 the time (buckets).
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Collection, Sequence

@@ -4,8 +4,6 @@
 unknown. A replay knows its volumes, and has a ``Host`` of evaluation, pauses, factor in force and tap.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

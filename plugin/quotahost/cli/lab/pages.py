@@ -4,8 +4,6 @@ Names of clusters, volumes and clients come from records of any origin, so the t
 figures, which matplotlib makes, are markup already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -306,7 +306,6 @@ class ReplayedVolume:
         return self._taken > 0 and now - self._bucket.at <= silent
 
     def as_recorded(self) -> Volume:
-        """As it was read, with the limits that were published with it."""
         newest = self._bucket
         levels = newest.soft, newest.hard
         soft, hard = (None if level is None else Limit(LimitType.CONSUMED_BYTES, level) for level in levels)

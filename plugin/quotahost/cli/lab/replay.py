@@ -113,7 +113,6 @@ def _times(times: StateTimes) -> list[str]:
 
 
 def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
-    """Then and with the settings in question where they differ."""
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
     remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (

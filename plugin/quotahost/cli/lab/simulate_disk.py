@@ -3,8 +3,6 @@
 The options become a scene of one broker, which ``world`` plays; clients and the disk are models.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Two of the models of ``quotahost.throttling`` are Kafka's, which the tests compare with Kafka itself; three are a KIP's.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Sequence

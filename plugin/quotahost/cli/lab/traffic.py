@@ -8,8 +8,6 @@ and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own,
 marked as long as that topic is affected.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Callable
@@ -257,6 +255,5 @@ class Slowing:
         return SampledRate(self._windows, self._window_ms)
 
     def _recent(self, client: str, slowed: bool, now: int) -> Tags | None:
-        """These tags, if they were used in the time that Kafka looks back."""
         tags = self._tags.get((client, slowed))
         return tags if tags and now - tags.seen <= (self._windows + 1) * self._window_ms else None

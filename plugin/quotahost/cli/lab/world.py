@@ -1,7 +1,5 @@
 """Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Python's log lines in the broker's log: they make nobody wait, and a flood of them is bounded."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

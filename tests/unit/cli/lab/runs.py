@@ -1,7 +1,5 @@
 """Histories of volumes: of numbers, and of runs of the simulator, kept as the pipeline would, with the factors."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass

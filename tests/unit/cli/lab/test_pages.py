@@ -1,7 +1,5 @@
 """The pages of report and replay: one file of HTML each, in which no name becomes markup, and a curve's words."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

@@ -3,8 +3,6 @@
 It estimates how a volume would have filled, and who would have been held back.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Thousands of scenes in which nothing may go wrong, and mutants of policy, loop and tap that must all be found."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """``quotahost simulate``: what it prints and draws of disks and of quotas, and what it refuses."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -48,10 +48,7 @@ class Budgets:
     # ---- the host thread ----
 
     def volumes(self, told: Sequence[Used] | None) -> tuple[Volume, ...] | None:
-        """Each budget as a volume, the same object as long as nothing has changed; None: they are not known yet.
-
-        ``told`` is what is used, None where that isn't known yet.
-        """
+        """Each budget as a volume, by what is used; None: that, or which there are, is not known yet."""
         settings = self._context.settings
         if settings.budgets == "off":
             if self._follower is not None:
@@ -86,7 +83,6 @@ class Budgets:
             self._reading.take(key, value)
 
     def caught_up(self) -> None:
-        """From now on the budgets are those that were read."""
         self._latest, self._reading = self._reading or LatestBudgets(), None
         self._latest.before = {}
         self._put()

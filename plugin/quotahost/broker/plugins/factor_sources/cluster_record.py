@@ -37,7 +37,6 @@ class RecordReader:
     """Reads the whole topic at the start and then follows it; records of other clusters are passed over."""
 
     def __init__(self, context: Context[object], clock: Clock, wall: Clock) -> None:
-        """It reads from ``follow`` on."""
         self._context = context
         self._newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._key = b""
@@ -45,7 +44,6 @@ class RecordReader:
         self.topic_read = False  # whether all that was in the topic has been read, or the topic doesn't exist
 
     def follow(self, cluster_id: str) -> None:
-        """Begin to read, as soon as the cluster's id is known."""
         if self._follower is None and cluster_id:
             self._key = cluster_id.encode()
             self._follower = Follower(self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent)
@@ -74,8 +72,10 @@ class RecordReader:
             self._newest.remove()
             return
         record, validity = decode(key, value), self._context.settings.validity.total_seconds()
+        # A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
         # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
-        if _behind(record) <= validity:
+        newest = record.newest_snapshot_at if record.reporting else None
+        if newest is None or (record.computed_at - newest).total_seconds() <= validity:
             if reason := self._newest.take(record, live, validity, written_ms):
                 raise Refused(reason, _REFUSED[reason] % record.run)
         elif live:
@@ -96,16 +96,6 @@ class RecordReader:
         return self._context.settings.cluster_volumes_topic
 
 
-def _behind(record: ClusterRecord) -> float:
-    """The age in seconds of the newest snapshot in the record when the record was made.
-
-    A pipeline that has lost its place reads all snapshots again, and meanwhile publishes how the disks once were.
-    """
-    if not record.reporting or record.newest_snapshot_at is None:
-        return 0.0
-    return (record.computed_at - record.newest_snapshot_at).total_seconds()
-
-
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the last complete view.
 
@@ -113,7 +103,6 @@ class ClusterState:
     """
 
     def __init__(self, node: str, clock: Clock) -> None:
-        """``node`` is this broker's id."""
         self._node, self._clock = node, clock
         self._expected = ExpectedBrokers(clock)
         self._since: dict[str, float] = {}  # when a silent broker was first missed
@@ -124,7 +113,6 @@ class ClusterState:
         self._expected.register(brokers)
 
     def view(self, record: ClusterRecord | None, settings: Settings) -> View:
-        """The view of the newest record, empty without one."""
         if record is None:
             return View()
         registered = self._expected.brokers
@@ -132,7 +120,10 @@ class ClusterState:
             # Who is missing is not known yet; a volume that is known must not wait for that.
             return View(tuple(v for v in record.volumes if v.broker != self._node), complete=False)
         others = registered.keys() - {self._node}
-        silent = _silent(record)
+        # The brokers without a fresh snapshot that the record names; None for one that has none. It lists the volumes
+        # of a silent broker for as long as the broker is registered, but not for ever its name.
+        stale = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
+        silent: dict[str, bool | None] = {**dict.fromkeys(record.missing_brokers), **dict.fromkeys(stale, False)}
         # Who is no longer silent is forgotten, and waited for again later.
         now = self._clock()
         self._since = {broker: self._since.get(broker, now) for broker in silent.keys() & registered.keys()}
@@ -179,15 +170,6 @@ class ClusterState:
         listed = {(volume.broker, volume.name) for volume in view.volumes}
         last = (v for v in self._complete.volumes if (v.broker, v.name) not in listed)
         return replace(view, volumes=(*view.volumes, *last))
-
-
-def _silent(record: ClusterRecord) -> dict[str, bool | None]:
-    """The brokers without a fresh snapshot that the record names; None for one that has none.
-
-    The record lists the volumes of a silent broker for as long as the broker is registered, but not for ever its name.
-    """
-    silent = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
-    return dict.fromkeys(record.missing_brokers) | dict.fromkeys(silent, False)
 
 
 def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:

@@ -46,7 +46,6 @@ class Standby:
         self.ready = False  # whether it has answered without waiting for anything since it was built
 
     def keep(self, needed: bool) -> None:
-        """Build the source if it is needed and isn't there, else close it."""
         if needed and self._source is None:
             self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
@@ -141,7 +140,6 @@ class ClusterVolumesSource:
         self._context.metrics.count("FactorSource", _NAME if by_standby else self._context.name, "Switches", 1)
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
-        """This broker's own disks, and what the view says of the others'."""
         own = self._disks.known()
         unlisted = "" if self._registered_brokers.answered else "the cluster has not listed its brokers yet"
         waiting = waiting or self._reader.waits_for() or unlisted or view.waiting or own.waiting

@@ -33,10 +33,7 @@ class Local:
 
 
 class Fixed:
-    """Reports the factor of ``plugin.fixed.factor``, however full the disks are; it can be changed live.
-
-    0.5 shows what throttling does to the clients, 0 rehearses a PAUSE, and 1 ends the drill.
-    """
+    """Reports the factor of ``plugin.fixed.factor``, however full the disks are; it can be changed live."""
 
     class Section(sections.Section):
         """The properties under ``plugin.fixed.``."""

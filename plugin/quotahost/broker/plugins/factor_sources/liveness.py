@@ -67,11 +67,7 @@ class ExpectedBrokers:
         return brokers.keys() - (before or {}).keys()
 
     def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
-        """What follows from what was heard of the brokers.
-
-        ``stale`` is what to say of a broker whose newest snapshot is. Of the settings ``startup.grace`` and
-        ``fenced.brokers`` matter.
-        """
+        """What follows from what was heard; ``stale`` is what to say of a broker whose newest snapshot is."""
         volumes: list[Volume] = []
         unknown: list[str] = []
         waiting: list[str] = []

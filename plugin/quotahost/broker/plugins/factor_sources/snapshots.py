@@ -64,7 +64,6 @@ class Roster:
             self._newest.pop(broker, None)
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
-        """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
         with self._lock:
             new = self._expected.register(brokers)
             self._newest = {broker: kept for broker, kept in self._newest.items() if broker in brokers}
@@ -113,10 +112,7 @@ class Snapshots:
         self, context: Context, wall: Clock = time.time, clock: Clock = time.monotonic,
         budgets: Budgets | None = None,
     ) -> None:  # fmt: skip
-        """Begin to ask for the brokers.
-
-        ``budgets`` are those of a source that this one stands by for, which closes them; else it has its own.
-        """
+        """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
         #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
@@ -156,20 +152,18 @@ class Snapshots:
         # Before the value is looked at: a flood of invented brokers must cost next to nothing.
         if self._roster.expects(broker):
             try:
-                reason = self._take(decode(key, value), live, written_ms)
+                snapshot, reason = decode(key, value), "cluster"
             except Refused:
                 if live:
                     raise
+                return
+            # A snapshot doesn't name its cluster while its broker doesn't know it.
+            if snapshot.cluster in ("", self._disks.cluster_id):
+                validity = self._context.settings.validity.total_seconds()
+                reason = self._roster.take(snapshot, live, validity, written_ms)
         # Whenever the topic is read again, most of what is in it is late, and what is refused was counted before.
         if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
-
-    def _take(self, snapshot: Snapshot, live: bool, written_ms: int | None) -> str:
-        """Keep the snapshot, or return the reason why it is refused."""
-        # A snapshot doesn't name its cluster while its broker doesn't know it.
-        if snapshot.cluster not in ("", self._disks.cluster_id):
-            return "cluster"
-        return self._roster.take(snapshot, live, self._context.settings.validity.total_seconds(), written_ms)
 
     def caught_up(self) -> None:
         if not self._topic_read:

@@ -124,7 +124,6 @@ class Watchers:
             self._heard.append(decode(key, value))
 
     def now(self) -> Mapping[str, Watch]:
-        """Who watches, by name."""
         now = self._clock()
         while self._heard:
             self._take(self._heard.popleft(), now)

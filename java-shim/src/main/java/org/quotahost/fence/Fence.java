@@ -258,7 +258,6 @@ public final class Fence {
         return rules.shadow;
     }
 
-    /** Whether a controller refuses to create topics and partitions now. */
     public static boolean refusesCreations() {
         return rules.paused && diskFull && !creationAllowed;
     }

@@ -116,7 +116,6 @@ public final class FactorInForce {
         return steps.get(type);
     }
 
-    /** The topics whose writers the factor is for; null while it is for all clients. */
     Affected affected() {
         return affected;
     }
@@ -175,11 +174,13 @@ public final class FactorInForce {
             SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
-            Course[] courses = taps.step(factor, held, aim(factor), nowMs);
+            // A factor of 0 is the fence's and not the limits'.
+            double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
+            Course[] courses = taps.step(factor, held, aim, nowMs);
             if (group != null) slowed.put(name, courses);
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
-                && of.getValue().areOpen());
+                && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
         return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
     }
 
@@ -221,20 +222,11 @@ public final class FactorInForce {
         }
     }
 
-    /** A factor of 0 is the fence's and not the limits'. */
-    private double aim(double factor) {
-        return factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
-    }
-
     /** Of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */
     private final class Taps {
         private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
         private boolean openBeforePause = true;
-
-        boolean areOpen() {
-            return Arrays.stream(taps).allMatch(tap -> tap.value() >= 1);
-        }
 
         /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
         Course[] step(double factor, boolean held, double aim, long nowMs) {

@@ -62,7 +62,9 @@ final class Marks {
         /** It doesn't write on each request: that moves the cache line away from the other request threads. */
         void renew(String asked, int beat, Affected affected) {
             if (!topic.equals(asked)) {
-                if (beat - at < LIFE_BEATS && affected.slowsMore(topic, asked)) return;
+                AffectedTopic one = affected.topics.get(topic), two = affected.topics.get(asked);
+                boolean slowsMore = one != null && two != null && one.of.factor() < two.of.factor();
+                if (beat - at < LIFE_BEATS && slowsMore) return;
                 topic = asked;
             }
             if (at != beat) at = beat;
@@ -99,11 +101,6 @@ final class Marks {
         int ofVolumes() {
             SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
             return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.of == volumes).count();
-        }
-
-        private boolean slowsMore(String topic, String other) {
-            AffectedTopic one = topics.get(topic), two = topics.get(other);
-            return one != null && two != null && one.of.factor() < two.of.factor();
         }
     }
 

@@ -352,7 +352,6 @@ public final class QuotaTable {
         return (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
     }
 
-    /** The wall clock was set back, by which Kafka drops its sensors. */
     public synchronized void clockWentBack() {
         clockWentBack = true;
     }
@@ -394,7 +393,6 @@ public final class QuotaTable {
         return marks.size.get();
     }
 
-    /** How many topics are affected by volumes; -1 while the factor of the volumes is for all clients. */
     public int affectedTopics() {
         Marks.Affected topics = factorInForce.affected();
         return topics == null ? -1 : topics.ofVolumes();

@@ -54,7 +54,6 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         return new Rule(all, slowed, affected, shadow, newcomers, windows, beat);
     }
 
-    /** Whether this rule and another one make the same limits of a type. */
     boolean isSame(Rule other, int type) {
         return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
                 && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))

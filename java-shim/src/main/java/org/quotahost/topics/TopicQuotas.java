@@ -87,10 +87,6 @@ public final class TopicQuotas {
             return shadow.contains("topics") ? "topics" : shadow.contains("topic." + topic) ? "topic." + topic : null;
         }
 
-        double expected(String topic, double share) {
-            return own.getOrDefault(topic, share);
-        }
-
         /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
         double share(Collection<String> topics) {
             long others = topics.stream().filter(topic -> !spared.contains(topic) && !own.containsKey(topic)).count();
@@ -134,7 +130,7 @@ public final class TopicQuotas {
         Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
-            if (use.update(now.expected(use.topic, share), nanos)) next.put(use.topic, use);
+            if (use.update(now.own.getOrDefault(use.topic, share), nanos)) next.put(use.topic, use);
             use.log(totalRate, now.total, nanos, periods);
         }
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
@@ -233,7 +229,6 @@ public final class TopicQuotas {
         return totalRate;
     }
 
-    /** The bytes/s expected of each topic without a threshold of its own. */
     public double share() {
         return share;
     }
@@ -254,7 +249,6 @@ public final class TopicQuotas {
         return shadows;
     }
 
-    /** How many topics that a rule in shadow is about are over their thresholds now. */
     public long over(InShadow rule) {
         return over.topics.values().stream().filter(use -> use.shadow == rule).count();
     }
