@@ -93,7 +93,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
 
 
 def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: str = "c") -> Usage:
-    uses = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in clients_used)
+    uses = (Used(u, "app", QuotaType.PRODUCE, rate, demand, 3e6) for u, rate, demand in clients_used)
     return Usage(broker, NOW, tuple(uses), cluster)
 
 
