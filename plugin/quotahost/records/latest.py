@@ -5,7 +5,7 @@ name stays, also when the topic is read again from its beginning.
 """
 
 from abc import ABC, abstractmethod
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from quotahost.records.codec import Refused
 
@@ -22,7 +22,7 @@ class Latest(ABC, Generic[_Name, _T]):
     def __init__(self, before: dict[_Name, _T] | None = None) -> None:
         self.by_name: dict[_Name, _T] = {}
         self._octets, self._before = 0, before or {}
-        self._reading: Self | None = None  # what the topic has, while it is read from its beginning
+        self._reading: Latest[_Name, _T] | None = None  # what the topic has, while it is read from its beginning
 
     @abstractmethod
     def name_of(self, key: bytes | None) -> _Name | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 from pydantic import AfterValidator, Field, WrapSerializer, with_config
 
 from quotahost.model import QuotaType
-from quotahost.records.codec import IS_KEY, RECORD, Codec, NullIs, Refused, Versioned
+from quotahost.records.codec import IS_KEY, RECORD, As, Codec, NullIs, Refused, Versioned
 from quotahost.records.fields import Millis, Name
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -37,6 +37,7 @@ ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
+_OF_BYTES: Final = As(Literal[QuotaType.PRODUCE, QuotaType.FETCH], lambda given, _: given, lambda given: given)
 
 
 @with_config(RECORD)
@@ -46,7 +47,7 @@ class OfClient:
 
     user: _NameOfClient
     client_id: _NameOfClient
-    quota_type: Literal[QuotaType.PRODUCE, QuotaType.FETCH]
+    quota_type: Annotated[QuotaType, _OF_BYTES]
 
     @property
     def key(self) -> ClientKey:

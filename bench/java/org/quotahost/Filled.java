@@ -11,6 +11,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer;
 import org.quotahost.table.QuotaTable;
 
 /** A quota table with clients, and quotahost's callback on it, without a host. */
@@ -48,10 +49,9 @@ public final class Filled {
         table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
-        @SuppressWarnings("unchecked")
-        Set<String>[] none = new Set[] {Set.of()};
-        table.publish(new Batch(lookups, List.of()), new int[principals.length], scopes, rates, new String[0], new int[TYPES],
-                new String[] {"static"}, new int[1], none, new String[] {""});
+        String[] none = {"", "", "", ""};
+        Answer answer = new Answer(scopes, rates, none, none, Answer.Reach.ALIKE, Set.of(), "");
+        table.publish(new Batch(lookups, List.of()), new int[principals.length], List.of(answer));
         return table;
     }
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, shadow_text
+from quotahost.broker.host.messages import GROUP, Answer, shadow_text
 from quotahost.broker.host.shadow import Comparison, Key, compare, limit
 from quotahost.model import ScopeKind
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
@@ -26,7 +26,7 @@ def compared(answer: dict[str, Any], **stand_ins: float) -> Comparison:
 
 def would(code: int, rate: float) -> str:
     """What the supplier "tried" would give for every type."""
-    return shadow_text([(code, rate, 0)] * 4, ["gold"], ["tried"])
+    return shadow_text((Answer(code, rate, "gold" if code == GROUP else "", "tried"),) * 4)
 
 
 SHARED = ("<broker>", "")

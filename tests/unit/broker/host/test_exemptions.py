@@ -153,7 +153,7 @@ def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_i
         ("ANONYMOUS", "quotahost-4"): ALONE,
     }  # fmt: skip
     assert shim.distinct[Client("ANONYMOUS", "app")] == frozenset()
-    reasons = {client.principal: names[0] for client, names in shim.sources.items()}
+    reasons = {client.principal: row.answers[0].supplier for client, row in shim.table.items()}
     assert (reasons["root"], reasons["broker"], reasons["alice"]) == ("excluded", "broker", "static")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.messages import shadow_text
+from quotahost.broker.host.messages import Answer, shadow_text
 from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Key, Shadow, _told
 from tests.fakes.holders import PRODUCE, holder, state
 from tests.fakes.plugin_context import settings
@@ -56,7 +56,7 @@ class Java(FakeShim):
 
 def tried(**more: Any) -> Java:
     """Alice's app goes beyond what the supplier in shadow would give it by a half."""
-    row = holder("alice", "a", rate=1_500, shadow=shadow_text([(0, 1_000, 0)] * 4, [], ["static"]))
+    row = holder("alice", "a", rate=1_500, shadow=shadow_text((Answer(0, 1_000, "", "static"),) * 4))
     return Java(rows=[row], state={"shadow": [TRIED]}, **more)
 
 

@@ -18,6 +18,8 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
+import org.quotahost.table.Answer;
+import org.quotahost.table.Answer.Reach;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
@@ -41,6 +43,8 @@ final class Calls {
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
+    /** In place of an index of distinct client-ids. */
+    private static final int EACH = -1, ALONE = -2;
     /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
 
@@ -214,10 +218,27 @@ final class Calls {
     }
 
     private Object publish(Arguments a) {
-        @SuppressWarnings({"unchecked", "rawtypes"})
-        Set<String>[] distinct = a.list(7).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
-        return host.table.publish(life.answered(), a.get(0), a.get(1), a.get(2), a.texts(3), a.get(4), a.texts(5), a.get(6),
-                distinct, a.texts(8));
+        List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
+        List<Answer> answers = new ArrayList<>();
+        for (int row = 0; row < a.list(1).all.size(); row++) answers.add(answer(a.list(1).list(row), ids));
+        return host.table.publish(life.answered(), a.get(0), answers);
+    }
+
+    private static Answer answer(Arguments row, List<Set<String>> ids) {
+        int[] codes = new int[QuotaTable.TYPES];
+        double[] rates = new double[QuotaTable.TYPES];
+        String[] groups = new String[QuotaTable.TYPES], suppliers = new String[QuotaTable.TYPES];
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            Arguments ofType = row.list(0).list(type);
+            codes[type] = ofType.number(0);
+            Double rate = ofType.get(1);
+            rates[type] = rate == null ? Double.NaN : rate;
+            groups[type] = ofType.get(2);
+            suppliers[type] = ofType.get(3);
+        }
+        int distinct = row.number(1);
+        Reach reach = distinct == ALONE ? Reach.ALONE : distinct == EACH ? Reach.EACH : Reach.ALIKE;
+        return new Answer(codes, rates, groups, suppliers, reach, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */

@@ -10,7 +10,6 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Exemptions;
-import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**

@@ -20,7 +20,6 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.FactorInForce.Factor;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
-import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
 /**
@@ -209,22 +208,17 @@ public final class QuotaTable {
     }
 
     /**
-     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once, as a row: client i
-     * of the batch has row rows[i]. The parts of an Answer are flat arrays: quota type t of row r is at index r x TYPES + t.
+     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
+     * batch has that at numbers[i].
      *
-     * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
-     * @param distinct for each row an index into distinctIds; Answer.EACH or Answer.ALONE
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
-            int[] supplierIndexes, String[] suppliers, int[] distinct, Set<String>[] distinctIds, String[] shadows) {
-        List<Answer> answers =
-                Answer.rows(codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, shadows);
+    public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
         var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
-            if (publication.store(lookup, answers.get(rows[i]))) changed++;
+            if (publication.store(lookup, answers.get(numbers[i]))) changed++;
             if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         changes.add(changed);

@@ -5,7 +5,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
-import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -16,7 +15,7 @@ import org.quotahost.util.Sanitized;
  */
 final class Scopes {
     static final String EXEMPT_TAG = "<exempt>";
-    /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
+    /** Codes of scopes in an Answer. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
@@ -65,7 +64,7 @@ final class Scopes {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of("<broker>", "");
-            default -> of("<group " + Sanitized.tag(answer.groups()[code - GROUP]) + ">", "");
+            default -> of("<group " + Sanitized.tag(answer.groups()[type]) + ">", "");
         };
     }
 
