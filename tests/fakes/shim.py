@@ -50,7 +50,7 @@ class FakeShim(Shim):
         given: the broker's properties, without ``client.quota.callback.``.
         script: batches, and functions that a test runs between them on the host thread.
         table: for each client what was published last.
-        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
+        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH.
         factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
         in_force: the properties of each ``ready``.
         failed: the plugin of every counted failure.

@@ -36,11 +36,8 @@ from quotahost.model import (
 
 # Codes of a scope (org.quotahost.table.Scopes); smaller codes are ScopeKind's values.
 NEWCOMER: Final = 4
-EXEMPT: Final = 5
 GROUP: Final = 16
-# In place of an index of distinct client-ids (org.quotahost.host.Calls).
-EACH: Final = -1  # each client-id of the principal may have another quota
-ALONE: Final = -2  # the answer is for this client alone
+EACH: Final = -1  # in place of an index of distinct client-ids: each one of the principal may have another quota
 
 _SIZED: Final = struct.Struct(">cI")
 _LONG: Final = struct.Struct(">cq")
@@ -48,7 +45,7 @@ _DOUBLE: Final = struct.Struct(">cd")
 
 
 class Reason(StrEnum):
-    """Why a client is exempt: the first of these that applies. It stands in the place of a supplier."""
+    """Why a client is exempt: the first of these that applies. Java shows it in the place of a supplier."""
 
     EXCLUDED = "excluded"
     BROKER = "broker"
@@ -77,7 +74,7 @@ class Answer(NamedTuple):
     code: int  # the scope's
     rate: float | None  # before the factor, in the unit of its quota type; None is unlimited
     group: str = ""  # the group's name, "" for another scope
-    #: Who gives it, "" for nobody; of an exempt client the reason. Behind tabs stand the rates that others would give.
+    #: Who gives it, "" for nobody. Behind tabs stand the rates that others would give.
     supplier: str = ""
 
     @property
@@ -100,7 +97,7 @@ class Row(NamedTuple):
     """What many clients have alike."""
 
     answers: tuple[Answer, ...]  # by quota type
-    distinct: int  # the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH or ALONE
+    distinct: int  # the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH
     shadow: str = ""  # a ``shadow_text``
 
 

@@ -2,8 +2,8 @@
 
 1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
    they are *newcomers*, who share a quota.
-2. An exempt client has its answer at once (``exemptions``). For any other the suppliers are asked, for each quota type
-   in turn: by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
+2. Exempt clients never come here (``exemptions``). For any other the suppliers are asked, for each quota type in turn:
+   by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
    are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
    of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
    newcomer, or keeps in Java the quota that it had.
@@ -25,20 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
 from quotahost.background import Clock
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.messages import (
-    ALONE,
-    EACH,
-    EXEMPT,
-    GROUP,
-    NEWCOMER,
-    Answer,
-    Answers,
-    Batch,
-    Reason,
-    Row,
-    shadow_text,
-)
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
@@ -76,11 +63,11 @@ class NewClients:
         #: The principals of whom Java doesn't know it. EVERYONE stands for those that are too many to ask again apart.
         self._untried: set[Whom] = set()
 
-    def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
+    def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], settings: Settings) -> None:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._untried.clear()
-        self._resolver = Resolver(suppliers, exempt, self._report, combine, in_shadow)
+        self._resolver = Resolver(suppliers, self._report, combine, in_shadow)
 
     def _report(self, name: str, what: str, consequence: str, error: BaseException, untried: str | None) -> None:
         self._failed = True
@@ -136,35 +123,26 @@ class Resolver:
     """Finds the answers for many clients at once, by one set of suppliers."""
 
     def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, report: Report,
-        combine: str = "first", in_shadow: Collection[str] = (),
+        self, suppliers: Sequence[tuple[str, QuotaSupplier]], report: Report, combine: str = "first",
+        in_shadow: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
         self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], report, combine)
         self._in_shadow = in_shadow
         self._trial = Chain(suppliers, report, combine, in_shadow=True) if in_shadow else None
-        self._exempt = {reason: (Answer(EXEMPT, None, "", reason),) * len(QUOTA_TYPES) for reason in Reason}
-        self._exemptions = exemptions
 
     def answers(self, clients: Sequence[Client]) -> Answers:
         table = AnswerTable()
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
-        numbers = table.numbers
         for client in clients:
-            if reason := self._exemptions.reason(client):
-                # Known by its client-id alone, it tells nothing of the principal's others: of each of them Java's table
-                # asks the fence.
-                by_name = client.principal in self._exemptions.principals
-                numbers.append(table.row(self._exempt[reason], NOBODY if by_name else ALONE))
-                continue
             known = alike.get(client.principal)
             if known is None or client.client_id in known[1]:
                 row, distinct = self._row(client, table)
                 known = row, distinct or NOBODY
                 if distinct is not None and client.client_id not in distinct:
                     alike[client.principal] = known
-            numbers.append(known[0])
+            table.numbers.append(known[0])
         return table
 
     def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
@@ -285,17 +263,17 @@ class AnswerTable(Answers):
     def __init__(self) -> None:
         super().__init__()
         # The row that was asked for last: most clients that come at once have the same.
-        self._last: tuple[tuple[Answer, ...], Distinct | int, Would, int] = ((), None, (), -1)
+        self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
         self._room = MOST_DISTINCT
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
-    def row(self, answers: tuple[Answer, ...], distinct: Distinct | int, would: Would = ()) -> int:
-        """The number of the row with these answers, one for each quota type; ``distinct`` may also be ALONE."""
+    def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
+        """The number of the row with these answers, one for each quota type."""
         last_answers, last_distinct, last_would, row = self._last
         if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
-        known_ids = EACH if distinct is None else distinct if isinstance(distinct, int) else self._numbered(distinct)
+        known_ids = EACH if distinct is None else self._numbered(distinct)
         row = self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
         self._last = answers, distinct, would, row
         return row

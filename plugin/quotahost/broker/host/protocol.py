@@ -349,13 +349,13 @@ class Shim:
         at_ns, handlers, queued, waited = self._call("load")
         return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
-    @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        """Whom the fence never turns back.
+    @_declare("principals: [name, reason, ...: text], client_ids: [text], internal_client_ids: text", most=_MANY)
+    def exempt(self, principals: Mapping[str, str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        """Who has no quota, and whom the fence never turns back.
 
         Principals of the type User by name; clients that are ANONYMOUS by client-id, or by its form ("" for none).
         """
-        self._call("exempt", list(principals), list(client_ids), internal_client_ids)
+        self._call("exempt", _flat(principals), list(client_ids), internal_client_ids)
 
     @_declare("topics: [text]", most=_MANY)
     def spare(self, topics: Sequence[str]) -> None:

@@ -43,8 +43,6 @@ final class Calls {
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
-    /** In place of an index of distinct client-ids. */
-    private static final int EACH = -1, ALONE = -2;
     /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
 
@@ -131,7 +129,7 @@ final class Calls {
                 entry("set_budgets", this::setBudgets),
                 entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
                 entry("load", a -> KafkaBeans.load(System.nanoTime())),
-                entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
+                entry("exempt", a -> done(() -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2)))),
                 entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
                 entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));
     }
@@ -200,7 +198,7 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Object taken = life.take(host.inbox, timeoutMs);
+        Object taken = life.take(host.inbox, host.table, timeoutMs);
         host.lease.renew();
         return taken;
     }
@@ -237,7 +235,7 @@ final class Calls {
             suppliers[type] = ofType.get(3);
         }
         int distinct = row.number(1);
-        Reach reach = distinct == ALONE ? Reach.ALONE : distinct == EACH ? Reach.EACH : Reach.ALIKE;
+        Reach reach = distinct < 0 ? Reach.EACH : Reach.ALIKE;
         return new Answer(codes, rates, groups, suppliers, reach, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 

@@ -1,6 +1,8 @@
 package org.quotahost.table;
 
+import java.util.Arrays;
 import java.util.Set;
+import org.quotahost.fence.Exemptions;
 
 /**
  * What the host has answered for a client: one row of its answers, which all clients with the same answer share. Arrays go by
@@ -22,6 +24,21 @@ public record Answer(int[] codes, double[] rates, String[] groups, String[] supp
     /** What is known of somebody before the first answer. */
     static final Answer NONE =
             new Answer(new int[0], new double[0], new String[0], new String[] {"", "", "", ""}, Reach.ALONE, Set.of(), "");
+
+    /** That of an exempt client, which needs no host; null if it is none. */
+    static Answer ofExempt(String user, String clientId) {
+        String reason = Exemptions.reason(user);
+        // Known by its client-id alone, it tells nothing of the principal's others: of each the table asks Exemptions.
+        boolean alone = reason == null;
+        if (alone && !Exemptions.isKnownById(user, clientId)) return null;
+        if (alone) reason = clientId.startsWith("quotahost-") ? "plugin" : "broker";
+        int[] codes = new int[QuotaTable.TYPES];
+        double[] rates = new double[QuotaTable.TYPES];
+        Arrays.fill(codes, Scopes.EXEMPT);
+        Arrays.fill(rates, Double.NaN);
+        return new Answer(codes, rates, new String[] {"", "", "", ""}, new String[] {reason, reason, reason, reason},
+                alone ? Reach.ALONE : Reach.ALIKE, Set.of(), "");
+    }
 
     /** The same without what shadow tells. */
     Answer withSuppliers(String[] others) {

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
@@ -205,6 +206,20 @@ public final class QuotaTable {
     /** A set of client-ids that the host hands over once and refers to in many answers. */
     public static Set<String> clientIds(String[] ids) {
         return Arrays.stream(ids).filter(Principals::keeps).collect(Collectors.toSet());
+    }
+
+    /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */
+    public Batch answerExempt(Batch batch) {
+        List<Batch.Lookup> exempt = new ArrayList<>(), others = new ArrayList<>();
+        List<Answer> answers = new ArrayList<>();
+        for (Batch.Lookup each : batch.clients()) {
+            Answer answer = Answer.ofExempt(each.principal(), each.clientId());
+            (answer == null ? others : exempt).add(each);
+            if (answer != null) answers.add(answer);
+        }
+        if (exempt.isEmpty()) return batch;
+        publish(new Batch(exempt, List.of()), IntStream.range(0, exempt.size()).toArray(), answers);
+        return new Batch(others, batch.events());
     }
 
     /**

@@ -53,11 +53,6 @@ public final class Tables {
         return publish(table, principal, clientId, code, rate, Reach.ALIKE, QuotaTable.clientIds(distinct), "gold");
     }
 
-    /** Publishes one answer for all types that tells nothing about others of its principal. */
-    public static int publishAlone(QuotaTable table, String principal, String clientId, int code, double rate) {
-        return publish(table, principal, clientId, code, rate, Reach.ALONE, Set.of());
-    }
-
     private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, Reach reach,
             Set<String> ids, String... groups) {
         int[] codes = new int[QuotaTable.TYPES];
