@@ -43,14 +43,13 @@ public final class Filled {
     static QuotaTable table(KafkaPrincipal[] principals, int scope) {
         QuotaTable table = new QuotaTable(new Inbox());
         double[] rates = new double[TYPES];
-        int[] scopes = new int[TYPES];
+        Answer.Quota[] quotas = new Answer.Quota[TYPES];
         Arrays.fill(rates, 1e6);
-        Arrays.fill(scopes, scope);
+        Arrays.fill(quotas, new Answer.Quota(scope, 1e6, "", "static"));
         table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
-        String[] none = {"", "", "", ""};
-        Answer answer = new Answer(scopes, rates, none, none, Answer.Reach.ALIKE, Set.of(), "");
+        Answer answer = new Answer(quotas, Answer.Reach.ALIKE, Set.of(), "");
         table.publish(new Batch(lookups, List.of()), new int[principals.length], List.of(answer));
         return table;
     }

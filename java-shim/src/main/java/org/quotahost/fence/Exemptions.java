@@ -34,8 +34,8 @@ public final class Exemptions {
 
     /** Whether a client is exempt from quotas and passes the fence. It neither waits nor allocates. */
     public static boolean exempt(KafkaPrincipal principal, String clientId) {
-        String name = principal.getName();
-        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE) && (reason(name) != null || isKnownById(name, clientId));
+        if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
+        return reason(principal.getName()) != null || isKnownById(principal.getName(), clientId);
     }
 
     /** Why a user is exempt whatever the client-id, in the host's word; null if it is not. */

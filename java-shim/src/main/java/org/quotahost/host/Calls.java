@@ -19,7 +19,6 @@ import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.Answer;
-import org.quotahost.table.Answer.Reach;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
@@ -217,26 +216,20 @@ final class Calls {
 
     private Object publish(Arguments a) {
         List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
-        List<Answer> answers = new ArrayList<>();
-        for (int row = 0; row < a.list(1).all.size(); row++) answers.add(answer(a.list(1).list(row), ids));
+        List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
         return host.table.publish(life.answered(), a.get(0), answers);
     }
 
     private static Answer answer(Arguments row, List<Set<String>> ids) {
-        int[] codes = new int[QuotaTable.TYPES];
-        double[] rates = new double[QuotaTable.TYPES];
-        String[] groups = new String[QuotaTable.TYPES], suppliers = new String[QuotaTable.TYPES];
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            Arguments ofType = row.list(0).list(type);
-            codes[type] = ofType.number(0);
-            Double rate = ofType.get(1);
-            rates[type] = rate == null ? Double.NaN : rate;
-            groups[type] = ofType.get(2);
-            suppliers[type] = ofType.get(3);
+        Answer.Quota[] quotas = new Answer.Quota[QuotaTable.TYPES];
+        for (int type = 0; type < quotas.length; type++) {
+            Arguments given = row.list(0).list(type);
+            Double rate = given.get(1);
+            quotas[type] = new Answer.Quota(given.number(0), rate == null ? Double.NaN : rate, given.get(2), given.get(3));
         }
         int distinct = row.number(1);
-        Reach reach = distinct < 0 ? Reach.EACH : Reach.ALIKE;
-        return new Answer(codes, rates, groups, suppliers, reach, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
+        return distinct < 0 ? new Answer(quotas, Answer.Reach.EACH, Set.of(), row.get(2))
+                : new Answer(quotas, Answer.Reach.ALIKE, ids.get(distinct), row.get(2));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */

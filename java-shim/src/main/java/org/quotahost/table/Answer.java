@@ -5,49 +5,46 @@ import java.util.Set;
 import org.quotahost.fence.Exemptions;
 
 /**
- * What the host has answered for a client: one row of its answers, which all clients with the same answer share. Arrays go by
- * quota type.
+ * What the host has answered for a client: one row of its answers, which all clients with the same answer share.
  *
- * @param codes the scope of the quota (Scopes)
- * @param rates the base rate, NaN for unlimited
- * @param groups the name of the group that is the scope; "" for another scope
- * @param suppliers who gave the quota, or why the client is exempt; "" for nobody
+ * @param quotas by quota type
  * @param reach for whom the answer is: ALONE for this client; EACH tells that each client-id of the principal may have
  *     another quota; ALIKE holds for all its client-ids but the distinct ones
  * @param distinct the client-ids of the principal whose quota may differ from that of the others
  * @param shadow what suppliers in shadow would give, in the host's own words; "" for nothing
  */
-public record Answer(int[] codes, double[] rates, String[] groups, String[] suppliers, Reach reach, Set<String> distinct,
-        String shadow) {
+public record Answer(Quota[] quotas, Reach reach, Set<String> distinct, String shadow) {
     public enum Reach { ALONE, EACH, ALIKE }
 
+    /**
+     * @param code the scope (Scopes)
+     * @param rate before the factor, NaN for unlimited
+     * @param group the name of the group that is the scope; "" for another scope
+     * @param supplier who gave it, or why the client is exempt; "" for nobody
+     */
+    public record Quota(int code, double rate, String group, String supplier) {}
+
     /** What is known of somebody before the first answer. */
-    static final Answer NONE =
-            new Answer(new int[0], new double[0], new String[0], new String[] {"", "", "", ""}, Reach.ALONE, Set.of(), "");
+    static final Answer NONE = unlimited(Scopes.CLIENT, "", Reach.ALONE);
+
+    private static Answer unlimited(int code, String supplier, Reach reach) {
+        Quota[] quotas = new Quota[QuotaTable.TYPES];
+        Arrays.fill(quotas, new Quota(code, Double.NaN, "", supplier));
+        return new Answer(quotas, reach, Set.of(), "");
+    }
 
     /** That of an exempt client, which needs no host; null if it is none. */
     static Answer ofExempt(String user, String clientId) {
         String reason = Exemptions.reason(user);
-        // Known by its client-id alone, it tells nothing of the principal's others: of each the table asks Exemptions.
-        boolean alone = reason == null;
-        if (alone && !Exemptions.isKnownById(user, clientId)) return null;
-        if (alone) reason = clientId.startsWith("quotahost-") ? "plugin" : "broker";
-        int[] codes = new int[QuotaTable.TYPES];
-        double[] rates = new double[QuotaTable.TYPES];
-        Arrays.fill(codes, Scopes.EXEMPT);
-        Arrays.fill(rates, Double.NaN);
-        return new Answer(codes, rates, new String[] {"", "", "", ""}, new String[] {reason, reason, reason, reason},
-                alone ? Reach.ALONE : Reach.ALIKE, Set.of(), "");
-    }
-
-    /** The same without what shadow tells. */
-    Answer withSuppliers(String[] others) {
-        return new Answer(codes, rates, groups, others, reach, distinct, "");
+        if (reason != null) return unlimited(Scopes.EXEMPT, reason, Reach.ALIKE);
+        if (!Exemptions.isKnownById(user, clientId)) return null;
+        // It tells nothing of the principal's other client-ids: of each the table asks Exemptions.
+        return unlimited(Scopes.EXEMPT, clientId.startsWith("quotahost-") ? "plugin" : "broker", Reach.ALONE);
     }
 
     /** Whether a supplier failed for one of the types. */
     boolean failed() {
-        for (int code : codes) if (code == Scopes.NEWCOMER) return true;
+        for (Quota quota : quotas) if (quota.code == Scopes.NEWCOMER) return true;
         return false;
     }
 

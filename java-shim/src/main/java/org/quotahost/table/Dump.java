@@ -90,7 +90,7 @@ public final class Dump {
             boolean shares = client == null && entry != null && scope == entry.all[type];
             TagHolder holder = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
-            row.put("supplier", holder == null ? "" : holder.answer.suppliers()[type]);
+            row.put("supplier", holder == null ? "" : holder.answer.quotas()[type].supplier());
             row.put("known", (holder != null || exempt) && !Scopes.isOfNewcomers(scope));
             row.put("failed", holder != null && holder.failed);
             row.put("shadow", holder == null ? "" : holder.answer.shadow());
@@ -123,7 +123,7 @@ public final class Dump {
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
             scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
+            holder.answer.quotas()[type].supplier(), holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }
 

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
@@ -48,7 +49,7 @@ final class Publication {
         if (next.answer == answer) {
             differs = !Arrays.equals(before.all, next.all);
             for (int type = 0; type < QuotaTable.TYPES; type++) {
-                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
+                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.quotas()[type].rate());
             }
         }
         boolean needed = next.needs(byName(name), clientId);
@@ -64,11 +65,15 @@ final class Publication {
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean alike = answer.reach() == Answer.Reach.ALIKE;
         Scope[] all = new Scope[QuotaTable.TYPES];
-        for (int type = 0; type < all.length && alike; type++) all[type] = scopes.shared(answer, type, before.user);
+        double[] rates = new double[QuotaTable.TYPES];
+        for (int type = 0; type < all.length && alike; type++) {
+            all[type] = scopes.shared(answer.quotas()[type], type, before.user);
+            rates[type] = answer.quotas()[type].rate();
+        }
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
         String sample = asksByThis ? lookup.clientId() : before.sample;
-        return entry(before, all, alike ? answer.rates() : new double[all.length], answer.distinct(), sample, answer, false);
+        return entry(before, all, rates, answer.distinct(), sample, answer, false);
     }
 
     /**
@@ -120,18 +125,18 @@ final class Publication {
         TagHolder old = entry.clients.get(clientId);
         if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
-        String[] suppliers = answer.suppliers().clone();
+        Quota[] quotas = answer.quotas().clone();
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
-            boolean failed = answer.codes()[type] == Scopes.NEWCOMER;
+            boolean failed = quotas[type].code() == Scopes.NEWCOMER;
             // After a failure a client keeps the scope that it has; a client that has none is a newcomer.
-            next[type] = !failed ? scopes.of(answer, type, entry.user, clientId)
+            next[type] = !failed ? scopes.of(quotas[type], type, entry.user, clientId)
                     : old != null ? old.tags(type).scope : entry.unknown(type, now);
-            if (!failed) differs |= rate(next[type], type, answer.rates()[type]);
-            else if (old != null && !Scopes.isOfNewcomers(next[type])) suppliers[type] = old.answer.suppliers()[type];
+            if (!failed) differs |= rate(next[type], type, quotas[type].rate());
+            else if (old != null && !Scopes.isOfNewcomers(next[type])) quotas[type] = old.answer.quotas()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        Answer told = answer.failed() && old != null ? answer.withSuppliers(suppliers) : answer;
+        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.reach(), answer.distinct(), "") : answer;
         int seen = old == null ? now : old.seen;
         TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seen);
         made.follows(old);

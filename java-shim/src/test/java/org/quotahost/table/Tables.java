@@ -11,6 +11,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.Answer.Reach;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
@@ -75,17 +76,14 @@ public final class Tables {
     /** Codes from GROUP on refer to the groups. */
     private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Reach reach,
             Set<String> ids) {
-        String[] suppliers = {"static", "static", "static", "static"};
-        List<Answer> answers = new ArrayList<>();
-        for (int from = 0; from < codes.length; from += QuotaTable.TYPES) {
-            int[] ofClient = Arrays.copyOfRange(codes, from, from + QuotaTable.TYPES);
-            String[] named = Arrays.stream(ofClient)
-                    .mapToObj(code -> code < Scopes.GROUP || groups.length == 0 ? "" : groups[code - Scopes.GROUP])
-                    .toArray(String[]::new);
-            double[] ofTypes = Arrays.copyOfRange(rates, from, from + QuotaTable.TYPES);
-            answers.add(new Answer(ofClient, ofTypes, named, suppliers, reach, ids, ""));
+        Quota[] quotas = new Quota[codes.length];
+        for (int i = 0; i < codes.length; i++) {
+            String group = codes[i] < Scopes.GROUP || groups.length == 0 ? "" : groups[codes[i] - Scopes.GROUP];
+            quotas[i] = new Quota(Math.min(codes[i], Scopes.GROUP), rates[i], group, "static");
         }
-        return table.publish(batch, IntStream.range(0, answers.size()).toArray(), answers);
+        int[] numbers = IntStream.range(0, codes.length / QuotaTable.TYPES).toArray();
+        return table.publish(batch, numbers, Arrays.stream(numbers).map(number -> number * QuotaTable.TYPES)
+                .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), reach, ids, "")).toList());
     }
 
     /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
