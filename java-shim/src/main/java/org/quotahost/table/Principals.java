@@ -156,8 +156,8 @@ final class Principals {
         }
 
         /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
-        boolean needs(KafkaPrincipal kafkas, String clientId) {
-            return !complete || isDistinct(clientId) || isAnonymous(principal) && Exemptions.exempt(kafkas, clientId);
+        boolean needs(String clientId) {
+            return !complete || isDistinct(clientId) || Exemptions.isKnownById(principal, clientId);
         }
 
         /** The length is looked at before the whole name would be hashed. */

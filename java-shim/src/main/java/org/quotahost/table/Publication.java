@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import java.util.Arrays;
 import java.util.Set;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.Principals.Entry;
@@ -52,7 +51,7 @@ final class Publication {
                 if (next.all[type] != null) differs |= rate(next.all[type], type, answer.quotas()[type].rate());
             }
         }
-        boolean needed = next.needs(byName(name), clientId);
+        boolean needed = next.needs(clientId);
         boolean leaves = !needed && next.clients.containsKey(clientId);
         boolean othersLeave = next.answer == answer && (differs || !next.distinct.equals(before.distinct));
         if (needed) differs |= storeClient(next, clientId, answer);
@@ -144,16 +143,11 @@ final class Publication {
         return differs;
     }
 
-    static KafkaPrincipal byName(String name) {
-        return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
-    }
-
     /** Clients that had something of their own, and have what all have from now on. */
     private void forgetNeedless(Entry entry) {
         if (!entry.complete) return;
-        KafkaPrincipal principal = byName(entry.principal);
         for (TagHolder client : entry.clients.values()) {
-            if (!entry.needs(principal, client.clientId)) principals.remove(entry, client);
+            if (!entry.needs(client.clientId)) principals.remove(entry, client);
         }
     }
 

@@ -106,7 +106,7 @@ public final class QuotaTable {
             holder.see(beat);
         } else {
             if (entry != null) entry.see(beat);
-            if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
+            if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
@@ -122,18 +122,16 @@ public final class QuotaTable {
 
     /** The scope of a client that has nothing of its own in the table. */
     Scope scopeOf(int type, Entry entry, KafkaPrincipal principal, String clientId) {
-        if (entry != null && !entry.needs(principal, clientId)) return entry.all[type];
         if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
         return entry == null ? scopes.newcomers : entry.unknown(type, now);
     }
 
     /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
-    private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
+    private void ask(Entry entry, String name, String clientId) {
         misses.increment();
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
-        String name = principal.getName();
         boolean kept = Principals.keeps(clientId);
         if (!asks) unadmitted.increment();
         // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
