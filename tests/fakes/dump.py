@@ -14,7 +14,7 @@ _STATE: Final[dict[str, Any]] = {
     "fence": {"installed": True, "closed": False, "counts_only": False}, "creation_refused": False,
     "topics": {"threshold": 0.0, "rate": 0.0, "over": [], "in_shadow": []},
     "controller": "1", "mutation_seconds": 11, "log_dirs": ["/data/1", "/data/2"],
-    "clients": 3, "clients_max": 100, "affected_topics": -1, "sources": [],
+    "clients": 3, "clients_max": 100, "affected_topics": -1, "held": {}, "sources": [],
 }  # fmt: skip
 
 _ROW: Final[dict[str, Any]] = {

@@ -1,15 +1,17 @@
 """For tests of cluster-wide quotas: their records."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.records.quotas import ClusterQuota, Entity, encode, key_of
 
+Set: TypeAlias = tuple[Entity, ClusterQuota]
+
 
 def quota(
     user: str | None = None, client_id: str | None = None, produce: float | None = None, fetch: float | None = None
-) -> ClusterQuota:
-    return ClusterQuota(Entity(user, client_id), produce, fetch)
+) -> Set:
+    return Entity(user, client_id), ClusterQuota(produce, fetch)
 
 
 def follower(reader: Any) -> Any:
@@ -17,16 +19,16 @@ def follower(reader: Any) -> Any:
     return reader._follower
 
 
-def set_quotas(reader: ClusterQuotas, *quotas: ClusterQuota) -> None:
+def set_quotas(reader: ClusterQuotas, *quotas: Set) -> None:
     """All that the topic has, as it is read from its beginning."""
-    for each in quotas:
-        follower(reader).take(key_of(each.entity), encode(each), False)
+    for entity, each in quotas:
+        follower(reader).take(key_of(entity), encode(each), False)
     reader.caught_up()
 
 
-def change(reader: ClusterQuotas, changed: ClusterQuota) -> None:
+def change(reader: ClusterQuotas, changed: Set) -> None:
     """One entity's record is written."""
-    follower(reader).take(key_of(changed.entity), encode(changed), True)
+    follower(reader).take(key_of(changed[0]), encode(changed[1]), True)
 
 
 def remove(reader: ClusterQuotas, user: str | None = None, client_id: str | None = None) -> None:

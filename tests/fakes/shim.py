@@ -1,6 +1,5 @@
 """The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import Answers, Batch, Event, Gauge
+from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Gauge, Row
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import QUOTA_TYPES, Client, Factor, QuotaType
+from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -48,10 +47,8 @@ class FakeShim(Shim):
     Attributes:
         given: the broker's properties, without ``client.quota.callback.``.
         script: batches, and functions that a test runs between them on the host thread.
-        table: for each client and quota type the scope code, the rate and the group, as published last.
-        sources: who answered, for each client and quota type.
-        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH or ALONE.
-        shadows: for each client, the text of what suppliers in shadow would give.
+        table: for each client what was published last.
+        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH.
         factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
         in_force: the properties of each ``ready``.
         failed: the plugin of every counted failure.
@@ -67,13 +64,12 @@ class FakeShim(Shim):
     given: dict[str, str] = field(default_factory=dict)
     node: dict[str, str] = field(default_factory=lambda: node_of(1))
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
-    table: dict[Client, list[tuple[int, float, str]]] = field(default_factory=dict)
+    table: dict[Client, Row] = field(default_factory=dict)
     live: Sequence[str] = ()
     in_force: list[dict[str, str]] = field(default_factory=list)
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
     affected: list[Affected | None] = field(default_factory=list)
-    sources: dict[Client, list[str]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     configured: Settings | None = None
@@ -92,7 +88,6 @@ class FakeShim(Shim):
     questions: list[tuple[str, ...]] = field(default_factory=list)
     answered: dict[str, str] = field(default_factory=dict)
     numbers: list[Gauge] = field(default_factory=list)
-    shadows: dict[Client, str] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
@@ -158,19 +153,13 @@ class FakeShim(Shim):
         self.again += [c for c in self.table if principal in (None, c.principal) and client_id in (None, c.client_id)]
 
     def ask_again_the_failed(self) -> None:
-        self.again += [c for c, answers in self.table.items() if any(code == 4 for code, _, _ in answers)]
+        self.again += [c for c, row in self.table.items() if any(each.code == NEWCOMER for each in row.answers)]
 
     def publish(self, batch: Batch, answers: Answers) -> int:
-        width, names, ids = len(QUOTA_TYPES), list(answers.groups), list(answers.distinct_ids)
-        for client, i in zip(batch.clients, answers.rows, strict=True):
-            distinct = answers.distinct[i]
-            self.shadows[client] = answers.shadows[i]
-            self.distinct[client] = distinct if distinct < 0 else ids[distinct]
-            codes, rates = answers.codes[i * width :][:width], answers.rates[i * width :][:width]
-            groups = [names[code - 16] if code >= 16 else "" for code in codes]
-            self.table[client] = list(zip(codes, rates, groups, strict=True))
-            sources = answers.sources[i * width :][:width]
-            self.sources[client] = [answers.suppliers[at] if at >= 0 else "" for at in sources]
+        rows, ids = list(answers.rows), list(answers.distinct_ids)
+        for client, number in zip(batch.clients, answers.numbers, strict=True):
+            row = self.table[client] = rows[number]
+            self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
         return len(batch.clients)
 
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
@@ -230,11 +219,10 @@ class FakeShim(Shim):
 
     def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
         """The rate that the host published for a client; None if unlimited."""
-        rate = self.table[Client(principal, client_id)][quota_type][1]
-        return None if math.isnan(rate) else rate
+        return self.table[Client(principal, client_id)].answers[quota_type].rate
 
     def code(self, principal: str, client_id: str) -> int:
-        return self.table[Client(principal, client_id)][0][0]
+        return self.table[Client(principal, client_id)].answers[0].code
 
 
 def serve(shim: FakeShim, clock: Callable[[], float] = lambda: 1000.0) -> FakeShim:

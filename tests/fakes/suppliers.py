@@ -4,12 +4,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Answers
 from quotahost.broker.host.new_clients import Resolver
 from quotahost.broker.host.plugins import Guard
 from quotahost.model import Client, Quota
-from quotahost.settings.broker import Settings
 from tests.fakes.shim import FakeShim
 
 
@@ -31,7 +29,6 @@ def resolved(
     in_shadow: Collection[str] = (), guard: Guard | None = None,
 ) -> Answers:  # fmt: skip
     """The answers for these clients."""
-    exemptions = Exemptions(Settings.from_properties({}), {})
     named: list[tuple[str, Any]] = list(suppliers.items())
     report = (guard or Guard(FakeShim())).report
-    return Resolver(named, exemptions, lambda *failed: report(*failed[:-1]), combine, in_shadow).answers(clients)
+    return Resolver(named, lambda *failed: report(*failed[:-1]), combine, in_shadow).answers(clients)

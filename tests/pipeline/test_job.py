@@ -197,7 +197,7 @@ def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
     """The first batch had the usage of the start."""
     own = newest(running.bootstrap)
     assert own is not None
-    used = Used(ClientKey("alice", "app", QuotaType.PRODUCE), 1.0, None, 1e6)
+    used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
     # Again and again, as brokers do; 1 is the node itself.
     eventually(lambda: running.shares_of(own.cluster, used) == [(used.key, 1e6)], PATIENCE, poll=PERIOD)
 

@@ -22,7 +22,7 @@ from quotahost.records import usage as usage_records
 from quotahost.records.codec import Refused
 from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
-from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
+from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.pipeline.support.records import Planned, as_records, record
 from tests.reference import max_min
 from tests.reference.volumes import Record
@@ -57,11 +57,10 @@ def all_computed(
 
 
 names = st.sampled_from(["alice", "bob", "", "é:\t\0", "\U0001f989", "\uffee"])
-keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
+types = st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH])
 rates = st.sampled_from([0.0, 1.0, 5e5, 1e6, 1e308]) | st.floats(0, 1e9)
-used = st.builds(
-    Used, keys, rates, st.none() | rates, st.sampled_from([1.0, 3e6, 5e-324, 1.7e308]) | st.floats(0.01, 1e12)
-)
+quotas = st.sampled_from([1.0, 3e6, 5e-324, 1.7e308]) | st.floats(0.01, 1e12)
+used = st.builds(Used, names, names, types, rates, st.none() | rates, quotas)
 clients = st.lists(used, max_size=5, unique_by=lambda one: one.key).map(tuple)
 ages = st.sampled_from([0, VALIDITY, VALIDITY + 1, 10 * VALIDITY])
 
@@ -89,7 +88,7 @@ def test_the_shares_are_those_of_the_plain_model(spark: SparkSession, clusters: 
 
 
 def usage(broker: str, *clients_used: tuple[str, float, float | None], cluster: str = "c") -> Usage:
-    uses = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in clients_used)
+    uses = (Used(u, "app", QuotaType.PRODUCE, rate, demand, 3e6) for u, rate, demand in clients_used)
     return Usage(broker, NOW, tuple(uses), cluster)
 
 

@@ -17,7 +17,7 @@ from quotahost.model import QuotaType
 from quotahost.model.budgets import Budget
 from quotahost.records import shares
 from quotahost.records.budgets import encode, key_of
-from quotahost.records.usage import ClientKey, Used
+from quotahost.records.usage import Used
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
@@ -81,7 +81,7 @@ def test_after_the_topics_have_got_another_prefix_no_broker_is_listed_twice(
 
 def _report_for(node: KafkaNode, prefix: str, seconds: float) -> None:
     """Report as broker 1 for so many seconds at least, until records and shares follow; all shares can be read."""
-    used = Used(ClientKey("alice", "app", QuotaType.PRODUCE), 1.0, None, 1e6)
+    used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
     brokers, begun = Snapshots(node.bootstrap, prefix), time.monotonic()
 
     def told() -> bool:

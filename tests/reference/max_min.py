@@ -93,9 +93,9 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
         for broker, row in found.items():
             quota = uses[broker].quota if broker in uses else 1.0
             other = divided.silent if broker in silent else divided.others
-            row.append(Share(key, divided.asking.get(broker, other) * quota, quota))
+            row.append(Share(*key, divided.asking.get(broker, other) * quota, quota))
     return {broker: tuple(row) for broker, row in found.items()}
 
 
 def _fits(keys: Iterable[ClientKey]) -> int:
-    return sum(1 for _ in fitting(Share(key, 0.0, 1.0) for key in keys))
+    return sum(1 for _ in fitting(Share(*key, 0.0, 1.0) for key in keys))

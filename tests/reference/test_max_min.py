@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from quotahost.model import QuotaType
 from quotahost.pipeline.shares import FLOOR, STEPS
-from quotahost.records.usage import ClientKey, Usage, Used
+from quotahost.records.usage import Usage, Used
 from tests.reference.max_min import divide, shares
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -87,7 +87,7 @@ def test_a_broker_that_demands_more_never_gets_less(demands: Demands, others: in
 
 
 def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
-    clients = (Used(ClientKey(u, "app", QuotaType.PRODUCE), rate, demand, 3e6) for u, rate, demand in rates)
+    clients = (Used(u, "app", QuotaType.PRODUCE, rate, demand, 3e6) for u, rate, demand in rates)
     return Usage(broker, NOW, tuple(clients))
 
 

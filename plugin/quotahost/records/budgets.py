@@ -1,11 +1,9 @@
 """The budgets of storage: one record for each in the compacted topic of the cluster-wide quotas.
 
-The key is ``budgets/NAME``; a null value removes the budget. :class:`LatestBudgets` is the rule by which all readers
-take or refuse the same bytes, within the same bounds.
+The key is ``budgets/NAME``; a null value removes the budget.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -14,6 +12,7 @@ from pydantic import AfterValidator, Field, with_config
 from quotahost.model.budgets import Budget
 from quotahost.records.codec import RECORD, Codec, Refused, Versioned
 from quotahost.records.fields import Long
+from quotahost.records.latest import Latest
 
 #: Of one cluster; every snapshot names each with a replica on its broker, and metrics show each.
 MAX_BUDGETS: Final = 1000
@@ -75,36 +74,18 @@ def encode(budget: Budget) -> bytes:
     return CODEC.encode(_Value(budget.topics, budget.bytes, "replicas" if budget.replicas else "leaders"))
 
 
-class LatestBudgets:
-    """Each budget's latest good record, in the order in which a reader takes them."""
+class LatestBudgets(Latest[str, Budget]):
+    """Each budget by its name."""
 
-    def __init__(self, before: Mapping[str, Budget] | None = None) -> None:
-        """None yet; of one whose record is refused, what was there ``before`` stays, until a reader empties that."""
-        self.by_name: dict[str, Budget] = {}
-        self.before = before or {}
+    most, most_octets = MAX_BUDGETS, MAX_BUDGETS * 72  # no key is longer
 
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Take a record; None for its value removes the budget. A record that is no budget's changes nothing.
-
-        Raises Refused if no reader takes it. What was taken of this budget before stays.
-        """
+    def name_of(self, key: bytes | None) -> str | None:
         if key is None or not is_key(key):
-            return
+            return None
         name = key.removeprefix(_KEY).decode("ascii", errors="replace")
         key_of(name)
-        if value is None:
-            self.by_name.pop(name, None)
-            return
-        try:
-            read = CODEC.decode(key, value)
-            budget = Budget(name, read.topics, read.bytes, read.of == "replicas")
-        except Refused:
-            if name not in self.by_name and name in self.before:
-                self._keep(self.before[name])
-            raise
-        self._keep(budget)
+        return name
 
-    def _keep(self, budget: Budget) -> None:
-        if budget.name not in self.by_name and len(self.by_name) >= MAX_BUDGETS:
-            raise Refused("size", f"more than {MAX_BUDGETS:,} budgets")
-        self.by_name[budget.name] = budget
+    def decode(self, name: str, value: bytes) -> Budget:
+        read = CODEC.decode(None, value)
+        return Budget(name, read.topics, read.bytes, read.of == "replicas")

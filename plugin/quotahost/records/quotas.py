@@ -1,8 +1,7 @@
-"""The cluster-wide client quotas: one record for each entity, and how every reader keeps them.
+"""The cluster-wide client quotas: one record for each entity.
 
 The record's key names the entity as Kafka's config paths do, and a null value removes the quota. Each entity has a
-record of its own, so two operators who change different entities at once lose nothing. :class:`LatestQuotas` is the
-rule by which all readers take or refuse the same bytes, within the same bounds.
+record of its own, so two operators who change different entities at once lose nothing.
 """
 
 import math
@@ -16,6 +15,7 @@ from pydantic import Field, with_config
 from quotahost.model import QuotaType
 from quotahost.records.budgets import is_key as is_budget
 from quotahost.records.codec import RECORD, As, Codec, Refused, Versioned
+from quotahost.records.latest import Latest
 
 #: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
 #: (``pipeline.shares.MAX_CLIENT``).
@@ -38,18 +38,6 @@ class Entity(NamedTuple):
 
 
 DEFAULT: Final = Entity(None, None)
-
-
-class ClusterQuota(NamedTuple):
-    """The rates of one entity in the whole cluster, in bytes/s; infinity is unlimited, None is no quota."""
-
-    entity: Entity
-    produce: float | None = None
-    fetch: float | None = None
-
-    def rate(self, quota_type: QuotaType) -> float | None:
-        """The rate of this type; None for a type that has no cluster-wide quotas."""
-        return {QuotaType.PRODUCE: self.produce, QuotaType.FETCH: self.fetch}.get(quota_type)
 
 
 # ---- key -------------------------------------------------------------------------------------------
@@ -110,8 +98,8 @@ _Rate = Annotated[
 
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class _Rates(Versioned):
-    """The JSON of a record's value.
+class ClusterQuota(Versioned):
+    """The rates of one entity; infinity is unlimited.
 
     Attributes:
         produce: bytes/s that the entity may produce in the whole cluster; None for no quota.
@@ -121,66 +109,22 @@ class _Rates(Versioned):
     produce: _Rate = None
     fetch: _Rate = None
 
-
-CODEC: Final = Codec(_Rates, _MAX_BYTES, lambda rates: "")
-
-
-def decode(key: bytes | None, value: bytes) -> ClusterQuota:
-    """The quota of a record with a value. Raises Refused if the bytes are no such record."""
-    entity, rates = entity_of(key), CODEC.decode(key, value)
-    return ClusterQuota(entity, rates.produce, rates.fetch)
+    def rate(self, quota_type: QuotaType) -> float | None:
+        """The rate of this type; None for a type that has no cluster-wide quotas."""
+        return {QuotaType.PRODUCE: self.produce, QuotaType.FETCH: self.fetch}.get(quota_type)
 
 
-def encode(quota: ClusterQuota) -> bytes:
-    """The value of the quota's record; its key is :func:`key_of` its entity. Raises Refused as readers would."""
-    key_of(quota.entity)
-    return CODEC.encode(_Rates(quota.produce, quota.fetch))
+CODEC: Final = Codec(ClusterQuota, _MAX_BYTES, lambda quota: "")
+encode, decode = CODEC.encode, CODEC.decode
 
 
-# ---- what readers keep -----------------------------------------------------------------------------
+class LatestQuotas(Latest[Entity, ClusterQuota]):
+    """Each entity's quota."""
 
+    most, most_octets = MAX_ENTITIES, MAX_KEYS
 
-class LatestQuotas:
-    """Each entity's latest good record, in the order in which a reader takes them.
+    def name_of(self, key: bytes | None) -> Entity | None:
+        return None if is_budget(key) else entity_of(key)
 
-    ``by_entity`` is changed entry by entry, so other threads may look one up meanwhile.
-    """
-
-    def __init__(self, before: "LatestQuotas | None" = None) -> None:
-        """No quota yet; where a record is refused, what ``before`` had of it stays, until a reader empties that."""
-        self.by_entity: dict[Entity, ClusterQuota] = {}
-        self.before = before.by_entity if before else {}
-        self._key_bytes = 0
-
-    def take(self, key: bytes | None, value: bytes | None) -> Entity | None:
-        """Take a record, and return the entity whose quota has changed; None for the value removes the quota.
-
-        Raises Refused if no reader takes it. What was taken of its entity before stays.
-        """
-        if is_budget(key):
-            return None
-        entity = entity_of(key)
-        latest = self.by_entity.get(entity)
-        if value is None:
-            if latest:
-                del self.by_entity[entity]
-                self._key_bytes -= len(key or b"")
-            return entity if latest else None
-        try:
-            quota = decode(key, value)
-        except Refused:
-            if latest is None and entity in self.before:
-                self._keep(self.before[entity], len(key or b""))
-            raise
-        if latest == quota:
-            return None
-        self._keep(quota, len(key or b""))
-        return entity
-
-    def _keep(self, quota: ClusterQuota, octets: int) -> None:
-        if quota.entity not in self.by_entity:
-            key_bytes = self._key_bytes + octets
-            if len(self.by_entity) >= MAX_ENTITIES or key_bytes > MAX_KEYS:
-                raise Refused("size", f"more than {MAX_ENTITIES:,} entities, or keys of more than {MAX_KEYS:,} bytes")
-            self._key_bytes = key_bytes
-        self.by_entity[quota.entity] = quota
+    def decode(self, name: Entity, value: bytes) -> ClusterQuota:
+        return decode(None, value)

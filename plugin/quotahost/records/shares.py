@@ -10,7 +10,7 @@ from pydantic import Field, with_config
 
 from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
 from quotahost.records.fields import Long, Millis, Name
-from quotahost.records.usage import MAX_BYTES, ClientKey, ClusterId, Quota, Rate, clients_of
+from quotahost.records.usage import MAX_BYTES, Clients, ClusterId, OfClient, Quota, Rate
 
 #: Partitions that the topic is made with: the first number that is no less than the number of brokers, else the last.
 # Primes, so that ids in steps of 10 or 1,000 don't meet in a few partitions.
@@ -30,17 +30,16 @@ def partition_of(broker: str, partitions: int) -> int:
     return int(broker) % partitions if broker.isascii() and broker.isdigit() else 0
 
 
+@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class Share:
+class Share(OfClient):
     """What one broker may let pass of one client's cluster-wide quota.
 
     Attributes:
-        key: whose quota.
         share: bytes/s that this broker may let pass.
         quota: bytes/s that the client may use in the whole cluster.
     """
 
-    key: ClientKey
     share: Rate
     quota: Quota
 
@@ -63,7 +62,7 @@ class Shares(Versioned):
     run: Long
     sequence: Long
     computed_at: Millis
-    clients: Annotated[tuple[Share, ...], clients_of(Share)]
+    clients: Clients[Share]
     cluster: ClusterId = ""
 
 

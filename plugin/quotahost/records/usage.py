@@ -1,17 +1,14 @@
 """What one broker's busiest clients use of their cluster-wide quotas; and whose quota an entry of a record is about.
 
 The pipeline reads it in SQL (``pipeline/shares.py``), and answers with a record of :mod:`quotahost.records.shares`.
-Both list clients: :class:`ClientKey` names one, and :func:`clients_of` declares the list, which is bounded so that it
-fits a record.
+Both list clients: :class:`ClientKey` names one, and ``Clients`` is the list, which is bounded so that it fits a record.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
-from operator import itemgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Protocol, TypeVar, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from pydantic import AfterValidator, Field, WrapSerializer, with_config
 
 from quotahost.model import QuotaType
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, NullIs, Refused, Versioned
@@ -36,12 +33,28 @@ class ClientKey(NamedTuple):
         return len(self.principal.encode(errors="replace")) + len(self.client_id.encode(errors="replace"))
 
 
-class _OfClient(Protocol):
+ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
+_OF_BYTES: Final = As(Literal[QuotaType.PRODUCE, QuotaType.FETCH], lambda given, _: given, lambda given: given)
+
+
+@with_config(RECORD)
+@dataclass(frozen=True, slots=True)
+class OfClient:
+    """An entry of a record's list of clients. The first three fields say whose quota it is about, as a ClientKey."""
+
+    user: _NameOfClient
+    client_id: _NameOfClient
+    quota_type: Annotated[QuotaType, _OF_BYTES]
+
     @property
-    def key(self) -> ClientKey: ...
+    def key(self) -> ClientKey:
+        return ClientKey(self.user, self.client_id, self.quota_type)
 
 
-_Entry = TypeVar("_Entry", bound=_OfClient)
+_Entry = TypeVar("_Entry", bound=OfClient)
 
 
 def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
@@ -54,56 +67,35 @@ def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
         yield entry
 
 
-ClusterId = Annotated[Name, Field(alias="clusterId"), NullIs("")]
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Quota = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
-_KEY: Final = {
-    "principal": Annotated[_NameOfClient, Field(alias="user")],
-    "client_id": _NameOfClient,
-    "quota_type": Literal[QuotaType.PRODUCE, QuotaType.FETCH],
-}
+def _bounded(clients: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    keys = [client.key for client in clients]
+    if sum(key.octets for key in keys) > MAX_NAMES:
+        raise Refused("size", f"names of more than {MAX_NAMES:,} bytes")
+    if len(set(keys)) < len(keys):
+        raise Refused("schema", "a client is listed more than once")
+    return clients
 
 
-def clients_of(entry: type[Any]) -> As:
-    """Annotates the list of a record's clients; an ``entry`` is a dataclass of a ``key`` and numbers.
-
-    In JSON its fields stand beside those of the key; one with a default, which is None, may be missing.
-    """
-    numbers = get_type_hints(entry, include_extras=True)
-    del numbers["key"]
-    optional = {each.name: NotRequired[numbers[each.name]] for each in fields(entry) if each.default is not MISSING}
-    form: Any = TypedDict(f"{entry.__name__}Json", _KEY | numbers | optional)  # type: ignore[misc]  # made at run time
-    key_of = itemgetter(*_KEY)
-
-    def read(listed: list[dict[str, Any]], _: object) -> tuple[Any, ...]:
-        clients = tuple(entry(ClientKey(*key_of(given)), *map(given.get, numbers)) for given in listed)
-        keys = [client.key for client in clients]
-        if len(keys) > MAX_CLIENTS or sum(key.octets for key in keys) > MAX_NAMES:
-            raise Refused("size", f"more than {MAX_CLIENTS} clients, or names of more than {MAX_NAMES:,} bytes")
-        if len(set(keys)) < len(keys):
-            raise Refused("schema", "a client is listed more than once")
-        return clients
-
-    def write(entries: tuple[Any, ...]) -> list[dict[str, Any]]:
-        return [client.key._asdict() | {name: getattr(client, name) for name in numbers} for client in fitting(entries)]
-
-    return As(Annotated[list[form], Field(max_length=MAX_CLIENTS)], read, write)
+def _write(clients: Iterable[OfClient], as_json: Any) -> Any:
+    return as_json(tuple(fitting(clients)))
 
 
+#: The list of a record's clients, each once.
+Clients = Annotated[tuple[_Entry, ...], Field(max_length=MAX_CLIENTS), AfterValidator(_bounded), WrapSerializer(_write)]
+
+
+@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class Used:
+class Used(OfClient):
     """One client's use of its cluster-wide quota on one broker.
 
     Attributes:
-        key: whose quota.
         rate: bytes/s as measured on that broker.
         demand: bytes/s that the client would use there; None if it would use whatever it gets.
         quota: bytes/s that it may use in the whole cluster.
         bytes: how many it moved on that broker since the broker's record before; None in records that don't tell.
     """
 
-    key: ClientKey
     rate: Rate
     demand: Rate | None
     quota: Quota
@@ -124,7 +116,7 @@ class Usage(Versioned):
 
     broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
     captured_at: Annotated[Millis, Field(alias="usageAt")]
-    clients: Annotated[tuple[Used, ...], clients_of(Used)]
+    clients: Clients[Used]
     cluster: ClusterId = ""
 
 

@@ -18,6 +18,6 @@ def set_cluster_quota(
 ) -> None:
     """Writes the record of an entity; without rates it removes its quota. Takes librdkafka's properties."""
     entity = Entity(user, client_id)
-    value = encode(ClusterQuota(entity, produce, fetch)) if produce or fetch else None
+    value = encode(ClusterQuota(produce, fetch)) if produce or fetch else None
     topic = CompactedTopic(config, QUOTAS, "quotahost-quotas")
     assert topic.write({key_of(entity): value}) == {}

@@ -96,7 +96,7 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             eventually(lambda: {each.run for each in published(node.bootstrap)[-4:]} == {winner}, PATIENCE)
             assert "this one was launched later and wins" in second.log_text()
             # A pipeline that stands by keeps up with the clients' usage, too.
-            Snapshots(node.bootstrap).use("1", Used(KEY, 1.0, None, 1e6))
+            Snapshots(node.bootstrap).use("1", Used(*KEY, 1.0, None, 1e6))
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         # The first goes on, with a new run.
         eventually(lambda: (found := newest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)

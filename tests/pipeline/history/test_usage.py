@@ -49,9 +49,9 @@ def sizes(*records: tuple[float, str, dict[str, int]]) -> list[Record]:
 
 def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spark: SparkSession) -> None:
     alice, bob = ClientKey("alice", "app", WRITE), ClientKey("bob", "app", READ)
-    lively = [(i / 2, "1", [Used(alice, 1e6, None, 1e6, 50.0)]) for i in range(20)]
-    silent = [(float(at), "1", [Used(bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
-    older = (55.0, "1", [Used(alice, 1e6, None, 1e6)])  # a broker that doesn't tell
+    lively = [(i / 2, "1", [Used(*alice, 1e6, None, 1e6, 50.0)]) for i in range(20)]
+    silent = [(float(at), "1", [Used(*bob, 7.0, None, 1e6, 35.0)]) for at in range(10, 60, 5)]
+    older = (55.0, "1", [Used(*alice, 1e6, None, 1e6)])  # a broker that doesn't tell
     both = [(float(at), "1", [used(10.0, "eve"), used(30.0, "eve", kind=READ)]) for at in range(0, 60, 10)]
     parsed = shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")
     rows = transfers(parsed).orderBy("user").collect()

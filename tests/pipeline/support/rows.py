@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from quotahost.model import QuotaType
 from quotahost.pipeline.history import COLUMNS
-from quotahost.records.usage import ClientKey, Usage, Used
+from quotahost.records.usage import Usage, Used
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WRITE, READ = QuotaType.PRODUCE, QuotaType.FETCH
@@ -39,7 +39,7 @@ def used(
     rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE, demand: float | None = None
 ) -> Used:
     """In a record that comes 10 s after the one before."""
-    return Used(ClientKey(user, client, kind), rate, demand, 1e6, 10 * rate)
+    return Used(user, client, kind, rate, demand, 1e6, 10 * rate)
 
 
 def told(*records: tuple[float, str, Sequence[Used]]) -> list[Usage]:

@@ -12,7 +12,7 @@ from quotahost.records.look import Answered, BrokerLook
 from quotahost.records.quotas import DEFAULT, MAX_NAMES, ClusterQuota, Entity
 from quotahost.records.shares import Share, Shares
 from quotahost.records.snapshot import Snapshot
-from quotahost.records.usage import ClientKey, Usage, Used
+from quotahost.records.usage import Usage, Used
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 
 LONG = 2**63 - 1
@@ -58,7 +58,6 @@ clusters = st.builds(
     st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}), sizes, topics,
 )  # fmt: skip
 
-keys = st.builds(ClientKey, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]))
 above_0 = st.floats(0, exclude_min=True, allow_infinity=False)
 to_the_ms = st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)).map(
     lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)
@@ -66,7 +65,7 @@ to_the_ms = st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)).map(
 
 
 def of_clients(kind: Any, *more: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
-    each = st.builds(kind, keys, rates, *more)
+    each = st.builds(kind, names, names, st.sampled_from([QuotaType.PRODUCE, QuotaType.FETCH]), rates, *more)
     return st.lists(each, max_size=4, unique_by=lambda one: one.key).map(tuple)
 
 
@@ -104,4 +103,4 @@ entities = (
     st.builds(Entity, users, st.none() | odd_names) | st.builds(Entity, st.none(), users) | st.just(DEFAULT)
 ).filter(lambda entity: sum(len(name.encode()) for name in entity if name) <= MAX_NAMES)
 cluster_rates = st.none() | st.floats(0, exclude_min=True)
-quotas = st.builds(ClusterQuota, entities, cluster_rates, cluster_rates)
+quotas = st.builds(ClusterQuota, cluster_rates, cluster_rates)

@@ -17,7 +17,7 @@ from quotahost.records import usage as usage_codec
 from quotahost.records.codec import Refused
 from quotahost.records.look import MAX_USES, Answered, of
 from quotahost.records.shares import partition_of, partitions_for
-from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used
+from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.unit.cli.top.uses import look, use
 from tests.unit.records.examples import EXAMPLES
 
@@ -62,11 +62,9 @@ def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
 
 
 def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
-    many = tuple(Used(ClientKey(f"u{n}", "app", QuotaType.FETCH), 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5))
+    many = tuple(Used(f"u{n}", "app", QuotaType.FETCH, 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5))
     assert usage_codec.decode(b"1", usage_codec.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
-    long = tuple(
-        Used(ClientKey(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH), 1.0, None, 2.0) for n in range(9)
-    )
+    long = tuple(Used(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH, 1.0, None, 2.0) for n in range(9))
     value = usage_codec.encode(Usage("1", NOW, long))
     assert len(value) < MAX_BYTES
     assert usage_codec.decode(b"1", value).clients == long[:2]
@@ -74,8 +72,8 @@ def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
 
 def test_what_could_not_be_read_is_not_written() -> None:
     for used in (
-        Used(ClientKey("\ud800", "", QuotaType.FETCH), 1.0, None, 2.0),
-        Used(ClientKey("u", "", QuotaType.FETCH), float("nan"), None, 2.0),
+        Used("\ud800", "", QuotaType.FETCH, 1.0, None, 2.0),
+        Used("u", "", QuotaType.FETCH, float("nan"), None, 2.0),
     ):
         with pytest.raises(Refused):
             usage_codec.encode(Usage("1", NOW, (used,)))

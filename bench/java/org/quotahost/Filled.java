@@ -11,6 +11,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer;
 import org.quotahost.table.QuotaTable;
 
 /** A quota table with clients, and quotahost's callback on it, without a host. */
@@ -42,16 +43,14 @@ public final class Filled {
     static QuotaTable table(KafkaPrincipal[] principals, int scope) {
         QuotaTable table = new QuotaTable(new Inbox());
         double[] rates = new double[TYPES];
-        int[] scopes = new int[TYPES];
+        Answer.Quota[] quotas = new Answer.Quota[TYPES];
         Arrays.fill(rates, 1e6);
-        Arrays.fill(scopes, scope);
+        Arrays.fill(quotas, new Answer.Quota(scope, 1e6, "", "static"));
         table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
-        @SuppressWarnings("unchecked")
-        Set<String>[] none = new Set[] {Set.of()};
-        table.publish(new Batch(lookups, List.of()), new int[principals.length], scopes, rates, new String[0], new int[TYPES],
-                new String[] {"static"}, new int[1], none, new String[] {""});
+        Answer answer = new Answer(quotas, Answer.Reach.ALIKE, Set.of(), "");
+        table.publish(new Batch(lookups, List.of()), new int[principals.length], List.of(answer));
         return table;
     }
 

@@ -11,7 +11,6 @@ worked out here and nowhere else:
 starts with this module, so it imports little: no pydantic, no settings.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -136,9 +135,8 @@ def state_facts(dump: Row) -> dict[str, Any]:
     with of_this_version():
         nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
         # What the host has told Java of its last comparison (``shadow``).
-        held = dump.get("held") or {}
-        told = json.loads(held) if isinstance(held, str) else held
-        would_hold = {(kind, user, client): rule for kind, rows in told.items() for user, client, rule in rows}
+        told = dump["held"].items()
+        would_hold = {(kind, user, client): rule for kind, rows in told for user, client, rule in rows}
         facts = {**dump, **nested, "would_hold": would_hold}
         # The fields have Java's names, and their defaults the types.
         kinds = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}

@@ -1,7 +1,7 @@
 """The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
 
-``new_clients`` asks here before it asks any supplier, and the loop hands the same names to Java's fence
-(``org.quotahost.fence.Fence``), which lets these clients write while it is closed.
+The loop hands their names to Java (``org.quotahost.fence.Exemptions``), which gives them no quota without asking the
+host, and whose fence lets them write while it is closed.
 
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
 brokers of a cluster share their credentials (``broker_principals``). Where one can't be found out, the log names the
@@ -11,13 +11,12 @@ of controllers.
 """
 
 import logging
-import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from quotahost.broker.host.messages import Reason
 from quotahost.kafka.listeners import Keystores, Listeners, options
-from quotahost.model import Client, Cluster
+from quotahost.model import Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -45,15 +44,12 @@ INTERNAL_CLIENT_IDS: Final = "|".join(
         "quotahost-quotas",
     ]
 )
-#: A longer client-id is compared with no form, as in Java: Kafka's own are short, and others are only claims.
-LONGEST: Final = 256
 _BUILDER: Final = "principal.builder.class"
 _KAFKAS_BUILDER: Final = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-_INTERNAL: Final = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), re.ASCII)
 
 
 class Exemptions:
-    """Knows whether a client is exempt, and why.
+    """Knows who is exempt, and why.
 
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
     whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
@@ -95,21 +91,6 @@ class Exemptions:
     def _add(self, nodes: Collection[int]) -> None:
         if self.internal_client_ids:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
-
-    def reason(self, client: Client) -> Reason | None:
-        listed = self.principals.get(client.principal)
-        # The principal of a client that authenticated decides alone, since its client-id is only a claim.
-        if listed is not None or client.principal != ANONYMOUS:
-            return listed
-        internal = self.internal_client_ids and is_internal(client.client_id)
-        if not internal and client.client_id not in self.client_ids:
-            return None
-        return Reason.PLUGIN if client.client_id.startswith(OWN) else Reason.BROKER
-
-
-def is_internal(client_id: str) -> bool:
-    """Whether a client-id has one of the forms of Kafka's own clients and quotahost's."""
-    return len(client_id) <= LONGEST and _INTERNAL.fullmatch(client_id) is not None
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str], anonymous: bool) -> list[str]:

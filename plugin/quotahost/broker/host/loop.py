@@ -150,7 +150,7 @@ class Host:
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._factor.forget()
-        self._clients.configure(plugins.suppliers(), self._exemptions, settings)
+        self._clients.configure(plugins.suppliers(), settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source() is not None)
         self._shim.configure(applied, measured(settings, plugins))
         self._shadow.configure(settings)
@@ -161,7 +161,7 @@ class Host:
 
     def _exempt(self) -> None:
         exempt = self._exemptions
-        self._shim.exempt(sorted(exempt.principals), sorted(exempt.client_ids), exempt.internal_client_ids)
+        self._shim.exempt(exempt.principals, sorted(exempt.client_ids), exempt.internal_client_ids)
         self._shim.spare(exempt.spared_topics)
 
     # ---- each round ----

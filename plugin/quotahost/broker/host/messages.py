@@ -3,12 +3,11 @@
 1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
    then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
 2. A ``Batch`` of clients and events comes out of Java's inbox.
-3. ``Answers`` go back into Java's table. Beside a client's answer goes what suppliers in shadow would give it: a text
-   that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
+3. ``Answers`` go back into Java's table, an ``Answer`` for each quota type. Beside them goes what suppliers in shadow
+   would answer: a text that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
 """
 
 import json
-import math
 import struct
 import sys
 from array import array
@@ -33,14 +32,10 @@ from quotahost.model import (
     ScopeKind,
 )
 
-# Codes of a scope (org.quotahost.table.Scopes). Smaller codes are ScopeKind's values; GROUP + n is the group at n.
+# Codes of a scope (org.quotahost.table.Scopes); smaller codes are ScopeKind's values.
 NEWCOMER: Final = 4
-EXEMPT: Final = 5
 GROUP: Final = 16
-# In place of an index of distinct client-ids (org.quotahost.table.Answer).
-EACH: Final = -1  # each client-id of the principal may have another quota
-ALONE: Final = -2  # the answer is for this client alone
-assert max(kind.value for kind in ScopeKind) < GROUP
+EACH: Final = -1  # in place of an index of distinct client-ids: each one of the principal may have another quota
 
 _SIZED: Final = struct.Struct(">cI")
 _LONG: Final = struct.Struct(">cq")
@@ -48,7 +43,7 @@ _DOUBLE: Final = struct.Struct(">cd")
 
 
 class Reason(StrEnum):
-    """Why a client is exempt: the first of these that applies. It stands in the place of a supplier."""
+    """Why a client is exempt: the first of these that applies. Java shows it in the place of a supplier."""
 
     EXCLUDED = "excluded"
     BROKER = "broker"
@@ -71,20 +66,46 @@ class Batch:
     closing: bool = False  # the host has to end
 
 
+class Answer(NamedTuple):
+    """The quota of one type that a client has, or would have if a supplier were not in shadow."""
+
+    code: int  # the scope's
+    rate: float | None  # before the factor, in the unit of its quota type; None is unlimited
+    group: str = ""  # the group's name, "" for another scope
+    #: Who gives it, "" for nobody. Behind tabs stand the rates that others would give.
+    supplier: str = ""
+
+    @property
+    def is_of_client_id(self) -> bool:
+        return self.code in (_CLIENT, _CLIENT_ID)
+
+    def tags(self, principal: str, client_id: str) -> Tags:
+        """Who would share it: the tags that the scope of this client would have."""
+        code = self.code
+        if code == _CLIENT:
+            return tag(principal), client_id
+        if code == _USER:
+            return tag(principal), ""
+        if code == _CLIENT_ID:
+            return "", client_id
+        return (BROKER if code == _BROKER else f"{GROUP_TAG}{tag(self.group)}>"), ""
+
+
+class Row(NamedTuple):
+    """What many clients have alike."""
+
+    answers: tuple[Answer, ...]  # by quota type
+    distinct: int  # the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH
+    shadow: str = ""  # a ``shadow_text``
+
+
 @dataclass(slots=True)
 class Answers:
-    """The answers for a batch. Many clients have the same answer, so each answer is there once, as a row."""
+    """The answers for a batch."""
 
-    rows: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
-    codes: list[int] = field(default_factory=list)  # scope codes, for each row and each quota type in order
-    rates: list[float] = field(default_factory=list)  # per second, likewise; NaN is unlimited
-    sources: list[int] = field(default_factory=list)  # who answered, likewise, by ``suppliers``; -1 is nobody
-    #: For each row, the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH or ALONE.
-    distinct: list[int] = field(default_factory=list)
-    distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # numbered in order
-    groups: dict[str, int] = field(default_factory=dict)  # those that scope codes refer to, numbered in order
-    suppliers: list[str] = field(default_factory=list)  # names of suppliers, and reasons of exemptions
-    shadows: list[str] = field(default_factory=list)  # for each row, a ``shadow_text``
+    numbers: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
+    rows: dict[Row, int] = field(default_factory=dict)  # numbered in order
+    distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # likewise
 
 
 class Gauge(NamedTuple):
@@ -175,52 +196,19 @@ _CLIENT, _USER, _CLIENT_ID, _BROKER = (
 )
 
 
-class WouldBe(NamedTuple):
-    """A quota that would be in force if its supplier were not in shadow."""
-
-    code: int  # the scope's code; GROUP for every group
-    rate: float | None  # before the factor, in the unit of its quota type; None is unlimited
-    group: str  # the group's name, "" for another scope
-    supplier: str  # who would give it
-
-    @property
-    def is_of_client_id(self) -> bool:
-        return self.code in (_CLIENT, _CLIENT_ID)
-
-    def tags(self, principal: str, client_id: str) -> Tags:
-        """Who would share it: the tags that the scope of this client would have."""
-        code = self.code
-        if code == _CLIENT:
-            return tag(principal), client_id
-        if code == _USER:
-            return tag(principal), ""
-        if code == _CLIENT_ID:
-            return "", client_id
-        return (BROKER if code == _BROKER else f"{GROUP_TAG}{tag(self.group)}>"), ""
-
-
-def shadow_text(would: Sequence[tuple[int, float, int] | None], groups: Sequence[str], suppliers: Sequence[str]) -> str:
-    """The text of what would be (``new_clients.Would``), "" for nothing.
-
-    ``would`` has by quota type the scope's code, the rate and the number of the supplier, or None for nothing. Codes
-    from GROUP on refer to ``groups``.
-    """
-    by_type: dict[str, WouldBe] = {}
-    for quota_type, answer in zip(QUOTA_TYPES, would, strict=False):
-        if answer is not None:
-            code, rate, source = answer
-            group = groups[code - GROUP] if code >= GROUP else ""
-            shown = None if math.isnan(rate) else rate
-            by_type[quota_type] = WouldBe(min(code, GROUP), shown, group, suppliers[source])
+@lru_cache(_TEXTS)
+def shadow_text(would: tuple[Answer | None, ...]) -> str:
+    """The text of what would be, by quota type; "" for nothing."""
+    by_type = {of: answer for of, answer in zip(QUOTA_TYPES, would, strict=False) if answer is not None}
     # In ASCII: half a surrogate pair in a group's name would not get through to Java.
     return json.dumps(by_type, separators=(",", ":")) if by_type else ""
 
 
 @lru_cache(_TEXTS)
-def would_be(text: str, quota_type: QuotaType) -> WouldBe | None:
+def would_be(text: str, quota_type: QuotaType) -> Answer | None:
     """What ``shadow_text`` wrote of one type; None is nothing. Raises ValueError if it is no such text."""
     fields = json.loads(text).get(quota_type) if text else None
-    return None if fields is None else WouldBe(*fields)
+    return None if fields is None else Answer(*fields)
 
 
 @lru_cache(_TEXTS)

@@ -2,8 +2,8 @@
 
 1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
    they are *newcomers*, who share a quota.
-2. An exempt client has its answer at once (``exemptions``). For any other the suppliers are asked, for each quota type
-   in turn: by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
+2. Exempt clients never come here (``exemptions``). For any other the suppliers are asked, for each quota type in turn:
+   by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
    are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
    of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
    newcomer, or keeps in Java the quota that it had.
@@ -25,8 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
 from quotahost.background import Clock
-from quotahost.broker.host.exemptions import Exemptions
-from quotahost.broker.host.messages import ALONE, EACH, EXEMPT, GROUP, NEWCOMER, Answers, Batch, Reason, shadow_text
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
@@ -43,15 +42,13 @@ _LONGEST: Final = 1024  # characters of a name that is asked about (contract, se
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
-Answer: TypeAlias = tuple[int, float, int]  # scope code, rate, source
 Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in shadow would give; () for nothing
 Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may differ, None if each one's may
 
-UNLIMITED: Final = math.nan  # the same object each time, so that equal rows are found
 NOBODY: Final[frozenset[str]] = frozenset()
 #: Characters of distinct client-ids in a batch: one call to Java takes 64 MB, and a character may have 4 bytes.
 MOST_DISTINCT: Final = 12_000_000
-NO_ANSWER: Final = (ScopeKind.CLIENT.value, UNLIMITED, -1)  # no supplier has an opinion
+NO_ANSWER: Final = Answer(ScopeKind.CLIENT.value, None)  # no supplier has an opinion
 
 
 class NewClients:
@@ -66,11 +63,11 @@ class NewClients:
         #: The principals of whom Java doesn't know it. EVERYONE stands for those that are too many to ask again apart.
         self._untried: set[Whom] = set()
 
-    def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], exempt: Exemptions, settings: Settings) -> None:
+    def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], settings: Settings) -> None:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._untried.clear()
-        self._resolver = Resolver(suppliers, exempt, self._report, combine, in_shadow)
+        self._resolver = Resolver(suppliers, self._report, combine, in_shadow)
 
     def _report(self, name: str, what: str, consequence: str, error: BaseException, untried: str | None) -> None:
         self._failed = True
@@ -126,49 +123,36 @@ class Resolver:
     """Finds the answers for many clients at once, by one set of suppliers."""
 
     def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], exemptions: Exemptions, report: Report,
-        combine: str = "first", in_shadow: Collection[str] = (),
+        self, suppliers: Sequence[tuple[str, QuotaSupplier]], report: Report, combine: str = "first",
+        in_shadow: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
-        numbered = [(at, name, plugin) for at, (name, plugin) in enumerate(suppliers)]
-        self._chain = Chain([one for one in numbered if one[1] not in in_shadow], report, combine)
-        self._shadows = frozenset(at for at, name, _ in numbered if name in in_shadow)
-        self._trial = Chain(numbered, report, combine, in_shadow=True) if self._shadows else None
-        # Answers give their source as an index into these, because a supplier may have the name of a Reason.
-        self._names = (*(name for name, _ in suppliers), *Reason)
-        of_types = len(QUOTA_TYPES)
-        self._exempt = {r: ((EXEMPT, UNLIMITED, at),) * of_types for at, r in enumerate(Reason, len(suppliers))}
-        self._exemptions = exemptions
+        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], report, combine)
+        self._in_shadow = in_shadow
+        self._trial = Chain(suppliers, report, combine, in_shadow=True) if in_shadow else None
 
     def answers(self, clients: Sequence[Client]) -> Answers:
-        table = AnswerTable(self._names)
+        table = AnswerTable()
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
-        numbers = table.rows
         for client in clients:
-            if reason := self._exemptions.reason(client):
-                # Known by its client-id alone, it tells nothing of the principal's others: of each of them Java's table
-                # asks the fence.
-                by_name = client.principal in self._exemptions.principals
-                numbers.append(table.row(self._exempt[reason], NOBODY if by_name else ALONE))
-                continue
             known = alike.get(client.principal)
             if known is None or client.client_id in known[1]:
                 row, distinct = self._row(client, table)
                 known = row, distinct or NOBODY
                 if distinct is not None and client.client_id not in distinct:
                     alike[client.principal] = known
-            numbers.append(known[0])
+            table.numbers.append(known[0])
         return table
 
     def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
         """The row of a client's answer, and for which client-ids another row may hold; None: for each."""
         answers, distinct = self._chain.resolve(client, table)
         # After a failure the client is asked about again in a moment, with all suppliers.
-        if self._trial is None or any(code == NEWCOMER for code, _, _ in answers):
+        if self._trial is None or any(answer.code == NEWCOMER for answer in answers):
             return table.row(answers, distinct), distinct
         tried, others = self._trial.resolve(client, table)
-        would = tuple([one if one[0] != NEWCOMER and one[2] in self._shadows else None for one in tried])
+        would = tuple([one if one.code != NEWCOMER and one.supplier in self._in_shadow else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
         known = distinct if distinct is None or others is None else distinct | others
         row = table.row(_measured(answers, would), known, would if any(would) else ())
@@ -178,8 +162,8 @@ class Resolver:
 def _measured(answers: tuple[Answer, ...], would: Would) -> tuple[Answer, ...]:
     """The answers; who is unlimited but would not be is measured in the scope in which it would be limited."""
     return tuple([
-        (tried[0], rate, source) if tried is not None and math.isnan(rate) else (code, rate, source)
-        for (code, rate, source), tried in zip(answers, would, strict=True)
+        answer if tried is None or answer.rate is not None else answer._replace(code=tried.code, group=tried.group)
+        for answer, tried in zip(answers, would, strict=True)
     ])  # fmt: skip
 
 
@@ -190,17 +174,13 @@ class Chain:
     """
 
     def __init__(
-        self, suppliers: Sequence[tuple[int, str, Any]], report: Report, combine: str, *, in_shadow: bool = False
+        self, suppliers: Sequence[tuple[str, Any]], report: Report, combine: str, *, in_shadow: bool = False
     ) -> None:
-        """Each supplier with its number, to which sources refer, and its name.
-
-        ``in_shadow``: nothing of the answers is enforced, and sources are suppliers alone.
-        """
+        """Suppliers by name. ``in_shadow``: nothing of the answers is enforced, and no other rates stand beside."""
         self._asks_all = combine == "most-constraining"
-        self._suppliers = tuple((at, name, plugin.quota) for at, name, plugin in suppliers)
-        self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for _, name, plugin in suppliers]
-        self._names = {at: name for at, name, _ in suppliers}
-        self._asked = {at: place for place, at in enumerate(self._names, 1)}
+        self._suppliers = tuple((name, plugin.quota) for name, plugin in suppliers)
+        self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for name, plugin in suppliers]
+        self._asked = {name: place for place, (name, _) in enumerate(suppliers, 1)}
         self._report, self._in_shadow = report, in_shadow
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
@@ -208,50 +188,49 @@ class Chain:
         answers = self._ask(client, table)
         # The suppliers behind the one that answered are not asked: what they know makes no difference.
         all_asked = self._asks_all or NO_ANSWER in answers
-        asked = len(self._suppliers) if all_asked else max([self._asked[source] for _, _, source in answers])
+        asked = len(self._suppliers) if all_asked else max([self._asked[answer.supplier] for answer in answers])
         return answers, self._distinct(client.principal, asked, table)
 
     def _ask(self, client: Client, table: AnswerTable) -> tuple[Answer, ...]:
         # One function for all types and suppliers: 20,000 clients that are new at once come here.
         answers: list[Answer] = []
-        given: list[tuple[Answer, Quota]] = []  # where all are asked
+        given: list[Answer] = []  # where all are asked
         for quota_type in QUOTA_TYPES:
             answer = NO_ANSWER
-            for at, name, ask in self._suppliers:
+            for name, ask in self._suppliers:
                 try:
                     quota = ask(client, quota_type)
                     if quota is not None:
-                        answer = table.answer(quota, at)
+                        answer = table.answer(quota, name)
                         if not self._asks_all:
                             break
-                        given.append((answer, quota))
+                        given.append(answer)
                 except BaseException as error:  # see plugins.Guard
-                    answer = self._failed(client.principal, name, at, error)
+                    answer = self._failed(client.principal, name, error)
                     given.clear()
                     break
             if given:
-                answer = self._smallest(given, table)
+                answer = self._smallest(given)
                 given.clear()
             answers.append(answer)
         return tuple(answers)
 
-    def _smallest(self, given: Sequence[tuple[Answer, Quota]], table: AnswerTable) -> Answer:
-        # NaN is neither smaller nor larger than any rate; infinity is the largest.
-        rates = [math.inf if math.isnan(rate) else rate for (_, rate, _), _ in given]
-        answer, quota = given[rates.index(min(rates))]  # the first of several
+    def _smallest(self, given: Sequence[Answer]) -> Answer:
+        rates = [math.inf if answer.rate is None else answer.rate for answer in given]
+        smallest = given[rates.index(min(rates))]  # the first of several
         # The other rates are for ``quotahost explain``; in the dump they are fields between tabs, behind the name.
         told = zip(given, rates, strict=True)
-        others = [f"{self._names[other[2]]}={rate}" for (other, _), rate in told if other is not answer]
+        others = [f"{other.supplier}={rate}" for other, rate in told if other is not smallest]
         if not others or self._in_shadow:
-            return answer
-        return table.answer(quota, table.source("\t".join([self._names[answer[2]], *others])))
+            return smallest
+        return smallest._replace(supplier="\t".join([smallest.supplier, *others]))
 
-    def _failed(self, principal: str, name: str, at: int, error: BaseException) -> Answer:
+    def _failed(self, principal: str, name: str, error: BaseException) -> Answer:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
         consequence = shadow if self._in_shadow else "its clients keep their last quota or stay newcomers"
         self._report(name, "quota()", consequence, error, principal if self._in_shadow else None)
-        return NEWCOMER, UNLIMITED, at
+        return Answer(NEWCOMER, None, "", name)
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
         """The client-ids that any of the first ``asked`` suppliers names; None if one doesn't know."""
@@ -281,33 +260,21 @@ class AnswerTable(Answers):
     number is all that a client costs.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        """``names`` are those to which sources refer."""
-        super().__init__(suppliers=list(names))
-        self._rows: dict[tuple[tuple[Answer, ...], int, Would], int] = {}
+    def __init__(self) -> None:
+        super().__init__()
         # The row that was asked for last: most clients that come at once have the same.
-        self._last: tuple[tuple[Answer, ...], Distinct | int, Would, int] = ((), None, (), -1)
-        self._combined: dict[str, int] = {}
+        self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
         self._room = MOST_DISTINCT
-        self._quotas: dict[tuple[int, int], tuple[Quota, Answer]] = {}  # by the quota's id() and the source
+        self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
-    def row(self, answers: tuple[Answer, ...], distinct: Distinct | int, would: Would = ()) -> int:
-        """The number of the row with these answers, one for each quota type; ``distinct`` may also be ALONE."""
+    def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
+        """The number of the row with these answers, one for each quota type."""
         last_answers, last_distinct, last_would, row = self._last
         if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
-        known_ids = EACH if distinct is None else distinct if isinstance(distinct, int) else self._numbered(distinct)
-        key = (answers, known_ids, would)
-        if key not in self._rows:
-            self._rows[key] = len(self._rows)
-            for code, rate, source in answers:
-                self.codes.append(code)
-                self.rates.append(rate)
-                self.sources.append(source)
-            self.distinct.append(known_ids)
-            self.shadows.append(shadow_text(would, list(self.groups), self.suppliers))
-        row = self._rows[key]
+        known_ids = EACH if distinct is None else self._numbered(distinct)
+        row = self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
         self._last = answers, distinct, would, row
         return row
 
@@ -321,29 +288,21 @@ class AnswerTable(Answers):
             self.distinct_ids[ids] = len(self.distinct_ids)
         return self.distinct_ids[ids]
 
-    def answer(self, quota: Quota, source: int) -> Answer:
+    def answer(self, quota: Quota, supplier: str) -> Answer:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
         # By identity: a supplier's quotas are few, and hashing or checking one takes longer than to look it up.
-        key = (id(quota), source)
+        key = (id(quota), supplier)
         known = self._quotas.get(key)
         if known is None:
             # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-            code = int(quota.scope.kind.value)
-            if quota.scope.kind is ScopeKind.GROUP:
-                code = GROUP + self.groups.setdefault(quota.scope.name, len(self.groups))
+            kind, group = quota.scope.kind, quota.scope.name
+            code = GROUP if kind is ScopeKind.GROUP else kind.value
+            rate = None if quota.rate is None else float(quota.rate)
             # The quota is kept, too, so that no other gets its id().
-            known = quota, (code, UNLIMITED if quota.rate is None else float(quota.rate), source)
-            self._quotas[key] = known
+            known = self._quotas[key] = quota, Answer(code, rate, group, supplier)
         return known[1]
-
-    def source(self, text: str) -> int:
-        """The number of a source that is more than a name."""
-        if text not in self._combined:
-            self._combined[text] = len(self.suppliers)
-            self.suppliers.append(text)
-        return self._combined[text]
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""

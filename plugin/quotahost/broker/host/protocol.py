@@ -207,21 +207,17 @@ class Shim:
         self._call("ask_again_the_failed")
 
     @_declare(
-        "rows: ints, codes: ints, rates: doubles, groups: [text], sources: ints, suppliers: [text], "
-        "distinct: ints, distinct_ids: [bytes, each a list of texts], shadows: [text]",
+        "numbers: ints, rows: [[answers: [[scope: long, rate: double or null, group: text, supplier: text]], "
+        "distinct: long, shadow: text]], distinct_ids: [bytes, each a list of texts]",
         "long",
         most=_MANY,
     )
     def publish(self, batch: Batch, answers: Answers) -> int:
         """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
-        # One call with flat arrays for the whole batch. Java finds the clients by position in its own batch, so no name
-        # has to survive the way into Python and back.
-        changed = self._call(
-            "publish", array("i", answers.rows), array("i", answers.codes), array("d", answers.rates),
-            list(answers.groups), array("i", answers.sources), answers.suppliers, array("i", answers.distinct),
-            list(map(_ids, answers.distinct_ids)), answers.shadows,
-        )  # fmt: skip
-        return int(changed)
+        # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
+        # the way into Python and back.
+        ids = list(map(_ids, answers.distinct_ids))
+        return int(self._call("publish", array("i", answers.numbers), list(answers.rows), ids))
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -353,13 +349,13 @@ class Shim:
         at_ns, handlers, queued, waited = self._call("load")
         return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
-    @_declare("principals: [text], client_ids: [text], internal_client_ids: text", most=_MANY)
-    def exempt(self, principals: Sequence[str], client_ids: Sequence[str], internal_client_ids: str) -> None:
-        """Whom the fence never turns back.
+    @_declare("principals: [name, reason, ...: text], client_ids: [text], internal_client_ids: text", most=_MANY)
+    def exempt(self, principals: Mapping[str, str], client_ids: Sequence[str], internal_client_ids: str) -> None:
+        """Who has no quota, and whom the fence never turns back.
 
         Principals of the type User by name; clients that are ANONYMOUS by client-id, or by its form ("" for none).
         """
-        self._call("exempt", list(principals), list(client_ids), internal_client_ids)
+        self._call("exempt", _flat(principals), list(client_ids), internal_client_ids)
 
     @_declare("topics: [text]", most=_MANY)
     def spare(self, topics: Sequence[str]) -> None:

@@ -30,7 +30,7 @@ from typing import Any, Final, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
-from quotahost.broker.host.messages import WouldBe, would_be
+from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
@@ -184,10 +184,10 @@ class _Use:
     exempt: bool
     marked: bool  # all who have the tags write to affected topics
     passes: bool  # all of them pass a closed fence
-    scopes: dict[Tags, WouldBe] = field(default_factory=dict)  # in which scopes they would be
+    scopes: dict[Tags, Answer] = field(default_factory=dict)  # in which scopes they would be
     mixed: bool = False  # some would be in none, or in one for each client-id
 
-    def add(self, would: WouldBe | None, principal: str, client_id: str, whole: bool) -> None:
+    def add(self, would: Answer | None, principal: str, client_id: str, whole: bool) -> None:
         """One client has the tags, or all client-ids of a principal (``whole``) have them."""
         if would is None:
             self.mixed = True
@@ -303,7 +303,7 @@ def _factor(use: _Use, state: BrokerState, comparison: Comparison) -> None:
 
 def _suppliers(quota_type: QuotaType, uses: list[_Use], state: BrokerState, comparison: Comparison) -> None:
     """What suppliers in shadow would make of the quotas, with the factor that is enforced now."""
-    scopes: dict[Tags, tuple[WouldBe, list[_Use]]] = {}
+    scopes: dict[Tags, tuple[Answer, list[_Use]]] = {}
     for use in uses:
         for tags, would in use.scopes.items():
             scopes.setdefault(tags, (would, []))[1].append(use)

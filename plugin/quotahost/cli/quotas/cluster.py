@@ -78,13 +78,13 @@ class Cluster:
                 refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
         self.warnings += bounded(refused, _MOST_WARNINGS, f"records of {self._topic.name}")
         found: dict[Entity, dict[str, Amount]] = {}
-        for (user, client_id), quota in quotas.by_entity.items():
+        for name, quota in quotas.by_name.items():
             rates = {"produce": quota.produce, "fetch": quota.fetch}
-            entity = Entity(DEFAULT if quota.entity == records.DEFAULT else user, client_id, in_cluster=True)
+            entity = Entity(DEFAULT if name == records.DEFAULT else name.user, name.client_id, in_cluster=True)
             found[entity] = {kind: rate for kind, rate in rates.items() if rate is not None}
-        for name, budget in sizes.by_name.items():
+        for budget in sizes.by_name.values():
             of, topics = "replicas" if budget.replicas else "leaders", ", ".join(sorted(set(budget.topics)))
-            found[Entity(budget=name)] = {"topics": topics, "bytes": budget.bytes, "of": of}
+            found[Entity(budget=budget.name)] = {"topics": topics, "bytes": budget.bytes, "of": of}
         return found
 
     def compare(self, declared: Declared, prune: bool) -> Plan:
@@ -163,5 +163,5 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
         return key, budgets.encode(Budget(entity.budget, topics, amounts["bytes"], amounts["of"] == "replicas"))
     user = None if entity.user is DEFAULT else entity.user
     client_id = None if entity.client_id is None else str(entity.client_id)
-    quota = records.ClusterQuota(records.Entity(user, client_id), amounts.get("produce"), amounts.get("fetch"))
-    return records.key_of(quota.entity), records.encode(quota) if amounts else None
+    key = records.key_of(records.Entity(user, client_id))
+    return key, records.encode(records.ClusterQuota(**amounts)) if amounts else None

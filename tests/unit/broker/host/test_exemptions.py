@@ -6,8 +6,6 @@ from collections.abc import Mapping
 import pytest
 
 from quotahost.broker.host.exemptions import INTERNAL_CLIENT_IDS, broker_principals
-from quotahost.broker.host.messages import ALONE, EXEMPT
-from quotahost.model import Client
 from tests.fakes.shim import FakeShim, node_of, serve
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
@@ -139,22 +137,6 @@ def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pyt
     assert EXCLUDED in caplog.text
 
 
-def test_listed_principals_and_the_brokers_are_exempt_as_a_whole_and_by_client_id_alone() -> None:
-    node = node_of(4, "ANONYMOUS", "broker")
-    shim = FakeShim({"static.produce": "2M", "static.excluded.principal.name.list": "User:root"}, node)
-    shim.arrive(("root", "x"), ("broker", "y"), ("ANONYMOUS", "4"), ("ANONYMOUS", "quotahost-4"))
-    shim.arrive(("ANONYMOUS", "5"), ("ANONYMOUS", "app"), ("alice", "4"))
-    serve(shim)
-    distinct = {tuple(client): distinct for client, distinct in shim.distinct.items() if shim.code(*client) == EXEMPT}
-    assert distinct == {
-        ("root", "x"): frozenset(), ("broker", "y"): frozenset(), ("ANONYMOUS", "4"): ALONE,
-        ("ANONYMOUS", "quotahost-4"): ALONE,
-    }  # fmt: skip
-    assert shim.distinct[Client("ANONYMOUS", "app")] == frozenset()
-    reasons = {client.principal: names[0] for client, names in shim.sources.items()}
-    assert (reasons["root"], reasons["broker"], reasons["alice"]) == ("excluded", "broker", "static")
-
-
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
     node = node_of(4, "ANONYMOUS", "broker")
     shim = FakeShim({"static.excluded.principal.name.list": "User:root"}, node)
@@ -166,26 +148,13 @@ def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_
     shim.post("cluster", "the-cluster", "4", "5")
     shim.reconfigure(**{"static.excluded.principal.name.list": "User:boss"})
     exempted = serve(shim).arguments("exempt")
-    assert exempted[-1] == [["boss", "broker"], ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS]
+    names = ["broker", "broker", "boss", "excluded"]
+    assert exempted[-1] == [names, ["4", "5", "quotahost-4", "quotahost-5"], INTERNAL_CLIENT_IDS]
     assert len(exempted) == 3
-    assert shim.code("ANONYMOUS", "5") == EXEMPT
 
 
 def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
-    assert shim.arguments("exempt")[-1] == [["broker", "root"], client_ids, INTERNAL_CLIENT_IDS]
-
-
-def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exempt_by_their_client_ids() -> None:
-    exempt = ["4", *(f"quotahost-{of}" for of in ("4", "7", "pipeline", "top", "quotas"))]
-    exempt += ["broker-1-fetcher-0", "broker-1-txn-marker-sender", "broker-1-" + 247 * "x", "raft-client-3"]
-    exempt += [f"{of}-client-2" for of in ("AddPartitionsManager", "Persister", "NetworkPartitionMetadataClient")]
-    exempt += [f"__remote_log_metadata_client_2_{what}" for what in ("producer", "consumer", "admin")]
-    others = ["2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "broker-1-" + 248 * "x"]
-    others += ["raft-client-", "raft-client-\u0663", "Persister-client-x", "__remote_log_metadata_client_2_other"]
-    shim = FakeShim({"static.produce": "2M"}, node_of(4, "ANONYMOUS"))
-    shim.arrive(*[("ANONYMOUS", client_id) for client_id in exempt + others])
-    serve(shim)
-    assert [c.client_id for c in shim.table if shim.code(*c) == EXEMPT] == exempt
+    assert shim.arguments("exempt")[-1] == [["broker", "broker", "root", "excluded"], client_ids, INTERNAL_CLIENT_IDS]
 
 
 @pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
@@ -195,10 +164,8 @@ def test_where_brokers_are_anonymous_kafkas_own_clients_and_quotahosts_are_exemp
 def test_where_brokers_authenticate_no_client_id_counts_but_topics_are_spared(kind: str, tls: dict[str, str]) -> None:
     own = {"bootstrap.servers": "localhost:9092", **tls}
     shim = FakeShim({f"{kind}.{name}": value for name, value in own.items()}, node_of(4, "b"))
-    shim.arrive(("ANONYMOUS", "quotahost-4"), ("ANONYMOUS", "4"))
     serve(shim)
-    assert shim.arguments("exempt") == [[["b"], [], ""]]
-    assert EXEMPT not in (shim.code("ANONYMOUS", "quotahost-4"), shim.code("ANONYMOUS", "4"))
+    assert shim.arguments("exempt") == [[["b", "broker"], [], ""]]
     assert shim.arguments("spare") == [[["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]]]
 
 

@@ -93,7 +93,7 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     shim.script.append(Batch([Client("alice", "app")], [Event("client-quota", ("NO_TYPE",)), Event(*good)]))
     shim.script.append(Batch([], [Event("validate", ("7", "odd")), Event("reconfigure", ("odd",))]))
     serve(shim)
-    assert shim.table[Client("alice", "app")][0][1] == 5_000_000
+    assert shim.rate("alice", "app") == 5_000_000
     assert shim.shown["Host", "", "EventErrors"] == 3
     assert shim.shown["Host", "", "ConfigRefused"] == 1
     assert "the host failed at the change" in shim.answered["7"]

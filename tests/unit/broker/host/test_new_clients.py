@@ -1,11 +1,9 @@
 """A client's first request: who gives the quota, what the answer tells of other client-ids, and what is in shadow."""
 
-import json
 import logging
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Batch
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Batch, would_be
 from quotahost.broker.host.new_clients import MOST_APART, NewClients, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
@@ -31,14 +29,11 @@ QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0
     Scope.CLIENT, Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g")]))  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was found for PRODUCE of one client: scope, rate and supplier in force, and what would be."""
+class Found(NamedTuple):
+    """What was found for PRODUCE of one client: who gives what, what would be, and the distinct client-ids."""
 
-    code: int
-    rate: str  # as text, since NaN differs from itself
-    source: str
-    would: tuple[int, str, str] | None
+    answer: Answer
+    would: Answer | None
     distinct: frozenset[str] | int
 
 
@@ -47,19 +42,13 @@ def tried(
     shim: FakeShim | None = None,
 ) -> list[Found]:  # fmt: skip
     """What is found for both clients."""
-    found: list[Found] = []
     answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
-    for row in answers.rows:
-        at = row * len(QUOTA_TYPES)
-        name = answers.suppliers[answers.sources[at]] if answers.sources[at] >= 0 else ""
-        text = answers.shadows[row]
-        would = None
-        if text and (given := json.loads(text).get(QUOTA_TYPES[0])):
-            code, rate, _group, source = given
-            would = code, "nan" if rate is None else str(rate), source
-        ids = answers.distinct[row]
-        distinct = ids if ids < 0 else list(answers.distinct_ids)[ids]
-        found.append(Found(answers.codes[at], str(answers.rates[at]), name.partition("\t")[0], would, distinct))
+    rows, ids = list(answers.rows), list(answers.distinct_ids)
+    found: list[Found] = []
+    for row in (rows[number] for number in answers.numbers):
+        answer = row.answers[0]._replace(supplier=row.answers[0].supplier.partition("\t")[0])
+        distinct = row.distinct if row.distinct < 0 else ids[row.distinct]
+        found.append(Found(answer, would_be(row.shadow, QUOTA_TYPES[0]), distinct))
     return found
 
 
@@ -74,7 +63,7 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
     clients = [Client(f"u{n}", "app") for n in range(300)]
     answers = resolved({"mine": apart}, clients)
     Shim(Java(publish=0)).publish(Batch(clients), answers)
-    distinct = [answers.distinct[row] for row in answers.rows]
+    distinct = [row.distinct for row in answers.rows]
     assert (list(answers.distinct_ids)[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
 
 
@@ -93,11 +82,10 @@ def test_the_first_answer_or_the_smallest_rate_gives_quota_and_scope(answers: li
     if known:
         # Of equal rates the first; and unlimited is an answer, the largest one.
         name, quota = known[0] if combine == "first" else min(known, key=lambda one: one[1].rate or math.inf)
-        rate = "nan" if quota.rate is None else str(quota.rate)
         code = GROUP if quota.scope.kind is ScopeKind.GROUP else quota.scope.kind.value
-        assert (found.source, found.code, found.rate) == (name, code, rate)
+        assert found.answer == Answer(code, quota.rate, quota.scope.name, name)
     else:
-        assert (found.source, found.rate) == ("", "nan")
+        assert (found.answer.supplier, found.answer.rate) == ("", None)
 
 
 def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
@@ -105,10 +93,15 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
     assert (found.code, found.source) == (NEWCOMER, "bad")
 
 
-def test_a_supplier_may_be_named_like_a_reason_for_an_exemption() -> None:
+def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
+    found, _ = tried({"good": supplier(Quota(1.0)), "bad": Supplier(fails)}, combine="most-constraining")
+    assert found.answer == Answer(NEWCOMER, None, "", "bad")
+
+
+def test_the_rates_of_the_others_stand_behind_the_smallest() -> None:
     suppliers = {"broker": supplier(Quota(2.0)), "plugin": supplier(Quota(1.0))}
-    found = resolved(suppliers, [ALICE], "most-constraining")
-    assert found.suppliers[found.sources[0]] == "plugin\tbroker=2.0"
+    (row,) = resolved(suppliers, [ALICE], "most-constraining").rows
+    assert row.answers[0].supplier == "plugin\tbroker=2.0"
 
 
 # ---- the principal's other client-ids ---------------------------------------------------------------------------
@@ -210,10 +203,11 @@ def test_what_is_in_force_is_what_it_were_without_the_suppliers_in_shadow_and_be
     now = tried(all_of_them, in_shadow, combine)
     alone, enforced = tried(without, frozenset(), combine), tried(all_of_them, frozenset(), combine)
     for each, old, new in zip(now, alone, enforced, strict=True):
-        assert (each.rate, each.source) == (old.rate, old.source)
-        assert each.would == ((new.code, new.rate, new.source) if new.source in in_shadow else None)
+        is_tried = new.answer.supplier in in_shadow
+        assert each.would == (new.answer if is_tried else None)
         # Who is unlimited is measured in the scope in which it would be limited.
-        assert each.code == (each.would[0] if each.would and each.rate == "nan" else old.code)
+        scope = new.answer if is_tried and old.answer.rate is None else old.answer
+        assert each.answer == old.answer._replace(code=scope.code, group=scope.group)
         # Java asks no more often than without them: it learns as much of the principal's other client-ids.
         assert (each.distinct == EACH) == (old.distinct == EACH)
 
@@ -224,7 +218,7 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
 
     chain = {"new": Supplier(by_client), "old": supplier(Quota(5e6), ())}
     found = tried(chain, frozenset({"new"}))
-    assert [each.would and each.would[1] for each in found] == ["1.0", "2.0"]
+    assert [each.would and each.would.rate for each in found] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("number", [2, MOST_APART + 2])
@@ -237,6 +231,6 @@ def test_whom_a_supplier_in_shadow_failed_for_it_is_asked_for_again_and_harms_no
     shim.idle(20)
     shim.script.append(broken.clear)
     rounds(shim)
-    assert (len(shim.shadows), all(shim.shadows.values())) == (number, True)
+    assert (len(shim.table), all(row.shadow for row in shim.table.values())) == (number, True)
     assert set(shim.failed) == {"mine"}
     assert {shim.rate(*client) for client in clients} == {5e6}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.messages import GROUP, shadow_text
+from quotahost.broker.host.messages import GROUP, Answer, shadow_text
 from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, TOLD, Comparison, Key, Shadow, compare, limit
 from quotahost.model import ScopeKind
 from quotahost.settings.broker import Settings
@@ -31,7 +31,7 @@ def compared(answer: dict[str, Any], **stand_ins: float) -> Comparison:
 
 def would(code: int, rate: float) -> str:
     """What the supplier "tried" would give for every type."""
-    return shadow_text([(code, rate, 0)] * 4, ["gold"], ["tried"])
+    return shadow_text((Answer(code, rate, "gold" if code == GROUP else "", "tried"),) * 4)
 
 
 SHARED = ("<broker>", "")

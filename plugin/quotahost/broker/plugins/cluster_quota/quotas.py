@@ -49,7 +49,6 @@ class ClusterQuotas:
         """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none."""
         self._context = context
         self._latest = LatestQuotas()
-        self._reading: LatestQuotas | None = None  # what the topic has, while it is read from its beginning
         self.read = False  # whether the topic has been read to its end at least once
         self._began = time.monotonic()
         self._unread = LoggedOnce(context.log)
@@ -72,7 +71,7 @@ class ClusterQuotas:
 
         Without a client-id it is the rate of the user's clients that no other quota is for.
         """
-        quotas = self._latest.by_entity
+        quotas = self._latest.by_name
         for name in ((user, client_id), (user, None), (None, client_id), DEFAULT):
             # A plain tuple finds an Entity: both are hashed alike.
             quota = quotas.get(name)  # type: ignore[arg-type]
@@ -104,7 +103,7 @@ class ClusterQuotas:
 
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
-        metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_entity))
+        metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_name))
         metrics.gauge("ClusterQuotas", "", "Read", float(self.read))
         if not self.read and time.monotonic() - self._began > grace:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
@@ -113,20 +112,15 @@ class ClusterQuotas:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
-        if not live:
-            self._reading = self._reading or LatestQuotas(self._latest)
-            self._reading.take(key, value)
-        elif entity := self._latest.take(key, value):
+        if (entity := self._latest.record(key, value, live)) is not None:
             self._note([entity])
 
     def caught_up(self) -> None:
-        # Of an empty topic no record was read.
-        before, self._latest, self._reading = self._latest, self._reading or LatestQuotas(), None
-        self.read, self._latest.before = True, {}
-        if gone := len(before.by_entity.keys() - self._latest.by_entity.keys()):
+        before, now, self.read = self._latest.caught_up(), self._latest.by_name, True
+        if gone := len(before.keys() - now.keys()):
             text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
-            self._context.log.warning(text, self._topic, gone, len(before.by_entity))
-        self._note(entity for entity, _ in before.by_entity.items() ^ self._latest.by_entity.items())
+            self._context.log.warning(text, self._topic, gone, len(before))
+        self._note({entity for entity, _ in before.items() ^ now.items()})
 
     def _note(self, entities: Iterable[Entity]) -> None:
         with self._lock:
@@ -138,7 +132,7 @@ class ClusterQuotas:
                     continue
                 self._distinct.clear()
                 named = self._named.setdefault(user, set())
-                if entity in self._latest.by_entity:
+                if entity in self._latest.by_name:
                     named.add(client_id)
                 else:
                     named.discard(client_id)

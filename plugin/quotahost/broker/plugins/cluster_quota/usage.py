@@ -162,7 +162,7 @@ class PublishUsage:
             gone = key in self._demands.silent and usage.rate < 1 and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
             if quota is not None and quota < math.inf and not gone and len(clients) < MOST:
-                clients[key] = Used(key, usage.rate, demands[key], quota, moved)
+                clients[key] = Used(*key, usage.rate, demands[key], quota, moved)
         self._moved = {key: used.bytes or 0.0 for key, used in clients.items()}
         return clients
 

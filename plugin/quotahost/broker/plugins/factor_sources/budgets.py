@@ -34,7 +34,6 @@ class Budgets:
         #: None before the topic is read; replaced as a whole when one has changed.
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()
-        self._reading: LatestBudgets | None = None  # what the topic has, while it is read from its beginning
         self._follower: Follower | None = None
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
 
@@ -42,8 +41,7 @@ class Budgets:
         if self._follower:
             self._follower.close()
             self._context.disks.budgets.wanted = None
-        self._follower, self.by_name = None, None
-        self._latest, self._reading = LatestBudgets(), None
+        self._follower, self.by_name, self._latest = None, None, LatestBudgets()
 
     # ---- the host thread ----
 
@@ -75,16 +73,13 @@ class Budgets:
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
+        self._latest.record(key, value, live)
         if live:
-            self._latest.take(key, value)
             self._put()
-        else:
-            self._reading = self._reading or LatestBudgets(self._latest.by_name)
-            self._reading.take(key, value)
 
     def caught_up(self) -> None:
-        self._latest, self._reading = self._reading or LatestBudgets(), None
-        self._latest.before = {}
+        """From now on the budgets are those that were read."""
+        self._latest.caught_up()
         self._put()
 
     def absent(self) -> None:

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.model import QuotaType
-from quotahost.records import quotas as records
-from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity
+from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity, LatestQuotas
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context
-from tests.fakes.quotas import change, follower, quota, remove, set_quotas
+from tests.fakes.quotas import Set, change, follower, quota, remove, set_quotas
 
 BROKEN = b'{"version":1,"produce":-3}'
 
@@ -93,15 +92,15 @@ def test_a_topic_that_is_read_again_is_what_it_is_now(quotas: ClusterQuotas, cap
 
 
 def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MAX_ENTITIES", 3)
+    monkeypatch.setattr(LatestQuotas, "most", 3)
     set_quotas(quotas, *(quota(name, None, 1.0) for name in "abcd"))
     change(quotas, quota("a", None, 2.0))
     assert [produced(quotas, name) for name in "abcd"] == [2.0, 1.0, 1.0, None]
     remove(quotas, "a")
     change(quotas, quota("e", None, 5.0))
     assert (produced(quotas, "e"), broker.number("Refused", "Records", "size")) == (5.0, 1)
-    monkeypatch.setattr(records, "MAX_ENTITIES", 100)
-    monkeypatch.setattr(records, "MAX_KEYS", 1000)
+    monkeypatch.setattr(LatestQuotas, "most", 100)
+    monkeypatch.setattr(LatestQuotas, "most_octets", 1000)
     change(quotas, quota("f" * 990, None, 1.0))
     assert produced(quotas, "f" * 990) is None
     change(quotas, quota("f" * 950, None, 1.0))
@@ -132,7 +131,7 @@ def test_a_topic_that_cannot_be_read_is_told(broker: FakeBroker, caplog: pytest.
     ],
 )
 def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
-    quotas: ClusterQuotas, given: list[ClusterQuota], principal: str, distinct: set[str] | None
+    quotas: ClusterQuotas, given: list[Set], principal: str, distinct: set[str] | None
 ) -> None:
     set_quotas(quotas, *given)
     assert quotas.distinct_client_ids(principal) == distinct
@@ -141,20 +140,23 @@ def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
 NAMES = st.sampled_from(["", "a", "b", "alice"])
 ENTITIES = st.builds(Entity, NAMES.filter(bool), st.none() | NAMES) | st.builds(Entity, st.none(), NAMES.filter(bool))
 RATES = st.none() | st.sampled_from([1.0, 2.0, math.inf])
-CHANGES = st.lists(st.builds(ClusterQuota, ENTITIES | st.just(DEFAULT), RATES, RATES) | ENTITIES, max_size=12)
+QUOTAS = st.none() | st.builds(ClusterQuota, RATES, RATES)
+CHANGES = st.lists(st.tuples(ENTITIES | st.just(DEFAULT), QUOTAS), max_size=12)
 
 
 @given(CHANGES)
-def test_each_client_has_the_most_specific_quota_after_any_changes(changes: list[ClusterQuota | Entity]) -> None:
+def test_each_client_has_the_most_specific_quota_after_any_changes(
+    changes: list[tuple[Entity, ClusterQuota | None]],
+) -> None:
     quotas, kept = ClusterQuotas(context()), {}
     set_quotas(quotas)
-    for each in changes:
-        if isinstance(each, ClusterQuota):
-            change(quotas, each)
-            kept[each.entity] = each
+    for entity, wanted in changes:
+        if wanted:
+            change(quotas, (entity, wanted))
+            kept[entity] = wanted
         else:
-            remove(quotas, *each)
-            kept.pop(each, None)
+            remove(quotas, *entity)
+            kept.pop(entity, None)
     for user in ("alice", "b", ""):
         found = {client_id: produced(quotas, user, client_id) for client_id in ("", "a", "b", "alice", "other")}
         for client_id, rate in found.items():

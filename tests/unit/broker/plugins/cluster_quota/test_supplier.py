@@ -51,7 +51,7 @@ class World:
 
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
         """A record with alice's share arrives, and the supplier looks."""
-        listed = (Share(ClientKey("alice", "app", PRODUCE), share, 4e6),)
+        listed = (Share("alice", "app", PRODUCE, share, 4e6),)
         at = datetime.now(UTC)
         self.sequence += 1
         value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
@@ -211,7 +211,7 @@ class Client:
 
     def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
         self.sequence += 1
-        self.rates.take(Shares("1", 1, self.sequence, WALL, (Share(key, share, quota),)), True, 60)
+        self.rates.take(Shares("1", 1, self.sequence, WALL, (Share(*key, share, quota),)), True, 60)
 
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after

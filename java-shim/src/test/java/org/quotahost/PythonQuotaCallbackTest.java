@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.reflect.Array;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.net.MalformedURLException;
@@ -128,10 +129,16 @@ class PythonQuotaCallbackTest {
         Object table = field.get(callback);
         double[] rates = {1_000, 1_000, 1_000, 1_000};
         call(table, "configure", 100, 3_600L, 10.0, new String[] {"PRODUCE"}, rates, new String[0]);
-        Object lookup = loader.loadClass("org.quotahost.inbox.Inbox$Batch$Lookup").getConstructors()[0].newInstance("alice", "app", 1L);
-        Object batch = loader.loadClass("org.quotahost.inbox.Inbox$Batch").getConstructors()[0].newInstance(List.of(lookup), List.of());
-        call(table, "publish", batch, new int[1], new int[4], rates, new String[0], new int[4], new String[] {"static"},
-                new int[] {-1}, new java.util.Set[0], new String[] {""});
+        Object batch = make(loader, "inbox.Inbox$Batch", List.of(make(loader, "inbox.Inbox$Batch$Lookup", "alice", "app", 1L)), List.of());
+        Object quota = make(loader, "table.Answer$Quota", 0, 1_000.0, "", "static");
+        Object quotas = Array.newInstance(quota.getClass(), 4);
+        for (int type = 0; type < 4; type++) Array.set(quotas, type, quota);
+        Object each = loader.loadClass("org.quotahost.table.Answer$Reach").getEnumConstants()[1];
+        call(table, "publish", batch, new int[1], List.of(make(loader, "table.Answer", quotas, each, Set.of(), "")));
+    }
+
+    private static Object make(ClassLoader loader, String name, Object... arguments) throws Exception {
+        return loader.loadClass("org.quotahost." + name).getConstructors()[0].newInstance(arguments);
     }
 
     private static Object call(Object target, String name, Object... arguments) throws Exception {

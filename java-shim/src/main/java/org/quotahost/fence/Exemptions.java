@@ -22,7 +22,7 @@ public final class Exemptions {
     public static final int LONGEST_CLIENT_ID = 256;
     private static final String BLANKS = " \t\n\u000B\f\r";
 
-    private static volatile Clients clients = new Clients(Set.of(), Set.of(), new String[0]);
+    private static volatile Clients clients = new Clients(Map.of(), Set.of(), new String[0]);
     /** The super users, as the broker's properties write them: type, colon, name. */
     private static volatile Set<String> superUsers = Set.of();
     private static volatile Set<String> spared = Set.of();
@@ -30,14 +30,23 @@ public final class Exemptions {
     private Exemptions() {}
 
     /** What the host has said last; replaced as a whole. */
-    private record Clients(Set<String> users, Set<String> anonymousClientIds, String[] internalClientIds) {}
+    private record Clients(Map<String, String> users, Set<String> anonymousClientIds, String[] internalClientIds) {}
 
     /** Whether a client is exempt from quotas and passes the fence. It neither waits nor allocates. */
     public static boolean exempt(KafkaPrincipal principal, String clientId) {
-        Clients now = clients;
         if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
-        if (now.users.contains(principal.getName())) return true;
-        if (!principal.getName().equals(KafkaPrincipal.ANONYMOUS.getName())) return false;
+        return reason(principal.getName()) != null || isKnownById(principal.getName(), clientId);
+    }
+
+    /** Why a user is exempt whatever the client-id, in the host's word; null if it is not. */
+    public static String reason(String user) {
+        return clients.users.get(user);
+    }
+
+    /** Whether a client is exempt by its client-id, as those who don't authenticate may be. */
+    public static boolean isKnownById(String user, String clientId) {
+        Clients now = clients;
+        if (!user.equals(KafkaPrincipal.ANONYMOUS.getName())) return false;
         if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return false;
         if (now.anonymousClientIds.contains(clientId)) return true;
         for (String form : now.internalClientIds) if (hasForm(clientId, form)) return true;
@@ -82,11 +91,12 @@ public final class Exemptions {
     }
 
     /**
+     * @param users by name, why each is exempt
      * @param internalClientIds forms of client-ids, divided by "|", that are exempt where brokers do not authenticate to
      *     each other: those of Kafka's own clients inside a broker and of quotahost's; "" if brokers authenticate
      */
-    public static void set(String[] users, String[] anonymousClientIds, String internalClientIds) {
-        clients = new Clients(Set.copyOf(Arrays.asList(users)), Set.copyOf(Arrays.asList(anonymousClientIds)),
+    public static void set(Map<String, String> users, String[] anonymousClientIds, String internalClientIds) {
+        clients = new Clients(Map.copyOf(users), Set.copyOf(Arrays.asList(anonymousClientIds)),
                 internalClientIds.isEmpty() ? new String[0] : internalClientIds.split("\\|"));
     }
 

@@ -18,6 +18,7 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
+import org.quotahost.table.Answer;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
@@ -127,7 +128,7 @@ final class Calls {
                 entry("set_budgets", this::setBudgets),
                 entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
                 entry("load", a -> KafkaBeans.load(System.nanoTime())),
-                entry("exempt", a -> done(() -> Exemptions.set(a.texts(0), a.texts(1), a.get(2)))),
+                entry("exempt", a -> done(() -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2)))),
                 entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
                 entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));
     }
@@ -196,7 +197,7 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Object taken = life.take(host.inbox, timeoutMs);
+        Object taken = life.take(host.inbox, host.table, timeoutMs);
         host.lease.renew();
         return taken;
     }
@@ -214,10 +215,21 @@ final class Calls {
     }
 
     private Object publish(Arguments a) {
-        @SuppressWarnings({"unchecked", "rawtypes"})
-        Set<String>[] distinct = a.list(7).all.stream().map(each -> ids((byte[]) each)).toArray(Set[]::new);
-        return host.table.publish(life.answered(), a.get(0), a.get(1), a.get(2), a.texts(3), a.get(4), a.texts(5), a.get(6),
-                distinct, a.texts(8));
+        List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
+        List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
+        return host.table.publish(life.answered(), a.get(0), answers);
+    }
+
+    private static Answer answer(Arguments row, List<Set<String>> ids) {
+        Answer.Quota[] quotas = new Answer.Quota[QuotaTable.TYPES];
+        for (int type = 0; type < quotas.length; type++) {
+            Arguments given = row.list(0).list(type);
+            Double rate = given.get(1);
+            quotas[type] = new Answer.Quota(given.number(0), rate == null ? Double.NaN : rate, given.get(2), given.get(3));
+        }
+        int distinct = row.number(1);
+        return distinct < 0 ? new Answer(quotas, Answer.Reach.EACH, Set.of(), row.get(2))
+                : new Answer(quotas, Answer.Reach.ALIKE, ids.get(distinct), row.get(2));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */

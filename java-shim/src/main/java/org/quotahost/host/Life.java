@@ -9,6 +9,7 @@ import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
+import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 
 /**
@@ -151,13 +152,13 @@ abstract class Life {
     // ---- its batches ------------------------------------------------------------------------------------------
 
     /**
-     * Takes a batch, waiting for so many ms at most, and keeps it until it is answered: principal and client-id of each client,
+     * Takes a batch without the exempt, waiting for so many ms at most, and keeps it until it is answered: principal and client-id of each client,
      * kind and fields of each event, and whether this life is to end.
      */
-    List<Object> take(Inbox inbox, long timeoutMs) {
+    List<Object> take(Inbox inbox, QuotaTable table, long timeoutMs) {
         synchronized (takes) {
             taken.clients().forEach(inbox::askAgain); // it failed at them
-            taken = closing() ? Batch.EMPTY : inbox.take(timeoutMs);
+            taken = closing() ? Batch.EMPTY : table.answerExempt(inbox.take(timeoutMs));
             return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
                     taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), closing());
         }

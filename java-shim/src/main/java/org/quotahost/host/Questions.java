@@ -139,7 +139,7 @@ final class Questions {
                         "in_shadow", topics.overInShadow()),
                 "controller", KafkaBeans.activeController(), "mutation_seconds", mutationSeconds, "log_dirs", logDirs(broker),
                 "clients", table.size(), "clients_max", table.clientsMax(), "affected_topics", table.affectedTopics(),
-                "held", held, "sources", host.gauges.names("FactorSource", "Answers", 1));
+                "held", new Json.Raw(held), "sources", host.gauges.names("FactorSource", "Answers", 1));
     }
 
     private static List<String> logDirs(Map<String, String> broker) {

@@ -7,6 +7,7 @@ import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
@@ -83,14 +84,14 @@ public final class Dump {
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        boolean exempt = Exemptions.exempt(Publication.byName(principal), clientId);
+        boolean exempt = Exemptions.exempt(byName(principal), clientId);
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(principal, clientId, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
             TagHolder holder = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
-            row.put("supplier", holder == null ? "" : holder.answer.suppliers()[type]);
+            row.put("supplier", holder == null ? "" : holder.answer.quotas()[type].supplier());
             row.put("known", (holder != null || exempt) && !Scopes.isOfNewcomers(scope));
             row.put("failed", holder != null && holder.failed);
             row.put("shadow", holder == null ? "" : holder.answer.shadow());
@@ -123,7 +124,7 @@ public final class Dump {
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
             scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
-            holder.answer.suppliers()[type], holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
+            holder.answer.quotas()[type].supplier(), holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }
 
@@ -181,7 +182,11 @@ public final class Dump {
     private Scope scope(String principal, String clientId, int type) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        return client != null ? client.tags(type).scope : table.scopeOf(type, entry, Publication.byName(principal), clientId);
+        return client != null ? client.tags(type).scope : table.scopeOf(type, entry, byName(principal), clientId);
+    }
+
+    private static KafkaPrincipal byName(String user) {
+        return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user);
     }
 
     private static boolean isOfOneClient(Scope scope) {

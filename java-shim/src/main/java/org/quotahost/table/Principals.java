@@ -10,7 +10,6 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Exemptions;
-import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -157,8 +156,8 @@ final class Principals {
         }
 
         /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
-        boolean needs(KafkaPrincipal kafkas, String clientId) {
-            return !complete || isDistinct(clientId) || isAnonymous(principal) && Exemptions.exempt(kafkas, clientId);
+        boolean needs(String clientId) {
+            return !complete || isDistinct(clientId) || Exemptions.isKnownById(principal, clientId);
         }
 
         /** The length is looked at before the whole name would be hashed. */

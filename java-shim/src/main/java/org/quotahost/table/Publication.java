@@ -1,11 +1,9 @@
 package org.quotahost.table;
 
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Set;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
@@ -50,10 +48,10 @@ final class Publication {
         if (next.answer == answer) {
             differs = !Arrays.equals(before.all, next.all);
             for (int type = 0; type < QuotaTable.TYPES; type++) {
-                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.rates()[type]);
+                if (next.all[type] != null) differs |= rate(next.all[type], type, answer.quotas()[type].rate());
             }
         }
-        boolean needed = next.needs(byName(name), clientId);
+        boolean needed = next.needs(clientId);
         boolean leaves = !needed && next.clients.containsKey(clientId);
         boolean othersLeave = next.answer == answer && (differs || !next.distinct.equals(before.distinct));
         if (needed) differs |= storeClient(next, clientId, answer);
@@ -66,11 +64,15 @@ final class Publication {
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean alike = answer.reach() == Answer.Reach.ALIKE;
         Scope[] all = new Scope[QuotaTable.TYPES];
-        for (int type = 0; type < all.length && alike; type++) all[type] = scopes.shared(answer, type, before.user);
+        double[] rates = new double[QuotaTable.TYPES];
+        for (int type = 0; type < all.length && alike; type++) {
+            all[type] = scopes.shared(answer.quotas()[type], type, before.user);
+            rates[type] = answer.quotas()[type].rate();
+        }
         // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
         String sample = asksByThis ? lookup.clientId() : before.sample;
-        return entry(before, all, alike ? answer.rates() : new double[all.length], answer.distinct(), sample, answer, false);
+        return entry(before, all, rates, answer.distinct(), sample, answer, false);
     }
 
     /**
@@ -122,18 +124,18 @@ final class Publication {
         TagHolder old = entry.clients.get(clientId);
         if (old == null && !principals.hasPlaceFor(entry)) return false;
         Scope[] next = new Scope[QuotaTable.TYPES];
-        String[] suppliers = answer.suppliers().clone();
+        Quota[] quotas = answer.quotas().clone();
         boolean differs = old == null;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
-            boolean failed = answer.codes()[type] == Scopes.NEWCOMER;
+            boolean failed = quotas[type].code() == Scopes.NEWCOMER;
             // After a failure a client keeps the scope that it has; a client that has none is a newcomer.
-            next[type] = !failed ? scopes.of(answer, type, entry.user, clientId)
+            next[type] = !failed ? scopes.of(quotas[type], type, entry.user, clientId)
                     : old != null ? old.tags(type).scope : entry.unknown(type, now);
-            if (!failed) differs |= rate(next[type], type, answer.rates()[type]);
-            else if (old != null && !Scopes.isOfNewcomers(next[type])) suppliers[type] = old.answer.suppliers()[type];
+            if (!failed) differs |= rate(next[type], type, quotas[type].rate());
+            else if (old != null && !Scopes.isOfNewcomers(next[type])) quotas[type] = old.answer.quotas()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        Answer told = answer.failed() && old != null ? answer.withSuppliers(suppliers) : answer;
+        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.reach(), answer.distinct(), "") : answer;
         int seen = old == null ? now : old.seen;
         TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seen);
         made.follows(old);
@@ -141,16 +143,11 @@ final class Publication {
         return differs;
     }
 
-    static KafkaPrincipal byName(String name) {
-        return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, name);
-    }
-
     /** Clients that had something of their own, and have what all have from now on. */
     private void forgetNeedless(Entry entry) {
         if (!entry.complete) return;
-        KafkaPrincipal principal = byName(entry.principal);
         for (TagHolder client : entry.clients.values()) {
-            if (!entry.needs(principal, client.clientId)) principals.remove(entry, client);
+            if (!entry.needs(client.clientId)) principals.remove(entry, client);
         }
     }
 
@@ -161,62 +158,5 @@ final class Publication {
         // Kafka has no sensor for tags that nobody has had, unless it has kept one that the table forgot.
         if (scope.wasHad() ? differs : kafkaKeepsLonger) changed |= 1 << type;
         return differs;
-    }
-
-    /**
-     * What the host has answered for a client: one row of its answers, which all clients with the same answer share.
-     *
-     * @param codes by quota type, the scope of the quota (Scopes)
-     * @param rates by quota type, the base rate, NaN for unlimited
-     * @param groups the names of groups, to which codes refer
-     * @param suppliers by quota type, who gave the quota, or why the client is exempt; "" for nobody
-     * @param reach for whom the answer is: ALONE for this client; EACH tells that each client-id of the principal may have
-     *     another quota; ALIKE holds for all its client-ids but the distinct ones
-     * @param distinct the client-ids of the principal whose quota may differ from that of the others
-     * @param shadow what suppliers in shadow would give, in the host's own words; "" for nothing
-     */
-    record Answer(int[] codes, double[] rates, String[] groups, String[] suppliers, Reach reach, Set<String> distinct,
-            String shadow) {
-        enum Reach { ALONE, EACH, ALIKE }
-
-        /** In the host's arrays, in place of an index of distinct client-ids. */
-        static final int EACH = -1, ALONE = -2;
-
-        /** What is known of somebody before the first answer. */
-        static final Answer NONE =
-                new Answer(new int[0], new double[0], new String[0], new String[] {"", "", "", ""}, Reach.ALONE, Set.of(), "");
-
-        /** The rows of a batch, from the flat arrays of QuotaTable.publish. */
-        static List<Answer> rows(int[] codes, double[] rates, String[] groups, int[] supplierIndexes, String[] suppliers,
-                int[] distinct, Set<String>[] distinctIds, String[] shadows) {
-            List<Answer> rows = new ArrayList<>(distinct.length);
-            for (int row = 0; row < distinct.length; row++) {
-                int from = row * QuotaTable.TYPES;
-                int to = from + QuotaTable.TYPES;
-                String[] givers = Arrays.stream(supplierIndexes, from, to).mapToObj(at -> at < 0 ? "" : suppliers[at])
-                        .toArray(String[]::new);
-                int which = distinct[row];
-                Reach reach = which == ALONE ? Reach.ALONE : which == EACH ? Reach.EACH : Reach.ALIKE;
-                rows.add(new Answer(Arrays.copyOfRange(codes, from, to), Arrays.copyOfRange(rates, from, to), groups, givers,
-                        reach, which < 0 ? Set.of() : distinctIds[which], shadows[row]));
-            }
-            return rows;
-        }
-
-        /** The same without what shadow tells. */
-        Answer withSuppliers(String[] others) {
-            return new Answer(codes, rates, groups, others, reach, distinct, "");
-        }
-
-        /** Whether a supplier failed for one of the types. */
-        boolean failed() {
-            for (int code : codes) if (code == Scopes.NEWCOMER) return true;
-            return false;
-        }
-
-        /** Whether the answer tells of all client-ids of its principal, as it is for this one. */
-        boolean isOfPrincipal(String clientId) {
-            return reach != Reach.ALONE && !failed() && !distinct.contains(clientId);
-        }
     }
 }

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
@@ -20,7 +21,6 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.FactorInForce.Factor;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
-import org.quotahost.table.Publication.Answer;
 import org.quotahost.util.Histogram;
 
 /**
@@ -106,7 +106,7 @@ public final class QuotaTable {
             holder.see(beat);
         } else {
             if (entry != null) entry.see(beat);
-            if (entry == null || entry.needs(principal, clientId)) ask(entry, principal, clientId);
+            if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
@@ -122,18 +122,16 @@ public final class QuotaTable {
 
     /** The scope of a client that has nothing of its own in the table. */
     Scope scopeOf(int type, Entry entry, KafkaPrincipal principal, String clientId) {
-        if (entry != null && !entry.needs(principal, clientId)) return entry.all[type];
         if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
         // Never a scope that other principals share with a known one.
         return entry == null ? scopes.newcomers : entry.unknown(type, now);
     }
 
     /** A client that the table doesn't know goes to the inbox, if there is a place for it. */
-    private void ask(Entry entry, KafkaPrincipal principal, String clientId) {
+    private void ask(Entry entry, String name, String clientId) {
         misses.increment();
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
-        String name = principal.getName();
         boolean kept = Principals.keeps(clientId);
         if (!asks) unadmitted.increment();
         // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
@@ -208,23 +206,32 @@ public final class QuotaTable {
         return Arrays.stream(ids).filter(Principals::keeps).collect(Collectors.toSet());
     }
 
+    /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */
+    public Batch answerExempt(Batch batch) {
+        List<Batch.Lookup> exempt = new ArrayList<>(), others = new ArrayList<>();
+        List<Answer> answers = new ArrayList<>();
+        for (Batch.Lookup each : batch.clients()) {
+            Answer answer = Answer.ofExempt(each.principal(), each.clientId());
+            (answer == null ? others : exempt).add(each);
+            if (answer != null) answers.add(answer);
+        }
+        if (exempt.isEmpty()) return batch;
+        publish(new Batch(exempt, List.of()), IntStream.range(0, exempt.size()).toArray(), answers);
+        return new Batch(others, batch.events());
+    }
+
     /**
-     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once, as a row: client i
-     * of the batch has row rows[i]. The parts of an Answer are flat arrays: quota type t of row r is at index r x TYPES + t.
+     * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
+     * batch has that at numbers[i].
      *
-     * @param supplierIndexes who gave each quota, as an index into suppliers; -1 for nobody
-     * @param distinct for each row an index into distinctIds; Answer.EACH or Answer.ALONE
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] rows, int[] codes, double[] rates, String[] groups,
-            int[] supplierIndexes, String[] suppliers, int[] distinct, Set<String>[] distinctIds, String[] shadows) {
-        List<Answer> answers =
-                Answer.rows(codes, rates, groups, supplierIndexes, suppliers, distinct, distinctIds, shadows);
+    public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
         var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
-            if (publication.store(lookup, answers.get(rows[i]))) changed++;
+            if (publication.store(lookup, answers.get(numbers[i]))) changed++;
             if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         changes.add(changed);

@@ -5,7 +5,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
-import org.quotahost.table.Publication.Answer;
+import org.quotahost.table.Answer.Quota;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -16,7 +16,7 @@ import org.quotahost.util.Sanitized;
  */
 final class Scopes {
     static final String EXEMPT_TAG = "<exempt>";
-    /** Codes of scopes in QuotaTable.publish(); from GROUP on, code - GROUP is an index into the group names. */
+    /** Codes of scopes in an Answer. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
@@ -57,22 +57,21 @@ final class Scopes {
     }
 
     /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
-    Scope shared(Answer answer, int type, String user) {
-        int code = answer.codes()[type];
-        if (code == EXEMPT) return exempt;
-        if (Double.isNaN(answer.rates()[type]) && !measured[type]) return unlimited;
-        return switch (code) {
+    Scope shared(Quota quota, int type, String user) {
+        if (quota.code() == EXEMPT) return exempt;
+        if (Double.isNaN(quota.rate()) && !measured[type]) return unlimited;
+        return switch (quota.code()) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of("<broker>", "");
-            default -> of("<group " + Sanitized.tag(answer.groups()[code - GROUP]) + ">", "");
+            default -> of("<group " + Sanitized.tag(quota.group()) + ">", "");
         };
     }
 
     /** The scope of one client for an answer that is no newcomer's. */
-    Scope of(Answer answer, int type, String user, String clientId) {
-        Scope shared = shared(answer, type, user);
-        return shared != null ? shared : of(answer.codes()[type] == CLIENT ? user : "", clientId);
+    Scope of(Quota quota, int type, String user, String clientId) {
+        Scope shared = shared(quota, type, user);
+        return shared != null ? shared : of(quota.code() == CLIENT ? user : "", clientId);
     }
 
     /** What the unknown client-ids of one user share. */

@@ -72,7 +72,7 @@ class CreationTest {
 
     @Test
     void whoPassesTheFenceMayCreateAndWhoMayNotAnywayIsToldSo() throws Exception {
-        Exemptions.set(new String[] {"backup"}, new String[0], "");
+        Exemptions.set(Map.of("backup", "excluded"), new String[0], "");
         passes(ApiKeys.CREATE_TOPICS, "backup", CLUSTER);
         passes(ApiKeys.CREATE_TOPICS, "root", CLUSTER);
         try (QuotaFence strict = FenceFixture.fence("", Map.of())) {

@@ -114,7 +114,7 @@ public final class FenceFixture {
         Fence.logRefusals();
         Fence.refusalLines = new LineLimit(1);
         Fence.turnBack(null);
-        Exemptions.set(new String[0], new String[0], "");
+        Exemptions.set(Map.of(), new String[0], "");
         Exemptions.spare(new String[0]);
         Exemptions.superUsers(Map.of());
         Fence.allowance(0);

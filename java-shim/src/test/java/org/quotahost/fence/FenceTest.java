@@ -67,7 +67,7 @@ class FenceTest {
 
     @Test
     void exemptPrincipalsGoOnUnderAnyClientIdAndOthersDoNot() {
-        Exemptions.set(new String[] {"root", "CN=b,OU=c"}, new String[] {"quotahost-1"}, "");
+        Exemptions.set(Map.of("root", "excluded", "CN=b,OU=c", "broker"), new String[] {"quotahost-1"}, "");
 
         assertEquals(ALLOWED, produce("root", "x"));
         assertEquals(ALLOWED, produce("CN=b,OU=c", ""));
@@ -77,7 +77,7 @@ class FenceTest {
         assertTurnedBack("ANONYMOUS", "broker-1-fetcher-0");
         assertTurnedBack("ANONYMOUS", null);
         assertEquals(ALLOWED, produce("root", null));
-        Exemptions.set(new String[] {"boss"}, new String[0], "");
+        Exemptions.set(Map.of("boss", "excluded"), new String[0], "");
         assertTurnedBack("root", "x");
         assertEquals(ALLOWED, produce("boss", "x"));
     }
@@ -85,7 +85,7 @@ class FenceTest {
     @ParameterizedTest
     @ValueSource(strings = {"1", "quotahost-1", "quotahost-pipeline", "broker-1-fetcher-0", "broker-12-to-controller-x", "raft-client-3", "__x_12_producer"})
     void whereBrokersAreAnonymousTheyGoByClientId(String clientId) {
-        Exemptions.set(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
+        Exemptions.set(Map.of(), new String[] {"1", "quotahost-1"}, INTERNAL);
 
         assertEquals(ALLOWED, produce("ANONYMOUS", clientId));
         assertTurnedBack("alice", clientId);
@@ -95,14 +95,14 @@ class FenceTest {
     @ValueSource(strings = {"2", "", "broker-x-fetcher", "broker-1-", "broker-1-a b", "my-broker-1-a", "raft-client-", "raft-client-3x", "raft-client-\u0663",
         "__x_1_", "__x__producer", "__x_1_producer2", "quotahost-pipelines", "broker-1-a\n", "1 "})
     void otherAnonymousClientsAreTurnedBack(String clientId) {
-        Exemptions.set(new String[0], new String[] {"1", "quotahost-1"}, INTERNAL);
+        Exemptions.set(Map.of(), new String[] {"1", "quotahost-1"}, INTERNAL);
 
         assertTurnedBack("ANONYMOUS", clientId);
     }
 
     @Test
     void anExemptNameCountsWithItsType() {
-        Exemptions.set(new String[] {"alice"}, new String[] {"1"}, INTERNAL);
+        Exemptions.set(Map.of("alice", "excluded"), new String[] {"1"}, INTERNAL);
 
         assertEquals(ALLOWED, produce(new KafkaPrincipal("User", "alice")));
         assertThrows(FenceFixture.PAUSED, () -> produce(new KafkaPrincipal("Group", "alice")));
@@ -112,7 +112,7 @@ class FenceTest {
 
     @Test
     void aClientIdOfMoreThan256CharactersIsNeverAnInternalOne() {
-        Exemptions.set(new String[0], new String[0], INTERNAL);
+        Exemptions.set(Map.of(), new String[0], INTERNAL);
         String id = "broker-1-" + "x".repeat(247);
 
         assertEquals(ALLOWED, produce("ANONYMOUS", id));
@@ -147,7 +147,7 @@ class FenceTest {
 
     @Test
     void whoIsExemptIsFoundOutWithoutAllocating() {
-        Exemptions.set(new String[] {"root"}, new String[] {"1"}, INTERNAL);
+        Exemptions.set(Map.of("root", "excluded"), new String[] {"1"}, INTERNAL);
         KafkaPrincipal[] all = {KafkaPrincipal.ANONYMOUS, new KafkaPrincipal("User", "alice"), new KafkaPrincipal("Group", "root")};
         String[] ids = {"1", "broker-1-fetcher-0", "broker-1-" + "x".repeat(240), "app", "quotahost-x", "raft-client-12"};
         Runnable ask = () -> {

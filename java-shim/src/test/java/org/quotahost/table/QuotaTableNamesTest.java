@@ -37,7 +37,7 @@ class QuotaTableNamesTest {
 
     @AfterEach
     void nobodyIsExempt() {
-        Exemptions.set(new String[0], new String[0], "");
+        Exemptions.set(Map.of(), new String[0], "");
     }
 
     @Test
@@ -167,7 +167,7 @@ class QuotaTableNamesTest {
 
     @Test
     void theExemptAreExemptFromTheirFirstRequestOnAlsoWhenTheTableIsFull() {
-        Exemptions.set(new String[] {"root"}, new String[] {"4"}, "broker-#-*");
+        Exemptions.set(Map.of("root", "excluded"), new String[] {"4"}, "broker-#-*");
         QuotaTable full = Tables.table(inbox, 0, 3_600);
         for (QuotaTable each : List.of(table, full)) {
             each.factor(0, "", null);
@@ -181,8 +181,24 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void theExemptHaveTheirReasonAndTheHostIsAskedForTheOthersAlone() {
+        Exemptions.set(Map.of("root", "excluded"), new String[] {"quotahost-4"}, "broker-#-*");
+        String[][] reasons = {{"root", "x", "excluded"}, {"ANONYMOUS", "quotahost-4", "plugin"}, {"ANONYMOUS", "broker-1-a", "broker"}};
+        for (String[] exempt : reasons) tags(table, exempt[0], exempt[1]);
+        tags(table, "alice", "quotahost-4");
+
+        assertEquals(List.of("alice"), table.answerExempt(inbox.take(0)).clients().stream().map(Batch.Lookup::principal).toList());
+        for (String[] exempt : reasons) {
+            Map<?, ?> quota = (Map<?, ?>) ((List<?>) new Dump(table).client(exempt[0], exempt[1]).get("quotas")).get(PRODUCE);
+            assertEquals(exempt[2], quota.get("supplier"));
+        }
+        tags(table, "root", "y");
+        assertEquals(List.of(), inbox.take(0).clients(), "what holds for root holds for each of its client-ids");
+    }
+
+    @Test
     void anExemptClientIdOfAnonymousStaysSoWhereAnonymousIsKnownAsAWhole() {
-        Exemptions.set(new String[0], new String[] {"4"}, "");
+        Exemptions.set(Map.of(), new String[] {"4"}, "");
         publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
 
         assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
@@ -193,9 +209,10 @@ class QuotaTableNamesTest {
 
     @Test
     void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
-        Exemptions.set(new String[0], new String[] {"4"}, "");
+        Exemptions.set(Map.of(), new String[] {"4"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
-        Tables.publishAlone(small, "ANONYMOUS", "4", Scopes.EXEMPT, UNLIMITED);
+        tags(small, "ANONYMOUS", "4");
+        small.answerExempt(inbox.take(0));
         assertEquals(1, small.size());
 
         tags(small, "ANONYMOUS", "app");
@@ -208,9 +225,10 @@ class QuotaTableNamesTest {
 
     @Test
     void withAFullTableTooTheyShareANewcomersQuotaAfterThat() {
-        Exemptions.set(new String[0], new String[] {"1"}, "");
+        Exemptions.set(Map.of(), new String[] {"1"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
-        Tables.publishAlone(small, "ANONYMOUS", "1", Scopes.EXEMPT, UNLIMITED);
+        tags(small, "ANONYMOUS", "1");
+        small.answerExempt(inbox.take(0));
         publishWhole(small, "ANONYMOUS", "first", Scopes.USER, 1_000);
         small.beat(1_000);
         small.askAgain(null, null);

@@ -11,7 +11,8 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
-import org.quotahost.table.Publication.Answer;
+import org.quotahost.table.Answer.Quota;
+import org.quotahost.table.Answer.Reach;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Quota tables for tests, filled as the host fills them. */
@@ -45,48 +46,44 @@ public final class Tables {
 
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
     public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
-        return publish(table, principal, clientId, code, rate, Answer.EACH, null, groups);
+        return publish(table, principal, clientId, code, rate, Reach.EACH, Set.of(), groups);
     }
 
     /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
     public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        return publish(table, principal, clientId, code, rate, 0, QuotaTable.clientIds(distinct), "gold");
+        return publish(table, principal, clientId, code, rate, Reach.ALIKE, QuotaTable.clientIds(distinct), "gold");
     }
 
-    /** Publishes one answer for all types that tells nothing about others of its principal. */
-    public static int publishAlone(QuotaTable table, String principal, String clientId, int code, double rate) {
-        return publish(table, principal, clientId, code, rate, Answer.ALONE, null);
-    }
-
-    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, int distinct,
+    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, Reach reach,
             Set<String> ids, String... groups) {
         int[] codes = new int[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return publish(table, batch, codes, rates, groups, distinct, ids);
+        return publish(table, batch, codes, rates, groups, reach, ids);
     }
 
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
-        return publish(table, batch, codes, rates, groups, Answer.EACH, null);
+        return publish(table, batch, codes, rates, groups, Reach.EACH, Set.of());
     }
 
     /** Each answer is what all client-ids of its principal get, but for the distinct ones. */
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
-        return publish(table, batch, codes, rates, groups, 0, ids);
+        return publish(table, batch, codes, rates, groups, Reach.ALIKE, ids);
     }
 
-    @SuppressWarnings("unchecked")
-    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, int reach,
+    /** Codes from GROUP on refer to the groups. */
+    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Reach reach,
             Set<String> ids) {
-        int clients = batch.clients().size();
-        int[] rows = IntStream.range(0, clients).toArray(), distinct = new int[clients];
-        String[] shadows = new String[clients];
-        Arrays.fill(distinct, reach);
-        Arrays.fill(shadows, "");
-        return table.publish(batch, rows, codes, rates, groups, new int[codes.length], new String[] {"static"}, distinct,
-                new Set[] {ids}, shadows);
+        Quota[] quotas = new Quota[codes.length];
+        for (int i = 0; i < codes.length; i++) {
+            String group = codes[i] < Scopes.GROUP || groups.length == 0 ? "" : groups[codes[i] - Scopes.GROUP];
+            quotas[i] = new Quota(Math.min(codes[i], Scopes.GROUP), rates[i], group, "static");
+        }
+        int[] numbers = IntStream.range(0, codes.length / QuotaTable.TYPES).toArray();
+        return table.publish(batch, numbers, Arrays.stream(numbers).map(number -> number * QuotaTable.TYPES)
+                .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), reach, ids, "")).toList());
     }
 
     /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */
