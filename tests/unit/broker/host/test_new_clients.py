@@ -199,8 +199,9 @@ def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict
 
 def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
     plugins = [LoadedPlugin(Role.TASK, object.__new__(each), context()) for each in (PublishUsage, PublishVolumes)]
-    assert measured(settings(), PluginSet(plugins)) == {QuotaType.PRODUCE, QuotaType.FETCH}
-    assert measured(settings(), PluginSet(plugins[1:])) == frozenset()
+    guard = Guard(FakeShim())
+    assert measured(settings(), PluginSet(plugins), guard) == {QuotaType.PRODUCE, QuotaType.FETCH}
+    assert measured(settings(), PluginSet(plugins[1:]), guard) == frozenset()
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------
