@@ -19,13 +19,13 @@ import struct
 import sys
 import threading
 import traceback
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
-from quotahost.broker.host.logs import Logs
+from quotahost.broker.host.logs import Logs, printed
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import encode
 from quotahost.broker.host.protocol import Shim, Transport
@@ -50,7 +50,8 @@ def serve() -> None:
     """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
     import jpype  # here, since a host in a process of its own has no JVM to join
 
-    run(_InProcess(jpype), in_jvm=True)
+    with redirect_stdout(printed()), redirect_stderr(printed()):
+        run(_InProcess(jpype), in_jvm=True)
 
 
 class _InProcess:
