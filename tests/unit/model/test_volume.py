@@ -79,7 +79,7 @@ def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, h
     "wrong",
     [
         {"broker": 1}, {"name": None}, {"capacity": -1}, {"capacity": 1.0}, {"consumed": True}, {"consumed": "1"},
-        {"consumed": -1}, {"soft": 5}, {"hard": "5%"},
+        {"consumed": -1}, {"soft": 5}, {"hard": "5%"}, {"topics": frozenset({"t" * 250})},
     ],
 )  # fmt: skip
 def test_a_volume_refuses_what_is_no_text_size_or_limit(wrong: dict[str, Any]) -> None:
