@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
-from weakref import WeakValueDictionary
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -20,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, DENIED, Connection, client_config, partitions
+from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -112,12 +111,14 @@ class Follower:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
-                if error.code() in DENIED:  # the broker's authorizer logs each try
-                    pause = _LOOK
+                if error.code() in DENIED:
+                    pause = DENIED_REST
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:  # a topic may wait for its writer
                     self._connection.fails(error)
+            except NoAnswer as failure:
+                self._connection.fails(failure)
             except Exception:  # of who reads, for example; the thread must outlive it
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
@@ -125,9 +126,10 @@ class Follower:
             self._stop.wait(pause)
 
     def _follow(self) -> None:
-        config = client_config(self._context)  # once: a broker's keystores are read for it
+        self._login = login(self._context)  # kept between two tries
+        admin = self._login.admin(self._topic)
         consumer = Consumer({
-            **config,
+            **self._login.config,
             "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
             "enable.auto.commit": False,
             # The only sign that all has been read: compaction leaves gaps between the offsets.
@@ -144,25 +146,24 @@ class Follower:
         try:
             self._again.clear()
             assigned = self._partitions(consumer)
-            admin = _admin(config)
             topic_id = self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()
-            self._read(consumer, assigned, lambda: self._is_another(consumer, admin, assigned, topic_id))
+            self._read(consumer, admin, assigned, topic_id)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, assigned: set[int], is_another: Callable[[], bool]) -> None:
-        """Hand on records until the place is lost, or there is a reason to read all again."""
+    def _read(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> None:
+        """Hand on records until the place or the login is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if is_another():
+                if self._is_another(consumer, admin, assigned, topic_id):
                     return
-            if self._again.is_set():
+            if self._again.is_set() or not self._login.stands(admin):
                 return
             for message in consumer.consume(_BATCH, _POLL):
                 error: Any = message.error()
@@ -205,16 +206,3 @@ class Follower:
             return str(asked.result(_ANSWER).topic_id)
         except (KafkaException, TimeoutError):
             return ""
-
-
-#: By configuration, as long as a follower needs it.
-_admins: WeakValueDictionary[frozenset[tuple[str, Any]], AdminClient] = WeakValueDictionary()
-
-
-def _admin(config: dict[str, Any]) -> AdminClient:
-    """One for all followers."""
-    key = frozenset(config.items())
-    admin = _admins.get(key)
-    if admin is None:
-        admin = _admins[key] = AdminClient(config)
-    return admin

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from quotahost.kafka import admin as module
 from quotahost.kafka.admin import Gathering, ensure_compacted
 
 ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
@@ -33,36 +32,32 @@ class Admin:
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
-    admin = Admin()
-    monkeypatch.setattr(module, "reach", lambda config, wait, topic: admin)
-    return admin
+def admin() -> Any:
+    return Admin()
 
 
 @pytest.mark.parametrize(
     ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
 )
-def test_it_has_up_to_three_replicas(admin: Admin, brokers: int, patient: bool, replicas: int) -> None:
-    ensure_compacted({}, "t", brokers, patient, gathering=False)
+def test_it_has_up_to_three_replicas(admin: Any, brokers: int, patient: bool, replicas: int) -> None:
+    ensure_compacted(admin, "t", brokers, patient, gathering=False)
     assert admin.made == [replicas]
 
 
-def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Admin) -> None:
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Any) -> None:
     with pytest.raises(Gathering):
-        ensure_compacted({}, "t", 2, True, gathering=True)
+        ensure_compacted(admin, "t", 2, True, gathering=True)
     assert admin.made == []
-    ensure_compacted({}, "t", 3, True, gathering=True)
+    ensure_compacted(admin, "t", 3, True, gathering=True)
     assert admin.made == [3]
 
 
-def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(
-    admin: Admin,
-) -> None:
+def test_a_broker_that_does_not_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Any) -> None:
     def late(wait: float) -> None:
         raise TimeoutError
 
     admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
-        ensure_compacted({}, "t", 1, patient=False, gathering=False)
+        ensure_compacted(admin, "t", 1, patient=False, gathering=False)
     admin.error = None  # it exists: only its cleanup.policy isn't told
-    ensure_compacted({}, "t", 1, patient=False, gathering=False)
+    ensure_compacted(admin, "t", 1, patient=False, gathering=False)
