@@ -79,7 +79,7 @@ class Logs(logging.Handler):
         root = logging.getLogger()
         root.addHandler(self)
         root.setLevel(logging.INFO)
-        self._thread = start_daemon("log", self._run, self._shim.detach)
+        self._thread = start_daemon("log", self._run)
         return self
 
     def __exit__(

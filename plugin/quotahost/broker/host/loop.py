@@ -63,7 +63,7 @@ class Host:
         self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
-        self._scheduler = Scheduler(self._guard, shim.detach)
+        self._scheduler = Scheduler(self._guard)
         self._plugins = PluginSet(())
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)

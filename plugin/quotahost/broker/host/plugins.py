@@ -322,9 +322,8 @@ class Notifier:
 class Scheduler:
     """Runs each task on a thread of its own: a task may wait for Kafka or for disks, the host thread must not."""
 
-    def __init__(self, guard: Guard, detach: Callable[[], None]) -> None:
-        """Every task's thread calls ``detach`` as its last act."""
-        self._guard, self._detach = guard, detach
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
 
     def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
@@ -355,7 +354,6 @@ class Scheduler:
         def end() -> None:
             # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
             close_plugin(name, task, self._guard)
-            self._detach()
 
         seconds()  # as the task was built with, before the first run may change it
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))

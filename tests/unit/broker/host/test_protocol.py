@@ -67,8 +67,6 @@ class Java:
     def tell(self, message: bytes) -> None:
         self.calls.append(read(message)[0])
 
-    def detach(self) -> None: ...
-
 
 @given(VALUES)
 def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
