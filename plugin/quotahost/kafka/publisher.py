@@ -12,7 +12,7 @@ from quotahost.background import Clock, LineLimit
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, login
 
-RETRY: Final = 1.0  # seconds
+_RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 _LINES: Final = 3  # a minute, about failures
@@ -30,7 +30,7 @@ class Publisher:
     """Publishes one record at a time. It connects and creates the topic with the first one.
 
     A failure is counted, and logged once for each error until a record is delivered, three times a minute at most.
-    The caller learns of it by ``lost`` and publishes again after RETRY seconds.
+    The caller learns of it by ``lost``, and may publish again after a pause.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Publisher:
         context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
-        """Whether none may be sent yet, as one is still on its way; calls ``lost`` first if one was lost since."""
+        """Whether none may be sent yet: one is on its way, or was lost just now. It calls ``lost`` if one was since."""
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
@@ -112,8 +112,8 @@ class Publisher:
 
     def _failed(self, error: Any) -> None:
         self._producer = None  # the topic may be gone: the next try looks it up again
-        if isinstance(error, KafkaError) and error.code() in DENIED:
-            self._again_at = self._clock() + DENIED_REST
+        denied = isinstance(error, KafkaError) and error.code() in DENIED
+        self._again_at = self._clock() + (DENIED_REST if denied else _RETRY)
         self._lost()
         if not self._connection.fails(error):
             return
