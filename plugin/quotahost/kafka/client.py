@@ -218,8 +218,7 @@ class Login:
                 reach({**self._given, **_ONE_TRY}, _MOMENT, topic, _SOON)
             admin = reach(self._given, _MOMENT, topic, _SOON)
         except NoAnswer as problem:
-            if problem.refused:
-                self._refused(str(problem))
+            self._failed(str(problem), problem.refused)
             raise
         self._rest = 0.0
         return admin
@@ -230,12 +229,14 @@ class Login:
             self._refusal = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refusal and self._admin:
             self._admin = None
-            self._refused(why([self._refusal]))
+            self._failed(why([self._refusal]), refused=True)
 
-    def _refused(self, text: str) -> None:
+    def _failed(self, text: str, refused: bool) -> None:
+        """Whoever waits for an answer meanwhile gets this one, too."""
         self._why, self._refusal = text, None
-        self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
-        self._again_at = time.monotonic() + self._rest
+        if refused:
+            self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
+        self._again_at = time.monotonic() + (self._rest if refused else _SOON)
 
 
 #: By configuration, as long as a plugin needs it.
