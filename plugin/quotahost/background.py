@@ -21,7 +21,6 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
         try:
             run()
         finally:
-            # Also after an exception: by this call a thread that asked the broker leaves the JVM.
             at_end()
 
     # A thread that doesn't end in time is left behind; as a daemon it doesn't keep the process.
@@ -39,7 +38,7 @@ class Periodic:
         """Start the thread ``quotahost-NAME``; what ``work`` raises ends it.
 
         ``period``: seconds until the next call, asked after each. ``start_thread`` is ``Context.start_thread`` where
-        the work asks the broker.
+        the work is a plugin's.
         """
         self._work, self._period = work, period
         self._stop, self._wake = threading.Event(), threading.Event()

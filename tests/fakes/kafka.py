@@ -17,7 +17,7 @@ class FakeKafka(Generic[T]):
 
     Attributes:
         sent: the decoded records.
-        made: the arguments of each ``ensure_compacted`` but the configuration.
+        made: the arguments of each ``ensure_compacted`` but the client.
         down: whether the cluster can't be reached.
         delivers: the error with which records are delivered; None for success, ``...`` for never.
     """
@@ -31,7 +31,7 @@ class FakeKafka(Generic[T]):
         self.down = False
         self.delivers: Any = None
 
-    def ensure(self, config: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
+    def ensure(self, admin: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
         """In the place of ``ensure_compacted``."""
         if self.down:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))

@@ -1,6 +1,5 @@
 """The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +51,7 @@ class FakeShim(Shim):
         factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
         in_force: the properties of each ``ready``.
         failed: the plugin of every counted failure.
-        lines: of the log, and each thread that has detached itself.
+        lines: of the log.
         shown: every gauge and counter by type, name and attribute.
         told: what calls are answered with, by their names; an exception is raised, a function is called for it.
         called: those calls and their arguments.
@@ -207,9 +206,6 @@ class FakeShim(Shim):
 
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)
-
-    def detach(self) -> None:
-        self.lines.append(f"detached {threading.current_thread().name}")
 
     # ---- what tests read ----
 

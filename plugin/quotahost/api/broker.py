@@ -22,11 +22,7 @@ from quotahost.model.use import Load
 
 
 class Broker(Protocol):
-    """Answers a plugin's questions, or raises an exception. Any thread may call; the cluster may take ten seconds.
-
-    A thread that has called any of these, or any of :class:`Metrics`, calls ``thread_ends`` as its last act. A thread
-    of ``Context.start_thread`` does so by itself.
-    """
+    """Answers a plugin's questions, or raises an exception. Any thread may call; the cluster may take ten seconds."""
 
     def properties(self) -> Mapping[str, str]:
         """Some of the broker's own properties: node.id, process.roles, log.dirs, quota.window.num and the like."""
@@ -77,9 +73,6 @@ class Broker(Protocol):
 
         A call takes some microseconds.
         """
-
-    def thread_ends(self) -> None:
-        """The calling thread ends and will call nothing more."""
 
 
 class Metrics(Protocol):

@@ -90,5 +90,4 @@ class Context(Generic[SectionT_co]):
             except BaseException:  # a library's SystemExit is a failure like any other
                 self.log.exception("thread %s of plugin %s ended", name, self.name)
 
-        # The thread may have called Java, and would stay attached to the JVM.
-        return start_daemon(name, body, at_end=lambda: self.broker.thread_ends())
+        return start_daemon(name, body)

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )  # fmt: skip
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.client import NoAnswer, reach
+from quotahost.kafka.client import NoAnswer
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -35,15 +35,13 @@ class Gathering(QuotahostError):
     """The cluster has just started, and more brokers may register soon."""
 
 
-def ensure_compacted(config: Mapping[str, Any], topic: str, brokers: int, patient: bool, gathering: bool) -> None:
+def ensure_compacted(admin: AdminClient, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
     It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
     rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
-    topic is created with fewer than three replicas: Gathering is raised. NoAnswer as ``reach``; KafkaException if it
-    can't be made.
+    topic is created with fewer than three replicas: Gathering is raised. KafkaException if it can't be made.
     """
-    admin = reach(config, _WAIT, topic)
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
     if error is None:
@@ -131,11 +129,9 @@ class BrokerConfig:
     changes them at the same moment (KIP-339).
     """
 
-    def __init__(self, config: Mapping[str, Any], broker: int) -> None:
-        """Not connected yet. ``config`` is librdkafka's; ``broker`` is its id."""
-        self._broker = str(broker)
-        with _answered():
-            self._admin = AdminClient(dict(config))
+    def __init__(self, admin: AdminClient, broker: int) -> None:
+        """``broker`` is its id."""
+        self._admin, self._broker = admin, str(broker)
 
     def listed(self, name: str) -> Listed | None:
         """A property's value, None if this Kafka doesn't know it. It needs DescribeConfigs."""

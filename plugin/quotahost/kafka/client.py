@@ -1,14 +1,16 @@
 """How a client of quotahost connects to the cluster, and how it shows whether it is connected.
 
-Plugins connect as ``Broker.client_config`` says (:func:`client_config`); :class:`Connection` is the metric of it.
+Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
 Commands connect as an operator's file says. :func:`reach` waits for the first answer and, if there is none, says in a
 sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
 """
 
+import threading
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -25,13 +27,6 @@ _PLUGINS: Final = {
     "reconnect.backoff.max.ms": 1000,
     "allow.auto.create.topics": False,  # the broker would create our topics without compaction
 }
-
-
-def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
-    """A librdkafka configuration, with secrets; ``more`` are further options, with ``_`` for ``.`` in their names."""
-    options = {name.replace("_", "."): value for name, value in more.items()}
-    # The operator's kafka.* override ours, but not the options without which a caller can't work.
-    return {**_PLUGINS, **context.broker.client_config(), **options}
 
 
 class Connection:
@@ -103,6 +98,8 @@ DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
+#: Seconds until who is denied tries again: the broker's authorizer logs each try.
+DENIED_REST: Final = 5.0
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
@@ -117,6 +114,7 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
 
 _ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
+_ERRORS: Final = 100  # that are kept of one client
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
     KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
@@ -129,38 +127,123 @@ _TEXTS: Final = {"SSL_HANDSHAKE": _WORDS[KafkaError._SSL], "Connection refused":
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
 
 
+#: By these librdkafka tells that a broker refuses a login: by its password, or by its certificate.
+_REFUSALS: Final = {KafkaError._AUTHENTICATION, KafkaError._SSL}
+
+
 class NoAnswer(QuotahostError):
-    """The cluster doesn't answer this client, or refuses it."""
+    """The cluster doesn't answer this client, or refuses it: then ``refused`` tells that it was the login."""
+
+    def __init__(self, text: str, *, refused: bool = False) -> None:
+        super().__init__(text)
+        self.refused = refused
 
 
-def reach(config: Mapping[str, Any], wait: float, topic: str | None = None) -> AdminClient:
+def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> AdminClient:
     """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.
 
-    The answer is about one topic, or about all.
+    The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
-    errors: list[KafkaError] = []
+    errors: deque[KafkaError] = deque(maxlen=_ERRORS)
     options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
     try:
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
-    # The whole time is waited out only as long as it isn't known why no answer comes.
-    for seconds in (min(_MOMENT, wait), wait):
+    for seconds in (min(moment, wait), wait):
         try:
             admin.list_topics(topic, timeout=seconds)
             break
         except KafkaException as failure:
             admin.poll(0)
             if seconds == wait or why(errors):
-                raise NoAnswer(why(errors) or str(failure.args[0].str())) from None
+                refused = any(error.code() in _REFUSALS for error in errors)
+                raise NoAnswer(why(errors) or str(failure.args[0].str()), refused=refused) from None
     return admin
 
 
-def why(errors: Sequence[KafkaError]) -> str:
+def why(errors: Iterable[KafkaError]) -> str:
     """What kept a client from connecting, in words; "" if none of these errors is known."""
     texts = " ".join(str(error.str()) for error in errors)
     known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
     known += [words for text, words in _TEXTS.items() if text in texts]
     known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
     return known[0] if known else ""
+
+
+# ---- the plugins' login ----
+
+_LONGEST_REST: Final = 10.0  # seconds
+_SOON: Final = 0.5  # seconds, after which it is known of most clusters that they refuse a login
+#: librdkafka tries a broker once in that time: its pauses are longer, of which only the first counts after TLS failed.
+_ONE_TRY: Final = {"reconnect.backoff.ms": 60_000, "reconnect.backoff.max.ms": 60_000}
+
+
+class Login:
+    """The login of one configuration, for all clients of this process that have it. Any thread may call.
+
+    A broker logs each login that it refuses. So no plugin makes a client before the cluster has answered one that all
+    share (``admin``); while the login is refused that one tries alone, after pauses of up to 10 s, and clients that
+    were connected before leave (``stands``).
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Nothing is connected yet. ``config`` is librdkafka's, with secrets."""
+        self._given = config
+        self.config = {**config, "error_cb": self._hear}  # for the clients
+        self._lock = threading.Lock()
+        self._admin: AdminClient | None = None
+        self._refusal: KafkaError | None = None  # of one broker; others may let the clients in
+        self._rest, self._again_at = 0.0, 0.0  # seconds
+        self._why = ""
+
+    def admin(self, topic: str) -> AdminClient:
+        """A client that has had an answer, about this topic. Raises NoAnswer; at once before the next try is due."""
+        with self._lock:
+            if self._admin is None:
+                self._admin = self._reach(topic)
+            return self._admin
+
+    def stands(self, admin: AdminClient) -> bool:
+        """Whether the login was not refused since ``admin`` returned this client."""
+        admin.poll(0)  # librdkafka keeps its errors until somebody hears them
+        return self._admin is admin
+
+    def _reach(self, topic: str) -> AdminClient:
+        if time.monotonic() < self._again_at:
+            raise NoAnswer(self._why)
+        try:
+            if self._rest:
+                reach({**self._given, **_ONE_TRY}, _MOMENT, topic, _SOON)
+            admin = reach(self._given, _MOMENT, topic, _SOON)
+        except NoAnswer as problem:
+            self._failed(str(problem), problem.refused)
+            raise
+        self._rest = 0.0
+        return admin
+
+    def _hear(self, error: KafkaError) -> None:
+        """A client's error, on the thread that polls it."""
+        if error.code() in _REFUSALS:
+            self._refusal = error
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refusal and self._admin:
+            self._admin = None
+            self._failed(why([self._refusal]), refused=True)
+
+    def _failed(self, text: str, refused: bool) -> None:
+        """Whoever waits for an answer meanwhile gets this one, too."""
+        self._why, self._refusal = text, None
+        if refused:
+            self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
+        self._again_at = time.monotonic() + (self._rest if refused else _SOON)
+
+
+#: By configuration, as long as a plugin needs it.
+_logins: WeakValueDictionary[frozenset[tuple[str, Any]], Login] = WeakValueDictionary()
+
+
+def login(context: Context[object]) -> Login:
+    """How plugins connect now; the operator's ``kafka.*`` override quotahost's own options."""
+    config = {**_PLUGINS, **context.broker.client_config()}
+    return _logins.setdefault(frozenset(config.items()), Login(config))

@@ -112,7 +112,8 @@ class CompactedTopic:
         if not records:
             return {}
         try:
-            ensure_compacted(self._config, self.name, 1, patient=False, gathering=False)
+            admin = reach(self._config, _WAIT, self.name)
+            ensure_compacted(admin, self.name, 1, patient=False, gathering=False)
         except KafkaException as failure:
             raise _failed(failure.args[0], self.name, "Create") from None
         producer = Producer(self._config | {"acks": "all", "linger.ms": 5, "delivery.timeout.ms": _DELIVERY_MS})

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
-from weakref import WeakValueDictionary
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -20,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, DENIED, Connection, client_config, partitions
+from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -108,12 +107,14 @@ class Follower:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
-                if error.code() in DENIED:  # the broker's authorizer logs each try
-                    pause = _LOOK
+                if error.code() in DENIED:
+                    pause = DENIED_REST
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:  # a topic may wait for its writer
                     self._connection.fails(error)
+            except NoAnswer as failure:
+                self._connection.fails(failure)
             except Exception:  # of who reads, for example; the thread must outlive it
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
@@ -122,9 +123,12 @@ class Follower:
         self._connection.close()  # on this thread, the last one that may show it
 
     def _follow(self) -> None:
-        config = client_config(self._context)  # once: a broker's keystores are read for it
+        self._login = login(self._context)  # kept between two tries
+        admin = self._login.admin(self._topic)
+        self._again.clear()
+        assigned, topic_id = self._partitions(admin), self._id(admin)
         consumer = Consumer({
-            **config,
+            **self._login.config,
             "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
             "enable.auto.commit": False,
             # The only sign that all has been read: compaction leaves gaps between the offsets.
@@ -139,27 +143,23 @@ class Follower:
             "topic.metadata.refresh.interval.ms": 5000,
         })  # fmt: skip
         try:
-            self._again.clear()
-            assigned = self._partitions(consumer)
-            admin = _admin(config)
-            topic_id = self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()
-            self._read(consumer, assigned, lambda: self._is_another(consumer, admin, assigned, topic_id))
+            self._read(consumer, admin, assigned, topic_id)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Consumer, assigned: set[int], is_another: Callable[[], bool]) -> None:
-        """Hand on records until the place is lost, or there is a reason to read all again."""
+    def _read(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> None:
+        """Hand on records until the place or the login is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if is_another():
+                if self._is_another(admin, assigned, topic_id):
                     return
-            if self._again.is_set():
+            if self._again.is_set() or not self._login.stands(admin):
                 return
             for message in consumer.consume(_BATCH, _POLL):
                 error: Any = message.error()
@@ -182,17 +182,17 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
 
-    def _is_another(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
+    def _is_another(self, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
         """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
-            current = self._partitions(consumer)
+            current = self._partitions(admin)
         except KafkaException as failure:  # reading goes on, and shows by itself whether the cluster is gone
             return failure.args[0].code() in ABSENT
         self._connection.works()  # in an empty topic no record ever shows that a fault is over
         return not current <= assigned or self._id(admin) not in ("", topic_id)
 
-    def _partitions(self, consumer: Consumer) -> set[int]:
-        found = set(partitions(consumer, self._topic, wait=_ANSWER))
+    def _partitions(self, admin: AdminClient) -> set[int]:
+        found = set(partitions(admin, self._topic, wait=_ANSWER))
         return {self._partition_of(len(found))} if self._partition_of else found
 
     def _id(self, admin: AdminClient) -> str:
@@ -202,16 +202,3 @@ class Follower:
             return str(asked.result(_ANSWER).topic_id)
         except (KafkaException, TimeoutError):
             return ""
-
-
-#: By configuration, as long as a follower needs it.
-_admins: WeakValueDictionary[frozenset[tuple[str, Any]], AdminClient] = WeakValueDictionary()
-
-
-def _admin(config: dict[str, Any]) -> AdminClient:
-    """One for all followers."""
-    key = frozenset(config.items())
-    admin = _admins.get(key)
-    if admin is None:
-        admin = _admins[key] = AdminClient(config)
-    return admin

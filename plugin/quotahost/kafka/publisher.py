@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import Clock, LineLimit
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import Connection, client_config
+from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, login
 
-RETRY: Final = 1.0  # seconds
+_RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
 _LINES: Final = 3  # a minute, about failures
@@ -29,7 +30,7 @@ class Publisher:
     """Publishes one record at a time. It connects and creates the topic with the first one.
 
     A failure is counted, and logged once for each error until a record is delivered, three times a minute at most.
-    The caller learns of it by ``lost`` and publishes again after RETRY seconds.
+    The caller learns of it by ``lost``, and may publish again after a pause.
     """
 
     def __init__(
@@ -46,7 +47,10 @@ class Publisher:
         self._context, self._topic, self._what, self._lost = context, topic, what, lost
         self._clock = clock
         self._connection = Connection(context, connection, clock)
+        self._login: Login | None = None
+        self._admin: AdminClient | None = None  # by which the producer's login was tried
         self._producer: Producer | None = None
+        self._again_at = clock()
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._topics_gone = False
@@ -55,11 +59,13 @@ class Publisher:
         context.metrics.count("Publication", "", "Errors", 0)
 
     def busy(self) -> bool:
-        """Whether a record is still on its way; calls ``lost`` first if one was lost since."""
+        """Whether none may be sent yet: one is on its way, or was lost just now. It calls ``lost`` if one was since."""
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
-        return self._in_flight
+            if not self._in_flight and self._login and self._admin and not self._login.stands(self._admin):
+                self._producer = None
+        return self._in_flight or self._clock() < self._again_at
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
         """Write the value that ``make`` returns. If that or the writing fails, ``lost`` is called, now or later."""
@@ -89,10 +95,11 @@ class Publisher:
             self._answered_at = now if self._answered_at is None else self._answered_at
             patient = self._connection.starting
             gathering = patient and now - self._answered_at < _REGISTERING
-            config = client_config(self._context)
+            self._login = login(self._context)
+            self._admin = self._login.admin(self._topic)
             for topic in self._topics:
-                ensure_compacted(config, topic, brokers, patient, gathering)
-            self._producer = Producer(config | _PRODUCER)
+                ensure_compacted(self._admin, topic, brokers, patient, gathering)
+            self._producer = Producer(self._login.config | _PRODUCER)
         return self._producer
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -105,6 +112,8 @@ class Publisher:
 
     def _failed(self, error: Any) -> None:
         self._producer = None  # the topic may be gone: the next try looks it up again
+        denied = isinstance(error, KafkaError) and error.code() in DENIED
+        self._again_at = self._clock() + (DENIED_REST if denied else _RETRY)
         self._lost()
         if not self._connection.fails(error):
             return

@@ -30,7 +30,6 @@ class ClusterPoll:
         self._clock, self._started = clock, clock()
         self._fault = LoggedOnce(context.log)
         self.answered = False  # whether the cluster has done so at least once
-        # A thread of the context, because `ask` calls into Java, and such a thread must leave the JVM before it ends.
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )

@@ -65,8 +65,6 @@ class FakeBroker:
     def load(self) -> Load:
         return _answer(self.loaded)
 
-    def thread_ends(self) -> None: ...
-
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:

@@ -13,7 +13,7 @@ from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
-from harness.kafka.admin_socket import state_now
+from harness.kafka.admin_socket import ask, state_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
@@ -49,6 +49,16 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 def fact(node: KafkaNode, user: str, label: str, client_id: str = "app") -> str:
     """What explain says of one client behind this label."""
     return field(explain_client(node, user, client_id)[1], label)
+
+
+def test_python_threads_that_have_answered_leave_the_jvm(node: KafkaNode) -> None:
+    def threads() -> float:
+        return float(Jmx(node).query("java.lang:type=Threading")["java.lang:type=Threading"]["ThreadCount"])
+
+    before = threads()
+    for _ in range(50):  # each is answered by a thread of its own
+        ask(node, "retention", "t")
+    eventually(lambda: threads() < before + 20)
 
 
 def ends(node: KafkaNode, user: str, expected: str, client_id: str = "app") -> None:

@@ -1,5 +1,6 @@
 """A supplier fails in every possible way; clients produce and fetch on, and the stated fallback applies."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,16 @@ def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Pat
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
     assert table_row(node, ANYONE, "faulty-none")["limit"] == "null"
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
+
+
+def test_what_a_supplier_prints_for_each_client_does_not_flood_the_log(node: KafkaNode, fault: Path) -> None:
+    fault.write_text("print")
+    start = node.log.end()
+    check_serves(node, "faulty-print")
+    eventually(lambda: has_own_quota(node, ANYONE, "faulty-print"))
+    printed = re.findall(r"^.*printed by a plugin.*$", node.log_text(start), re.MULTILINE)
+    assert 0 < len(printed) <= 100
+    assert all("INFO" in line and "(quotahost.python)" in line for line in printed)
 
 
 @KILLED

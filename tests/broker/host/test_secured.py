@@ -282,7 +282,7 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
         code, text = quotas(node, "apply", declared, "--yes")
         assert code == 0, text
         assert quotas(node, "drift", declared)[0] == 0
-        own = BrokerConfig(node.client_config("quotahost"), node.node_id)
+        own = BrokerConfig(admin_of(node, "quotahost"), node.node_id)
         assert own.listed("cordoned.log.dirs") is not None
         own.change(append={"cordoned.log.dirs": []}, put={f"{PREFIX}plugin.cordon.added": None})
     finally:

@@ -36,6 +36,8 @@ class Faulty:
             sys.exit(3)
         if mode == "interrupt":
             raise KeyboardInterrupt
+        if mode == "print":
+            print("printed by a plugin\n" * 1_000)
         if mode == "bad-quota":
             return Quota(float("nan"))
         if mode == "long-group":

@@ -42,9 +42,9 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
     properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS)
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
-        ensure_compacted(config, SHARES, 3, False, False)
         on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
         admin = AdminClient(config)
+        ensure_compacted(admin, SHARES, 3, False, False)
         for done in admin.create_topics(on_each).values():
             done.result(30)
         del admin  # it would go on connecting after the brokers have ended

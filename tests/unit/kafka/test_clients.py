@@ -1,8 +1,11 @@
 """What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +13,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from harness.system.certificates import identity, key_as_pem
 from harness.system.waiting import eventually
-from quotahost.kafka import admin as kafka_admin
+from quotahost.background import start_daemon
 from quotahost.kafka import commands, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection
@@ -65,6 +69,48 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureF
     eventually(lambda: len(absent) > 1)
     follower.close()
     assert set(absent) == {0}
+
+
+@pytest.fixture
+def refusing(tmp_path: Path) -> Iterator[tuple[str, list[float]]]:
+    """Who connects here finds a certificate that nobody trusts; the address, and when each try was."""
+    party, key, tries = identity(tmp_path, "untrusted"), tmp_path / "key.pem", list[float]()
+    key.write_text(key_as_pem(party))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(party.certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    tries.append(time.monotonic())
+                    with connection, suppress(OSError):
+                        tls.wrap_socket(connection, server_side=True)
+
+        start_daemon("refusing", serve)
+        yield f"127.0.0.1:{server.getsockname()[1]}", tries
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
+    refusing: tuple[str, list[float]], caplog: pytest.LogCaptureFixture
+) -> None:
+    address, tries = refusing
+    broker = FakeBroker(client={"bootstrap.servers": address, "security.protocol": "ssl"}, brokers={1: False})
+    mine = context(broker, startup__grace="1ms")
+    followers = [Follower(mine, f"t{number}", nothing, connection=f"{number}") for number in range(4)]
+    publisher = Publisher(mine, "t", "volumes", nothing)
+
+    def rests() -> bool:
+        publisher.send(b"1", bytes)
+        return len(tries) > 5 and tries[-1] - tries[-2] > 2
+
+    eventually(rests, poll=0.5)
+    for follower in followers:
+        follower.close()
+    assert len(tries) <= 10
+    assert sum("not connected: TLS fails" in line for line in caplog.messages) == len([*followers, publisher])
 
 
 def test_the_newest_client_of_a_name_shows_its_connection_until_the_last_is_closed() -> None:
@@ -137,37 +183,35 @@ class Admin:
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
-    admin = Admin()
-    monkeypatch.setattr(kafka_admin, "reach", lambda config, wait, topic: admin)
-    return admin
+def admin() -> Any:
+    return Admin()
 
 
 @pytest.mark.parametrize(
     ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
 )
-def test_it_has_up_to_three_replicas(admin: Admin, brokers: int, patient: bool, replicas: int) -> None:
-    ensure_compacted({}, "t", brokers, patient, gathering=False)
+def test_it_has_up_to_three_replicas(admin: Any, brokers: int, patient: bool, replicas: int) -> None:
+    ensure_compacted(admin, "t", brokers, patient, gathering=False)
     assert admin.made == [replicas]
 
 
-def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Admin) -> None:
+def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Any) -> None:
     with pytest.raises(Gathering):
-        ensure_compacted({}, "t", 2, True, gathering=True)
+        ensure_compacted(admin, "t", 2, True, gathering=True)
     assert admin.made == []
-    ensure_compacted({}, "t", 3, True, gathering=True)
+    ensure_compacted(admin, "t", 3, True, gathering=True)
     assert admin.made == [3]
 
 
-def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Admin) -> None:
+def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Any) -> None:
     def late(wait: float) -> None:
         raise TimeoutError
 
     admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
-        ensure_compacted({}, "t", 1, patient=False, gathering=False)
+        ensure_compacted(admin, "t", 1, patient=False, gathering=False)
     admin.error = None  # it exists: only its cleanup.policy isn't told
-    ensure_compacted({}, "t", 1, patient=False, gathering=False)
+    ensure_compacted(admin, "t", 1, patient=False, gathering=False)
 
 
 # ---- a flooded topic ----

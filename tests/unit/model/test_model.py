@@ -44,6 +44,7 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         (volume_with, [{"consumed": True}, {"consumed": "1"}, {"consumed": -1}], "consumed"),
         (volume_with, [{"soft": 5}], "soft"),
         (volume_with, [{"hard": "5%"}], "hard"),
+        (volume_with, [{"topics": frozenset({"t" * 250})}], "topic"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:

@@ -66,7 +66,7 @@ class DiskMonitor:
             if self._thread is None:
                 # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
-                start = partial(start_daemon, at_end=self._end)
+                start = partial(start_daemon, at_end=self._after_look)
                 self._thread = Periodic(
                     "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
                 )
@@ -123,13 +123,6 @@ class DiskMonitor:
     def close(self) -> None:
         if self._thread:
             self._thread.close()
-
-    def _end(self) -> None:
-        try:
-            self._after_look()
-        finally:
-            # Each look asks Java for offline directories, which attaches this thread to the JVM.
-            self._broker.thread_ends()
 
     def _try(self) -> None:
         # Whatever fails, the thread must go on: without it the disks would stay unknown for good.

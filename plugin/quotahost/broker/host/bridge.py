@@ -19,13 +19,13 @@ import struct
 import sys
 import threading
 import traceback
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NoReturn
 
-from quotahost.broker.host.logs import Logs
+from quotahost.broker.host.logs import Logs, printed
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import encode
 from quotahost.broker.host.protocol import Shim, Transport
@@ -50,7 +50,8 @@ def serve() -> None:
     """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
     import jpype  # here, since a host in a process of its own has no JVM to join
 
-    run(_InProcess(jpype), in_jvm=True)
+    with redirect_stdout(printed()), redirect_stderr(printed()):
+        run(_InProcess(jpype), in_jvm=True)
 
 
 class _InProcess:
@@ -64,14 +65,25 @@ class _InProcess:
         # On the host thread, as the only one: the classes are made here.
         self._call = jpype.JClass("org.quotahost.host.PythonHost").call
         self._thread = jpype.JClass("java.lang.Thread")
+        self._here = threading.local()
+        self._here.attached = None  # the host thread is Java's own
 
     def ask(self, message: bytes) -> bytes:
+        if not hasattr(self._here, "attached"):
+            self._here.attached = _Attached(self._thread)
         return bytes(memoryview(self._call(message)))
 
     def tell(self, message: bytes) -> None:
-        self._call(message)
+        self.ask(message)
 
-    def detach(self) -> None:
+
+class _Attached:
+    """A thread of Python's that JPype has attached to the JVM; it leaves with the values of the thread, at its end."""
+
+    def __init__(self, thread: Any) -> None:
+        self._thread = thread
+
+    def __del__(self) -> None:
         with suppress(RuntimeError):  # the JVM has ended, and nothing is attached any more
             self._thread.detach()
 
@@ -130,9 +142,6 @@ class Pipe:
 
     def tell(self, message: bytes) -> None:
         self._send(0, message)
-
-    def detach(self) -> None:
-        """See Transport: no thread is attached to anything."""
 
     def _send(self, number: int, message: bytes) -> None:
         with self._sends:

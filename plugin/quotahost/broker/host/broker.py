@@ -17,10 +17,9 @@ the plugins' own Kafka client connects: as this broker itself, unless properties
 import json
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
@@ -49,8 +48,7 @@ class HostBroker:
         self._given: dict[str, str] | None = None
         self.refresh(settings)
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
-        self.offline_log_dirs, self.thread_ends = shim.offline_log_dirs, shim.detach
-        self.replicas, self.load = shim.replicas, shim.load
+        self.offline_log_dirs, self.replicas, self.load = shim.offline_log_dirs, shim.replicas, shim.load
         self.largest: Largest = lambda name: ()  # until the node turns out to have disks (``BudgetSizes.largest``)
 
     def refresh(self, settings: Settings) -> None:
@@ -130,8 +128,7 @@ class ClusterWatch:
     def start(self, broker: int | None) -> None:
         """Begin to ask, after FIRST; ``broker`` is None for a controller alone, which answers no such question."""
         self._broker, self._tries = broker, 0 if broker is None else TRIES
-        start = partial(start_daemon, at_end=self._shim.detach)
-        self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY, start)
+        self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY)
 
     def close(self) -> None:
         if self._thread:

@@ -196,4 +196,4 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: La
             problem = str(failure)
         return json.dumps({"error": problem})
 
-    start_daemon("question", lambda: shim.answer(ticket, answer()), shim.detach)
+    start_daemon("question", lambda: shim.answer(ticket, answer()))

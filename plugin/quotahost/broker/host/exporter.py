@@ -1,9 +1,9 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
 
-A thread reads all numbers from Java once a second, because a scrape's thread that called Java would stay attached to
-the JVM. One more serves the port, whoever connects and however many: it waits for all connections at once (asyncio) and
-makes each page itself, by the WSGI application of prometheus_client. A connection has DEADLINE to send its request and
-to take its page, and the oldest is closed when there are more than CONNECTIONS.
+A thread reads all numbers from Java once a second, so that no scrape waits for Java. One more serves the port, whoever
+connects and however many: it waits for all connections at once (asyncio) and makes each page itself, by the WSGI
+application of prometheus_client. A connection has DEADLINE to send its request and to take its page, and the oldest is
+closed when there are more than CONNECTIONS.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from http.client import HTTPException, parse_headers
 from io import BytesIO
 from typing import Any, Final, TypeAlias
@@ -72,7 +71,7 @@ class Exporter(Collector):
             raise
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
-        self._reading = Periodic("metrics", self._read, lambda: INTERVAL, partial(start_daemon, at_end=shim.detach))
+        self._reading = Periodic("metrics", self._read, lambda: INTERVAL)
 
     def close(self) -> None:
         # A host that failed starts again in this process, and its endpoint needs the port.

@@ -1,15 +1,16 @@
-"""Python's logging ends in the broker's own log, by logger name and level, and never makes a caller wait.
+"""What Python logs and prints ends in the broker's own log, by logger name and level, and never makes a caller wait.
 
 A log call puts its line into a queue; one thread hands the lines to Java, where the shim logs them by SLF4J. So no
 thread of a plugin is attached to the JVM by logging, and a plugin that floods the log loses lines instead of time.
 """
 
+import io
 import logging
 import queue
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from quotahost.background import Clock, LineLimit, start_daemon
 from quotahost.broker.host.protocol import Shim
@@ -21,6 +22,7 @@ LINES_OF_CAUSE: Final = 20  # a minute, of one logger
 _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
 _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
+_python = logging.getLogger("quotahost.python")  # what plugins print; of a process of its own Java logs it so
 
 
 class RateLimit(logging.Filter):
@@ -77,7 +79,7 @@ class Logs(logging.Handler):
         root = logging.getLogger()
         root.addHandler(self)
         root.setLevel(logging.INFO)
-        self._thread = start_daemon("log", self._run, self._shim.detach)
+        self._thread = start_daemon("log", self._run)
         return self
 
     def __exit__(
@@ -93,3 +95,21 @@ class Logs(logging.Handler):
         while (line := self._lines.get()) is not _END:
             with suppress(Exception):  # a line that Java can't be told must not end the others
                 self._shim.log(*line)
+
+
+class _Printed(io.RawIOBase):
+    name = "<the broker's log>"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        for line in bytes(data).decode("utf-8", "replace").splitlines():
+            if line.strip():
+                _python.info(line)
+        return len(data)
+
+
+def printed() -> io.TextIOWrapper:
+    """A file for sys.stdout or sys.stderr whose lines are logged: the file of the broker's process has no bound."""
+    return io.TextIOWrapper(_Printed(), encoding="utf-8", errors="backslashreplace", line_buffering=True)

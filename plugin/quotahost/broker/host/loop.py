@@ -63,7 +63,7 @@ class Host:
         self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
-        self._scheduler = Scheduler(self._guard, shim.detach)
+        self._scheduler = Scheduler(self._guard)
         self._plugins = PluginSet(())
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)
@@ -152,7 +152,7 @@ class Host:
         self._factor.forget()
         self._clients.configure(plugins.suppliers(), settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source() is not None)
-        self._shim.configure(applied, measured(settings, plugins))
+        self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks())
         # Last, when nothing asks the old plugins any more.
@@ -227,8 +227,7 @@ class Host:
             text = "a plugin has enabled Python's faulthandler, which is disabled again: %s"
             self._fault_handler.report(text, NO_FAULT_HANDLER)
         for name, supplier in self._plugins.suppliers():
-            if callable(tick := getattr(supplier, "tick", None)):
-                self._guard.call(name, "tick()", "its answers stay as they were", tick)
+            self._guard.call_if_there(name, supplier, "tick", "its answers stay as they were")
 
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""

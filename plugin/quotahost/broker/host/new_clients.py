@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
@@ -179,7 +180,7 @@ class Chain:
         """Suppliers by name. ``in_shadow``: nothing of the answers is enforced, and no other rates stand beside."""
         self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((name, plugin.quota) for name, plugin in suppliers)
-        self._distincts = [(name, getattr(plugin, "distinct_client_ids", None)) for name, plugin in suppliers]
+        self._plugins = tuple(suppliers)
         self._asked = {name: place for place, (name, _) in enumerate(suppliers, 1)}
         self._report, self._in_shadow = report, in_shadow
 
@@ -235,10 +236,11 @@ class Chain:
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
         """The client-ids that any of the first ``asked`` suppliers names; None if one doesn't know."""
         union = NOBODY
-        for name, ask in self._distincts[:asked]:
-            if not callable(ask):
-                return None
+        for name, plugin in self._plugins[:asked]:
             try:
+                ask = getattr(plugin, "distinct_client_ids", None)
+                if not callable(ask):
+                    return None
                 ids = ask(principal)
                 if ids is None:
                     return None
@@ -319,7 +321,7 @@ class AnswerTable(Answers):
 _WITH_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)  # the types of Broker.usage
 
 
-def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
+def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[QuotaType]:
     """For which quota types clients without a quota are measured one by one.
 
     A client that Kafka measures costs a sensor. So a client without a quota has none of its own (Java's Scopes), but
@@ -332,6 +334,9 @@ def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
         types |= set(of_source)
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
-    if any(getattr(loaded.plugin, "needs_usage", False) for loaded in plugins):
-        types |= set(_WITH_BYTES)
+    for loaded in plugins:
+        # A property is a call of the plugin, too.
+        wants = partial(getattr, loaded.plugin, "needs_usage", False)
+        if guard.call(loaded.context.name, "needs_usage", "it may miss clients without a quota", wants):
+            types |= set(_WITH_BYTES)
     return frozenset(types)

@@ -75,6 +75,15 @@ class Guard:
             self.heal(plugin, what)
         return answer
 
+    def call_if_there(self, name: str, plugin: object, method: str, consequence: str, *arguments: object) -> None:
+        """Call a method that not every plugin has. Looking for it may fail, too: it may be a property."""
+
+        def call() -> None:
+            if callable(found := getattr(plugin, method, None)):
+                found(*arguments)
+
+        self.call(name, f"{method}()", consequence, call)
+
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         limit, types = self._methods.setdefault((plugin, what), (LineLimit(_LINES, self._clock), {}))
@@ -156,14 +165,17 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
         loaded.context.settings = settings
         if _section_text(loaded, settings) != before:
             loaded.context.section = sections[loaded.role, name]
-            change = partial(loaded.plugin.reconfigure, loaded.context.section)
-            guard.call(name, "reconfigure()", "it goes on as it was", change)
+            guard.call_if_there(name, loaded.plugin, "reconfigure", "it goes on as it was", loaded.context.section)
 
 
 def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
     for loaded in plugins:
-        if (tasks or loaded.role != Role.TASK) and callable(getattr(loaded.plugin, "close", None)):
-            guard.call(loaded.context.name, "close()", "it is dropped all the same", loaded.plugin.close)
+        if tasks or loaded.role != Role.TASK:
+            close_plugin(loaded.context.name, loaded.plugin, guard)
+
+
+def close_plugin(name: str, plugin: object, guard: Guard) -> None:
+    guard.call_if_there(name, plugin, "close", "it is dropped all the same")
 
 
 # ---- building --------------------------------------------------------------------------------------------------
@@ -301,8 +313,7 @@ class Notifier:
     def _hand(self, plugins: Iterable[LoadedPlugin], news: ClientQuotaChange | Cluster) -> None:
         listener = "cluster_changed" if isinstance(news, Cluster) else "client_quota_changed"
         for loaded in plugins:
-            if callable(listen := getattr(loaded.plugin, listener, None)):
-                self._guard.call(loaded.context.name, f"{listener}()", "it misses a change", partial(listen, news))
+            self._guard.call_if_there(loaded.context.name, loaded.plugin, listener, "it misses a change", news)
 
 
 # ---- tasks -----------------------------------------------------------------------------------------------------
@@ -311,9 +322,8 @@ class Notifier:
 class Scheduler:
     """Runs each task on a thread of its own: a task may wait for Kafka or for disks, the host thread must not."""
 
-    def __init__(self, guard: Guard, detach: Callable[[], None]) -> None:
-        """Every task's thread calls ``detach`` as its last act."""
-        self._guard, self._detach = guard, detach
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
 
     def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
@@ -343,9 +353,7 @@ class Scheduler:
 
         def end() -> None:
             # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
-            if callable(close := getattr(task, "close", None)):
-                self._guard.call(name, "close()", "it is dropped all the same", close)
-            self._detach()
+            close_plugin(name, task, self._guard)
 
         seconds()  # as the task was built with, before the first run may change it
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))

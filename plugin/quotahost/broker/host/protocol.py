@@ -81,9 +81,6 @@ class Transport(Protocol):
     def tell(self, message: bytes) -> None:
         """Send a call that has no answer."""
 
-    def detach(self) -> None:
-        """The calling thread ends."""
-
 
 class Shim:
     """Java as the host sees it; in unit tests ``tests.fakes.shim.FakeShim`` stands in for it.
@@ -110,10 +107,6 @@ class Shim:
         if problem is not None:
             raise ConnectionError(problem)
         return answer
-
-    def detach(self) -> None:
-        """The calling thread ends and will not call the shim again."""
-        self._transport.detach()
 
     # ---- the host's start ----
 

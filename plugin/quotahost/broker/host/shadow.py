@@ -23,7 +23,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import nlargest
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -63,10 +62,10 @@ class Shadow:
     Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
     """
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic, start_thread: StartThread | None = None) -> None:
+    def __init__(self, shim: Shim, clock: Clock = time.monotonic, start_thread: StartThread = start_daemon) -> None:
         """The thread starts with the first rule in shadow."""
         self._shim, self._clock = shim, clock
-        self._start_thread = start_thread or partial(start_daemon, at_end=shim.detach)
+        self._start_thread = start_thread
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
         self._shown: set[str] = set()

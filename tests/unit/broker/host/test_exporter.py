@@ -70,7 +70,6 @@ def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: End
     with pytest.raises(HTTPError, match="405"):
         urlopen(f"http://127.0.0.1:{endpoint.exporter.port}/metrics", data=b"x", timeout=30)
     endpoint.exporter.close()
-    assert endpoint.shim.lines == ["detached quotahost-metrics"]
     with pytest.raises(OSError, match="refused"):
         endpoint.connect()
 

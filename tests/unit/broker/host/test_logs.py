@@ -1,12 +1,14 @@
 """Python's log lines in the broker's log: they make nobody wait, and a flood of them is bounded."""
 
 import logging
+import sys
 import threading
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit
+from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
 from quotahost.broker.host.protocol import CALLS
 from tests.fakes.plugin_context import Clock
@@ -39,7 +41,18 @@ def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_i
         logging.getLogger("quiet").warning("seen")
     chatty = [line for line in shim.lines if line.startswith("client")]
     assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
-    assert shim.lines[-2:] == ["seen", "detached quotahost-log"]
+    assert shim.lines[-1] == "seen"
+
+
+def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
+    shim = FakeShim()
+    with Logs(shim), redirect_stdout(printed()), redirect_stderr(printed()):
+        print("one", "two\n\nthree \udc80")
+        sys.stderr.buffer.write("äö".encode())
+        for line in range(10_000):
+            print(line)
+    assert shim.lines[:4] == ["one two", "three \\udc80", "äö", "0"]
+    assert len(shim.lines) == LINES_OF_LOGGER
 
 
 def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:

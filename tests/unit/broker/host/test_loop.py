@@ -100,6 +100,25 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood
 
 
+@pytest.mark.parametrize(
+    "name", ["tick", "needs_usage", "client_quota_changed", "cluster_changed", "distinct_client_ids", "close"]
+)
+def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would(mine: Any, name: str) -> None:
+    def fails(supplier: Any) -> None:
+        raise SystemExit(f"the property {name} is broken")
+
+    setattr(mine.Supplier, name, property(fails))
+    shim, clock = FakeShim({"supplier": "mine"}), Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
+    shim.post("cluster", "id-1", "1")
+    shim.idle(2)
+    shim.arrive(("alice", "a"))
+    serve(shim, clock)
+    assert (shim.refused, shim.rate("alice", "a")) == (None, 0.5)
+    assert shim.shown["Plugin", "mine", "Errors"] >= 1
+
+
 @pytest.fixture
 def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
     """Enables Python's faulthandler, as a plugin may."""

@@ -59,8 +59,6 @@ class Java:
     def tell(self, message: bytes) -> None:
         self.calls.append(read(message)[0])
 
-    def detach(self) -> None: ...
-
 
 def test_java_reads_the_same_bytes() -> None:
     assert encode(GOLDEN).hex() == GOLDEN_HEX

@@ -9,6 +9,7 @@ from quotahost.broker.plugins.cluster_quota import quotas, shares
 from quotahost.broker.plugins.factor_sources import budgets, cluster_record, snapshots
 from quotahost.broker.plugins.tasks import broker_status
 from quotahost.kafka import publisher
+from quotahost.kafka.client import Login
 from tests.fakes.kafka import FakeKafka, FakeThread, Publish
 
 
@@ -25,6 +26,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Publish[Any]:
 
     def make(decode: Callable[[bytes, bytes], Any]) -> FakeKafka[Any]:
         kafka = FakeKafka(decode)
+        monkeypatch.setattr(Login, "admin", lambda login, topic: None)
         monkeypatch.setattr(publisher, "ensure_compacted", kafka.ensure)
         monkeypatch.setattr(publisher, "Producer", kafka.producer)
         return kafka

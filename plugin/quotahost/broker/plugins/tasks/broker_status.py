@@ -22,7 +22,7 @@ from quotahost.background import MINUTE, Clock, LineLimit
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
-from quotahost.kafka.publisher import RETRY, Publisher
+from quotahost.kafka.publisher import Publisher
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, encode, of
 from quotahost.records.watch import Watch, decode
@@ -94,7 +94,7 @@ class StatusPublisher:
 
     def _lost(self) -> None:
         """The last record was not delivered. Where nobody waits for it there is no hurry."""
-        self._due, self._empty = self._clock() + (RETRY if self._watchers.now() else _AGAIN), False
+        self._due, self._empty = self._clock() + (0 if self._watchers.now() else _AGAIN), False
 
     def _watch_is_absent(self) -> None:
         """The follower's thread: nobody can watch without the topic."""

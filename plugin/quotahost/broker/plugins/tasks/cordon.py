@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer, client_config
+from quotahost.kafka.client import NoAnswer, login
 from quotahost.model.volumes import byte_limits
 from quotahost.settings import sections
 from quotahost.settings.declaration import PREFIX
@@ -70,7 +70,7 @@ class Cordon:
         self, context: Context[Section], clock: Clock = time.monotonic, broker: BrokerConfig | None = None
     ) -> None:
         """``broker`` has this broker's dynamic properties; None for those that the context's broker leads to."""
-        self._context, self._clock, self._given, self._broker = context, clock, broker, broker
+        self._context, self._clock, self._given = context, clock, broker
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         self._section: Cordon.Section = context.section
@@ -90,7 +90,6 @@ class Cordon:
             try:
                 self._compare(full, free)
             except NoAnswer as why:
-                self._broker = self._given  # credentials, or this broker's address, may be others by now
                 if self._clock() - self._started > self._context.settings.startup_grace.total_seconds():
                     self._tell.report("%s can't be read or changed: %s", CORDONED, why)
         self._context.metrics.gauge("Cordon", "", "LogDirs", float(len(self._section.added)))
@@ -116,9 +115,12 @@ class Cordon:
 
     def _compare(self, full: set[str], free: set[str]) -> None:
         """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
-        if self._broker is None:
-            self._broker = BrokerConfig(client_config(self._context), self._context.node_id)
-        now = self._broker.listed(CORDONED)
+        # Each time: credentials, or this broker's address, may be others by now.
+        broker = self._given
+        if broker is None:
+            admin = login(self._context).admin(self._context.settings.snapshots_topic)
+            broker = BrokerConfig(admin, self._context.node_id)
+        now = broker.listed(CORDONED)
         if self._settled_at == math.inf:
             self._settled_at = self._ask_at = self._clock() + _SETTLED
         if self._clock() < self._settled_at:
@@ -137,7 +139,7 @@ class Cordon:
             self._tell.report("shadow=all: %s would be cordoned, %s no longer", sorted(new), sorted(free))
             return
         gone, added = free & set(now.entries), sorted((set(self._section.added) | new) - free)
-        self._broker.change(
+        broker.change(
             {CORDONED: sorted(new)} if new else None,
             {CORDONED: sorted(gone)} if gone else None,
             {ADDED: ",".join(added) or None},

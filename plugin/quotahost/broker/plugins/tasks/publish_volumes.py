@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce
-from quotahost.kafka.publisher import RETRY, Publisher
+from quotahost.kafka.publisher import Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
 
@@ -132,4 +132,4 @@ class ChangePublisher(Publisher, Generic[T]):
 
     def _publish_again(self) -> None:
         """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
-        self._published, self._due = None, self._clock() + RETRY
+        self._published, self._due = None, self._clock()

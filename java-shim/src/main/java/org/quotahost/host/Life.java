@@ -79,7 +79,11 @@ abstract class Life {
 
         @Override
         boolean ended(long waitMs) {
-            problem = Interpreter.serve();
+            try {
+                problem = Interpreter.serve();
+            } catch (Throwable e) {
+                problem = e.toString();
+            }
             return true;
         }
 

@@ -9,9 +9,12 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.LineLimit;
+import org.quotahost.util.Schedule;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -144,9 +147,10 @@ final class Lives {
     private void run() {
         Life first = serving;
         int shortLives = 0;
-        try {
-            String problem = begin(first);
-            while (true) {
+        LineLimit lines = new LineLimit(1);
+        String problem = begin(first);
+        while (true) {
+            try {
                 while (problem == null) problem = look();
                 problem = serving.end(problem);
                 if (closing() || !first.isReady()) return;
@@ -171,10 +175,11 @@ final class Lives {
                     showOld();
                 }
                 if (closing()) close(serving);
+            } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
+                Schedule.failed("Looking after Python", lines, e);
+                if (problem != null) serving.kill("nobody could look after it");
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
-        } catch (Throwable e) {
-            serving.end(e.toString());
-            LOG.error("The Python host's thread ends; fallback.action comes into force after validity", e);
         }
     }
 
@@ -297,9 +302,10 @@ final class Lives {
     }
 
     private synchronized void takeTurn(Life next) {
-        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
-                next.environment.join().executable(), serving);
+        Life before = serving;
         serving = next;
+        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
+                next.environment.join().executable(), before);
         generation = next.config.generation();
         inForce = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);

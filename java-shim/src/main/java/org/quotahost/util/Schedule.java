@@ -43,8 +43,8 @@ public final class Schedule {
         }, ms, ms, TimeUnit.MILLISECONDS);
     }
 
-    /** Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
-    private static void failed(String name, LineLimit lines, Throwable e) {
+    /** Counts and logs it. Logging may fail for the same reason, such as a heap that is full; the next turn comes all the same. */
+    public static void failed(String name, LineLimit lines, Throwable e) {
         FAILURES.increment();
         try {
             long before = lines.pass();

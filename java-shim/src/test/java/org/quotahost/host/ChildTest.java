@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
@@ -227,6 +228,38 @@ class ChildTest {
         host.lives.start(host.config());
 
         while (Files.readString(lives).length() < 3) Thread.sleep(10);
+        host.lives.end();
+        host.lives.awaitEnd(1);
+    }
+
+    /** Such as a heap that is full for a moment: what serves goes on, and is followed by another one when it ends. */
+    @Test
+    @Timeout(60)
+    void anErrorOfAMomentEndsNeitherPythonNorWhoLooksAfterIt() throws Exception {
+        Path python = folder.resolve("python"), lives = folder.resolve("lives");
+        Files.writeString(lives, "");
+        Files.writeString(python, "#!/bin/sh\ncase \"$3\" in *host.bridge*) ;;"
+                + " *) echo version=3.11.2; echo quotahost=0; echo executable=$0; exit;; esac\n" + "echo >> " + lives + "\n" + START
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null\n"
+                + "while [ ! -e " + folder.resolve("ended") + " ]; do sleep 0.1; done; rm " + folder.resolve("ended") + "\n");
+        assertTrue(python.toFile().setExecutable(true));
+        AtomicInteger errors = new AtomicInteger();
+        Map<String, String> properties = new HashMap<>(Map.of("client.quota.callback.python.executable", python.toString(),
+                "client.quota.callback.python.process", "child")) {
+            @Override
+            public String getOrDefault(Object name, String otherwise) {
+                if (errors.get() > 0 && errors.getAndDecrement() > 0) throw new OutOfMemoryError("for a moment");
+                return super.getOrDefault(name, otherwise);
+            }
+        };
+        PythonHost host = new PythonHost(new BrokerConfigs(properties, Map.of("node.id", "1")));
+        host.lives.start(host.config());
+        errors.set(3);
+        while (errors.get() > 0) Thread.sleep(10);
+        assertEquals(1, Files.readString(lives).length());
+        Files.writeString(folder.resolve("ended"), "");
+
+        while (Files.readString(lives).length() < 2) Thread.sleep(10);
         host.lives.end();
         host.lives.awaitEnd(1);
     }
