@@ -116,8 +116,10 @@ class Follower:
                     pause = _LOOK
                 if is_absent:
                     self._absent()
-                if self._connection.ever or not is_absent:  # a topic may wait for its writer
+                if self._connection.ever or not is_absent:
                     self._connection.fails(error)
+                else:  # a topic may wait for its writer
+                    self._connection.answers()
             except Exception:  # of who reads, for example; the thread must outlive it
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.kafka.client import Connection
 from quotahost.kafka.follower import Follower
@@ -57,6 +58,22 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureF
     eventually(lambda: len(absent) > 1)
     follower.close()
     assert set(absent) == {0}
+
+
+def test_a_reader_that_waits_for_its_topic_says_when_the_cluster_answers_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    broker = FakeBroker()
+    with Proxy(address.port) as network:
+        network.cut()
+        broker.client = {"bootstrap.servers": f"127.0.0.1:{network.port}"}
+        follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+        eventually(lambda: caplog.messages)
+        network.heal()
+        eventually(lambda: "connected again" in caplog.messages)
+        follower.close()
 
 
 def test_the_newest_client_of_a_name_shows_its_connection_until_the_last_is_closed() -> None:

@@ -8,6 +8,7 @@ are never charged, so their tokens say nothing.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
 from quotahost.broker.host.dump import OF_USER, QuotaState
@@ -79,15 +80,23 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
-    factor, why = 1.0, f": {printable(answer.cause)}" if answer.cause else ""
-    if quota.affected_topic:
-        why = f", since it {writes(quota)}"
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why.
+
+    Of the factors that concern the client it is the smallest, however far the limits are on their way there.
+    """
+    since = f", since it {writes(quota)}"
+    aims: list[tuple[float, float, str]] = []  # where each factor is going to be and what is shown of it, and why
     if quota.type in answer.factor_types:
-        factor = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
-    of_type, cause = answer.type_factors.get(quota.type, (1.0, ""))
-    if of_type < factor and not answer.factor_in_shadow:
-        return of_type, f", since {printable(cause)}"
+        if quota.budget_factor is not None:
+            aims.append((quota.budget_factor, quota.budget_factor, since))
+        by_topic = bool(quota.affected_topic) and quota.budget_factor is None
+        aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
+        cause = f": {printable(answer.cause)}" if answer.cause else ""
+        aims.append((aim, answer.limit_factor, since if by_topic else cause))
+    if quota.type in answer.type_factors and not answer.factor_in_shadow:
+        of_type, cause = answer.type_factors[quota.type]
+        aims.append((of_type, of_type, f", since {printable(cause)}"))
+    _, factor, why = min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
     return factor, why
 
 
