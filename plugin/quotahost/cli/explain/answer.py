@@ -86,8 +86,9 @@ def _factor(answer: Answer) -> str:
     text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return f"{text}; {_IN_SHADOW}" if answer.factor < 1 else text
-    of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]  # "slowed" tells of it
-    if answer.limit_factor == min(answer.factor, of_type):
+    # Java tells only of produce limits; "slowed" tells of a factor of their own.
+    of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
+    if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
     by_fence = answer.fence_closed and answer.factor <= 0
     where = "there" if answer.factor <= of_type else f"to {of_type:.4g}"

@@ -92,12 +92,17 @@ def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
         by_topic = bool(quota.affected_topic) and quota.budget_factor is None
         aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
         cause = f": {printable(answer.cause)}" if answer.cause else ""
-        aims.append((aim, answer.limit_factor, since if by_topic else cause))
+        aims.append((aim, _now(answer), since if by_topic else cause))
     if quota.type in answer.type_factors and not answer.factor_in_shadow:
         of_type, cause = answer.type_factors[quota.type]
         aims.append((of_type, of_type, f", since {printable(cause)}"))
     _, factor, why = min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
     return factor, why
+
+
+def _now(answer: Answer) -> float:
+    """What limits are multiplied by now. Java tells of produce limits, which factor.quota.types may leave out."""
+    return answer.limit_factor if QuotaType.PRODUCE in answer.factor_types else answer.factor
 
 
 def _is_lowered(quota: QuotaState, factor: float) -> bool:
@@ -133,7 +138,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
         them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
         text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
         multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
-        lowered = limit(would.rate, answer.limit_factor if multiplied else 1.0, floor)
+        lowered = limit(would.rate, _now(answer) if multiplied else 1.0, floor)
         if lowered is not None and not answer.is_shadow:
             text += "" if lowered == would.rate else f" ({_rate(quota, lowered)} by the factor)"
             text += f"; {_compared(quota, answer.would_be_rates.get(quota.type), lowered)}"

@@ -40,6 +40,7 @@ THROTTLE: dict[str, Any] = {
 }  # fmt: skip
 PAUSE: dict[str, Any] = {"factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
 SHADOW: dict[str, Any] = {"shadow": ("factor",)}
+OF_FETCH: dict[str, Any] = THROTTLE | {"factor_types": ("FETCH",), "limit_factor": 1.0}
 TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
 LOAD = "this broker's request handlers are 4 % idle (target 30 %)"
 BUSY: dict[str, Any] = {"type_factors": {"FETCH": (0.25, LOAD), "PRODUCE": (0.25, LOAD)}, "limit_factor": 0.25}
@@ -107,6 +108,8 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
         ({"bound": LimitedBy.FACTOR, "limit": 1.25e6, "type": FETCH}, THROTTLE | BUSY,
          f"FETCH is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 2.5e6, "type": FETCH}, OF_FETCH,
+         "FETCH is limited by the factor 0.5: broker 2, volume /dev/sdb"),
         (OF_BUDGET, THROTTLE, "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
         (OF_BUDGET, BUSY, f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
         (OF_BUDGET, {}, "PRODUCE is limited by the factor 0.75, since it writes to orders, which uses the budget a"),
@@ -301,8 +304,9 @@ README_EXAMPLE = answer(
 )  # fmt: skip
 
 
-def test_limits_that_are_where_the_factor_of_a_single_type_takes_them_are_on_no_way() -> None:
+def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
     assert dict(common_facts(answer(**BUSY)))["factor"] == "1, on PRODUCE"
+    assert dict(common_facts(answer(**OF_FETCH)))["factor"] == "0.5, on FETCH"
 
 
 def test_the_document_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,13 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.util.BrokerConfigs;
@@ -40,6 +43,12 @@ class CallsTest {
             assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));
         }
         assertTrue(text(calls.call(new byte[] {'?'})).matches("\\[\".*\",null]"));
+    }
+
+    @Test
+    void aProblemIsItsFirstCauseAndHasNoMessageThatIsNone() {
+        assertEquals("TimeoutException", Calls.problem(new ExecutionException(new TimeoutException())));
+        assertEquals("IOException: two lines", Calls.problem(new ExecutionException(new IOException("two\nlines"))));
     }
 
     @Test
