@@ -49,6 +49,7 @@ from tests.unit.settings.properties import NAMES, full, read, refused
         ("topics.prefix", "a b", "letters, digits"),
         ("python.executable", "", "remove the line"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
+        ("static.scope", "a" * 30_000, "is none of client, user, client-id, broker; write one of these"),
     ],
 )
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
@@ -56,6 +57,7 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
     assert words in message
     assert "\n" not in message
+    assert len(message) < 1500, "it goes to the log and to an administrator"
 
 
 @pytest.mark.parametrize(
