@@ -91,7 +91,8 @@ def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
             aims.append((quota.budget_factor, quota.budget_factor, since))
         by_topic = bool(quota.affected_topic) and quota.budget_factor is None
         aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
-        cause = f": {printable(answer.cause)}" if answer.cause else ""
+        # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
+        cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
         aims.append((aim, _now(answer), since if by_topic else cause))
     if quota.type in answer.type_factors and not answer.factor_in_shadow:
         of_type, cause = answer.type_factors[quota.type]

@@ -110,6 +110,8 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          f"FETCH is limited by the factor 0.25, since {LOAD}"),
         ({"bound": LimitedBy.FACTOR, "limit": 2.5e6, "type": FETCH}, OF_FETCH,
          "FETCH is limited by the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"bound": LimitedBy.FACTOR, "limit": 4e6}, THROTTLE | {"factor": 1.0, "limit_factor": 0.8},
+         "PRODUCE is limited by the factor 0.8"),
         (OF_BUDGET, THROTTLE, "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
         (OF_BUDGET, BUSY, f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
         (OF_BUDGET, {}, "PRODUCE is limited by the factor 0.75, since it writes to orders, which uses the budget a"),
