@@ -22,6 +22,12 @@ def bounded(lines: Sequence[str], most: int, what: str) -> list[str]:
     return [*lines[:most], f"... and {more} more {what}"] if more > 0 else [*lines]
 
 
+def shortened(text: str) -> str:
+    """The text; of more than 1,000 characters its begin and its end."""
+    # What is refused is quoted, in the log and in Kafka's answer, which takes 32,767 bytes of reason.
+    return text if len(text) <= 1000 else f"{text[:700]} … {text[-297:]}"
+
+
 def printable(text: str) -> str:
     """The text, cut at 200 characters; in quotes and escaped where it would break a line of a log."""
     # Clients and other brokers' records choose such names: unescaped, a line break could forge a line of the log.

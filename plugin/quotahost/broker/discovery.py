@@ -26,7 +26,7 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import is_secret_property, read_section, secret_values
-from quotahost.text import nearest, redact
+from quotahost.text import nearest, redact, shortened
 
 
 class PluginError(QuotahostError):
@@ -34,7 +34,7 @@ class PluginError(QuotahostError):
 
     def __init__(self, role: Role, name: str, failed: str) -> None:
         self.role, self.name, self.failed = role, name, failed
-        super().__init__(f"{role} {name!r}: {failed}")
+        super().__init__(shortened(f"{role} {name!r}: {failed}"))
 
 
 @contextmanager

@@ -53,9 +53,13 @@ class Connection:
         """Whether ``startup.grace`` has not passed yet."""
         return self._clock() - self._began < self._context.settings.startup_grace.total_seconds()
 
-    def works(self) -> None:
+    def answers(self) -> None:
+        """The cluster answers this client, which may wait for what it is to read."""
         if self._fault.healed():
             self._context.log.warning("connected again")
+
+    def works(self) -> None:
+        self.answers()
         if not self._connected:
             self._connected = True
             self._show()

@@ -111,8 +111,10 @@ class Follower:
                     pause = DENIED_REST
                 if is_absent:
                     self._absent()
-                if self._connection.ever or not is_absent:  # a topic may wait for its writer
+                if self._connection.ever or not is_absent:
                     self._connection.fails(error)
+                else:  # a topic may wait for its writer
+                    self._connection.answers()
             except NoAnswer as failure:
                 self._connection.fails(failure)
             except Exception:  # of who reads, for example; the thread must outlive it

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from quotahost.errors import QuotahostError
-from quotahost.text import printable
+from quotahost.text import printable, shortened
 from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."
@@ -60,9 +60,9 @@ class Problem:
         return {name for name in names if name.startswith(self.property.removesuffix("*"))}
 
     def __str__(self) -> str:
-        """One line; whatever could break it is escaped."""
+        """One line, of bounded length; whatever could break it is escaped."""
         value = "" if self.value is None else f"={printable(self.value)}"
-        return f"{printable(self.property)}{value}: {self.wrong}"
+        return f"{printable(self.property)}{value}: {shortened(self.wrong)}"
 
 
 class SettingsError(QuotahostError, ValueError):

@@ -12,7 +12,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.commands import explain_client, field
+from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import ANYONE, gauge, limit_of
 
@@ -56,7 +56,7 @@ def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwa
                 greedy.enter_context(ProducerLoad(config, "t"))
             eventually(lambda: factor(node) < 0.9, what="the handler has no time left")
             eventually(lambda: limit_of(node, ANYONE, "greedy-0") < 1e9)
-            eventually(lambda: "this broker's request handlers are" in explained(node))
+            eventually(lambda: "since this broker's request handlers are" in last_line(explained(node)))
             assert "idle (target 30 %)" in explained(node)
             assert field(explained(node), "state") == "OPEN", "that of the disks"
             eventually(lambda: idle(node) > TARGET / 2, what="the handler has time again")

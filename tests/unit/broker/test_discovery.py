@@ -160,6 +160,7 @@ TASK = """
     [
         (Role.SUPPLIER, "import no_such_module_anywhere", f"{IMPORT}ModuleNotFoundError: No module named 'no_such"),
         (Role.SUPPLIER, "raise RuntimeError('bad\\nday')", f"{IMPORT}RuntimeError: bad day"),
+        (Role.SUPPLIER, "raise RuntimeError('m' * 40_000)", f"{IMPORT}RuntimeError: mmm"),
         (Role.SUPPLIER, "import sys; sys.exit(3)", f"{IMPORT}SystemExit: 3"),
         (Role.SUPPLIER, "def plugin(: pass", f"{IMPORT}SyntaxError"),
         (Role.SUPPLIER, "other = 1", f"{IMPORT}AttributeError"),
@@ -183,6 +184,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
         build(role, "it", settings({}))
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
+    assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"
 
 
 def test_a_function_may_declare_properties_too() -> None:

@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness.system.certificates import identity, key_as_pem
+from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.background import start_daemon
 from quotahost.kafka import commands, registered_brokers
@@ -69,6 +70,22 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureF
     eventually(lambda: len(absent) > 1)
     follower.close()
     assert set(absent) == {0}
+
+
+def test_a_reader_that_waits_for_its_topic_says_when_the_cluster_answers_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    broker = FakeBroker()
+    with Proxy(address.port) as network:
+        network.cut()
+        broker.client = {"bootstrap.servers": f"127.0.0.1:{network.port}"}
+        follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+        eventually(lambda: caplog.messages)
+        network.heal()
+        eventually(lambda: "connected again" in caplog.messages)
+        follower.close()
 
 
 @pytest.fixture

@@ -70,6 +70,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
             ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
             ("/a soft=9 hard=5", "has the entry '/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
             ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
+        ("static.scope", "a" * 30_000, "is none of client, user, client-id, broker; write one of these"),
     ],
 )  # fmt: skip
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
@@ -77,6 +78,7 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
     assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
     assert words in message
     assert "\n" not in message
+    assert len(message) < 1500, "it goes to the log and to an administrator"
 
 
 @pytest.mark.parametrize(

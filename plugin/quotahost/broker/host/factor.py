@@ -41,7 +41,7 @@ from quotahost.broker.host.volume_evaluation import (
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
-from quotahost.text import escaped
+from quotahost.text import escaped, shortened
 
 log = logging.getLogger("quotahost.factor")
 
@@ -52,7 +52,6 @@ SHARE: Final = 0.1
 _LINES: Final = 20  # a minute, about changes of state
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
-_LONGEST: Final = 1000  # characters of such a sentence
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
@@ -174,7 +173,7 @@ class FactorLoop:
 
 def _line(text: str) -> str:
     """A plugin's text as part of a cause, which is one line of a log and an MBean's name."""
-    return escaped(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")
+    return escaped(shortened(text))
 
 
 def smaller(one: Scoped, other: Scoped) -> Scoped:

@@ -17,8 +17,9 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.text import EscapingFormatter
 
 QUEUE_MAX: Final = 10_000  # lines
-LINES_OF_LOGGER: Final = 100  # a minute
-LINES_OF_CAUSE: Final = 20  # a minute, of one logger
+LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together
+LINES_OF_CAUSE: Final = 20  # a minute, of these
+_PACKAGES: Final = 100  # that are told apart
 _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
 _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
@@ -26,10 +27,11 @@ _python = logging.getLogger("quotahost.python")  # what plugins print; of a proc
 
 
 class RateLimit(logging.Filter):
-    """Lets so many records of one logger pass in a minute, and fewer of one cause; the next says how many it left out.
+    """Lets so many records of one package pass in a minute, and fewer of one cause; the next says how many it left out.
 
     The cause is the record's text before its arguments are put in. So whatever a plugin logs for each of 10,000
-    clients, or as it fails and works in turns, and however it does so, the broker's log stays readable.
+    clients, or as it fails and works in turns, and however it does so, also by a logger for each client, the broker's
+    log stays readable.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -44,7 +46,14 @@ class RateLimit(logging.Filter):
             return True
 
     def _passes(self, record: logging.LogRecord) -> bool:
-        of_logger, of_causes = self._loggers.setdefault(record.name, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
+        package = _package(record.name)
+        if (
+            package not in self._loggers
+            and len(self._loggers) >= _PACKAGES
+            and package.partition(".")[0] != "quotahost"
+        ):
+            package = ""
+        of_logger, of_causes = self._loggers.setdefault(package, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
         of_cause = of_causes.setdefault(str(record.msg)[:_CAUSE_MAX], LineLimit(LINES_OF_CAUSE, self._clock))
@@ -54,6 +63,13 @@ class RateLimit(logging.Filter):
         # With arguments the handler would format the finished text again, and fail at a % in it.
         record.args = None
         return True
+
+
+def _package(logger: str) -> str:
+    """Whose logger it is: ``quotahost.plugin.NAME``, ``quotahost.host`` and its like, or the first part of the name."""
+    parts = logger.split(".")
+    own = 3 if parts[:2] == ["quotahost", "plugin"] else 2
+    return ".".join(parts[: own if parts[0] == "quotahost" else 1])
 
 
 class Logs(logging.Handler):

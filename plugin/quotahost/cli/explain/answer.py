@@ -6,7 +6,7 @@ from typing import Final
 
 from quotahost.broker.host import dump
 from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
-from quotahost.model import Client
+from quotahost.model import Client, QuotaType
 from quotahost.text import printable
 from quotahost.units.show import BYTES_PER_SECOND, rounded, show_bytes
 
@@ -86,10 +86,13 @@ def _factor(answer: Answer) -> str:
     text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return f"{text}; {_IN_SHADOW}" if answer.factor < 1 else text
-    if answer.limit_factor == answer.factor:
+    # Java tells only of produce limits; "slowed" tells of a factor of their own.
+    of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
+    if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
     by_fence = answer.fence_closed and answer.factor <= 0
-    why = "the fence keeps the PAUSE" if by_fence else "on their way there in steps that max.mute allows"
+    where = "there" if answer.factor <= of_type else f"to {of_type:.4g}"
+    why = "the fence keeps the PAUSE" if by_fence else f"on their way {where} in steps that max.mute allows"
     return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
 
 

@@ -8,6 +8,7 @@ are never charged, so their tokens say nothing.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
 from quotahost.broker.host.dump import OF_USER, QuotaState
@@ -79,16 +80,30 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
-    factor, why = 1.0, f": {printable(answer.cause)}" if answer.cause else ""
-    if quota.affected_topic:
-        why = f", since it {writes(quota)}"
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why.
+
+    Of the factors that concern the client it is the smallest, however far the limits are on their way there.
+    """
+    since = f", since it {writes(quota)}"
+    aims: list[tuple[float, float, str]] = []  # where each factor is going to be and what is shown of it, and why
     if quota.type in answer.factor_types:
-        factor = answer.limit_factor if quota.budget_factor is None else quota.budget_factor
-    of_type, cause = answer.type_factors.get(quota.type, (1.0, ""))
-    if of_type < factor and not answer.factor_in_shadow:
-        return of_type, f", since {printable(cause)}"
+        if quota.budget_factor is not None:
+            aims.append((quota.budget_factor, quota.budget_factor, since))
+        by_topic = bool(quota.affected_topic) and quota.budget_factor is None
+        aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
+        # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
+        cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
+        aims.append((aim, _now(answer), since if by_topic else cause))
+    if quota.type in answer.type_factors and not answer.factor_in_shadow:
+        of_type, cause = answer.type_factors[quota.type]
+        aims.append((of_type, of_type, f", since {printable(cause)}"))
+    _, factor, why = min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
     return factor, why
+
+
+def _now(answer: Answer) -> float:
+    """What limits are multiplied by now. Java tells of produce limits, which factor.quota.types may leave out."""
+    return answer.limit_factor if QuotaType.PRODUCE in answer.factor_types else answer.factor
 
 
 def _is_lowered(quota: QuotaState, factor: float) -> bool:
@@ -124,7 +139,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
         them, _ = sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
         text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
         multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
-        lowered = limit(would.rate, answer.limit_factor if multiplied else 1.0, floor)
+        lowered = limit(would.rate, _now(answer) if multiplied else 1.0, floor)
         if lowered is not None and not answer.is_shadow:
             text += "" if lowered == would.rate else f" ({_rate(quota, lowered)} by the factor)"
             text += f"; {_compared(quota, answer.would_be_rates.get(quota.type), lowered)}"

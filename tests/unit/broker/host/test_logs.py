@@ -8,7 +8,8 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, QUEUE_MAX, Logs, RateLimit, printed
+from quotahost.broker.host import logs
+from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
 from quotahost.broker.host.protocol import CALLS
 from tests.fakes.plugin_context import Clock
@@ -55,6 +56,18 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     assert len(shim.lines) == LINES_OF_LOGGER
 
 
+@pytest.mark.parametrize("name", ["quotahost.plugin.mine.{}", "mine.{}", "mine-{}"])
+def test_a_plugin_with_a_logger_for_each_client_can_not_flood_it_either(name: str) -> None:
+    limit = RateLimit(Clock())
+
+    def passes(logger: str) -> bool:
+        return limit.filter(logging.LogRecord(logger, logging.WARNING, "", 0, "it is unknown", (), None))
+
+    passed = sum(passes(name.format(client)) for client in range(MANY))
+    assert passed <= LINES_OF_LOGGER + LINES_OF_CAUSE
+    assert passes("quotahost.factor")
+
+
 def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
     class Java(FakeShim):
         def log(self, logger: str, level: int, message: str) -> None:
@@ -79,7 +92,8 @@ def test_a_line_that_can_not_be_formatted_is_no_error_in_the_plugin(capsys: pyte
     assert "'many'" in capsys.readouterr().err, "where it was logged is told as of any such line"
 
 
-def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
+def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "QUEUE_MAX", LINES_OF_CAUSE)
     taken, released = threading.Event(), threading.Event()
 
     class Stuck(FakeShim):
@@ -91,9 +105,8 @@ def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more() -> None:
         with Logs(Stuck()):
             logging.getLogger("first").warning("taken")
             taken.wait(60)
-            for name in range(QUEUE_MAX // LINES_OF_CAUSE + 1):
-                for line in range(LINES_OF_CAUSE):
-                    logging.getLogger(f"chatty-{name}").info("line %d", line)
+            for line in range(2 * LINES_OF_CAUSE):
+                logging.getLogger("chatty").info(f"line {line}")
 
     host = threading.Thread(target=flood, daemon=True)
     host.start()

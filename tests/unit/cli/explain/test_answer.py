@@ -40,11 +40,15 @@ THROTTLE: dict[str, Any] = {
 }  # fmt: skip
 PAUSE: dict[str, Any] = {"factor": 0.0, "limit_factor": 0.0, "cause": "disk full"}
 SHADOW: dict[str, Any] = {"shadow": ("factor",)}
+OF_FETCH: dict[str, Any] = THROTTLE | {"factor_types": ("FETCH",), "limit_factor": 1.0}
 TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
 LOAD = "this broker's request handlers are 4 % idle (target 30 %)"
-BUSY: dict[str, Any] = {"type_factors": {"FETCH": (0.25, LOAD), "PRODUCE": (0.25, LOAD)}}
+BUSY: dict[str, Any] = {"type_factors": {"FETCH": (0.25, LOAD), "PRODUCE": (0.25, LOAD)}, "limit_factor": 0.25}
 ORDERS: dict[str, Any] = {
     "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "slowed": True, "limit": 2.5e6,
+}  # fmt: skip
+OF_BUDGET: dict[str, Any] = ORDERS | {
+    "affected_place": "budget a", "budget_factor": 0.75, "limit": 1.25e6, "bound": LimitedBy.FACTOR,
 }  # fmt: skip
 WRITES = "since it writes to orders, which has a replica on broker 3, volume /dev/sdb"
 
@@ -98,8 +102,19 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True, "shadow": ("factor",)},
          "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"),
         ({"bound": LimitedBy.FACTOR, "limit": 1.25e6}, BUSY, f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 1.25e6}, THROTTLE | {"factor": 1.0} | BUSY,
+         f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 1.25e6}, TOPICS | {"factor": 0.1, "limit_factor": 0.1} | BUSY,
+         f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
         ({"bound": LimitedBy.FACTOR, "limit": 1.25e6, "type": FETCH}, THROTTLE | BUSY,
          f"FETCH is limited by the factor 0.25, since {LOAD}"),
+        ({"bound": LimitedBy.FACTOR, "limit": 2.5e6, "type": FETCH}, OF_FETCH,
+         "FETCH is limited by the factor 0.5: broker 2, volume /dev/sdb"),
+        ({"bound": LimitedBy.FACTOR, "limit": 4e6}, THROTTLE | {"factor": 1.0, "limit_factor": 0.8},
+         "PRODUCE is limited by the factor 0.8"),
+        (OF_BUDGET, THROTTLE, "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"),
+        (OF_BUDGET, BUSY, f"PRODUCE is limited by the factor 0.25, since {LOAD}"),
+        (OF_BUDGET, {}, "PRODUCE is limited by the factor 0.75, since it writes to orders, which uses the budget a"),
         ({"bound": LimitedBy.FACTOR, "limit": 5e5}, BUSY | THROTTLE | {"factor": 0.1, "limit_factor": 0.1},
          "PRODUCE is limited by the factor 0.1: broker 2, volume /dev/sdb"),
         (ORDERS | {"bound": LimitedBy.FACTOR}, TOPICS, f"PRODUCE is limited by the factor 0.5, {WRITES}"),
@@ -204,6 +219,8 @@ def rated(rate: float | None) -> dict[str, Any]:
     [
         ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
          "0.5, on PRODUCE; limits are multiplied by 0.75 now, on their way there in steps that max.mute allows"),
+        ({}, BUSY | {"limit_factor": 0.75}, "factor",
+         "1, on PRODUCE; limits are multiplied by 0.75 now, on their way to 0.25 in steps that max.mute allows"),
         ({}, CLOSED | {"limit_factor": 1.0}, "factor", "the fence keeps the PAUSE"),
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
@@ -279,6 +296,11 @@ README_EXAMPLE = answer(
     quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=LimitedBy.FACTOR),
     pid=4242, fence_installed=True, **THROTTLE,
 )  # fmt: skip
+
+
+def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
+    assert dict(common_facts(answer(**BUSY)))["factor"] == "1, on PRODUCE"
+    assert dict(common_facts(answer(**OF_FETCH)))["factor"] == "0.5, on FETCH"
 
 
 def test_the_document_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,12 +176,13 @@ final class Calls {
         return Json.text(Arrays.asList(problem, value)).getBytes(StandardCharsets.US_ASCII);
     }
 
-    /** What went wrong, in one line: the first cause. */
+    /** What went wrong, in one line: the first cause. Java's TimeoutException has no message. */
     static String problem(Throwable e) {
         if (e instanceof InterruptedException) Thread.currentThread().interrupt();
         Throwable cause = e;
         while (cause.getCause() != null && cause.getCause() != cause) cause = cause.getCause();
-        return (cause.getClass().getSimpleName() + ": " + cause.getMessage()).replaceAll("\\s+", " ");
+        String name = cause.getClass().getSimpleName(), message = cause.getMessage();
+        return (message == null ? name : name + ": " + message).replaceAll("\\s+", " ");
     }
 
     // ---- what a call does, where it is more than one of Java's --------------------------------------------------

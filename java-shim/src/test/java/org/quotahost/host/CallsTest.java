@@ -5,12 +5,15 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
@@ -46,6 +49,12 @@ class CallsTest {
             assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));
         }
         assertTrue(text(calls.call(new byte[] {'?'})).matches("\\[\".*\",null]"));
+    }
+
+    @Test
+    void aProblemIsItsFirstCauseAndHasNoMessageThatIsNone() {
+        assertEquals("TimeoutException", Calls.problem(new ExecutionException(new TimeoutException())));
+        assertEquals("IOException: two lines", Calls.problem(new ExecutionException(new IOException("two\nlines"))));
     }
 
     @Test
