@@ -66,7 +66,7 @@ def doctor(
     in_child = broker is not None and broker.get(PROCESS) == "child"
     interpreter: installation.Interpreter | None = None
     try:
-        interpreter = installation.ask(python or configured)
+        interpreter = installation.ask(python or configured, "child" if in_child else "broker")
         of_interpreter = list(check_python(interpreter, in_child))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
