@@ -22,7 +22,6 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared, reason
 from quotahost.settings.properties import (
     SNAPSHOT_READERS,
@@ -75,14 +74,6 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
     def spared_topics(self) -> tuple[str, ...]:
         """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
         return *self.topics.spared, *self.record_topics
-
-    @property
-    def storage_soft(self) -> Limit | None:
-        return self.static.storage.soft_limit
-
-    @property
-    def storage_hard(self) -> Limit | None:
-        return self.static.storage.hard_limit
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":

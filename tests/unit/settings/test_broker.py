@@ -64,10 +64,9 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
           for text, value in (("User:a;User:CN=b,OU=c", ("a", "CN=b,OU=c")), ("a; User: b ;;a", ("a", "b")),
                               ("User:spiffe://x/y", ("spiffe://x/y",)), ("", ()))),
         # Metrics are served on loopback unless an address is named.
-        *(({"metrics.port": text}, "metrics_address", address) for text, address in (
-            ("9404", "127.0.0.1"), ("0.0.0.0:9404", "0.0.0.0"), ("[::1]:9404", "::1"), ("", "127.0.0.1"))),
-        *(({"metrics.port": text}, "metrics_port", port) for text, port in (
-            ("9404", 9404), ("[::1]:9404", 9404), ("", None))),
+        *(({"metrics.port": text}, "metrics_endpoint", endpoint) for text, endpoint in (
+            ("9404", ("127.0.0.1", 9404)), ("0.0.0.0:9404", ("0.0.0.0", 9404)), ("[::1]:9404", ("::1", 9404)),
+            ("", None))),
         # Rules in shadow are taken in any order and case, and topics may have dots.
         *((given, "shadow", value) for given, value in (
             ({"shadow": "topic.Orders.eu-1, FACTOR,supplier.static"}, RULES), ({}, Shadow()),
