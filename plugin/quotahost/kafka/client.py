@@ -27,11 +27,9 @@ _PLUGINS: Final = {
 }
 
 
-def client_config(context: Context[object], **more: Any) -> dict[str, Any]:
-    """A librdkafka configuration, with secrets; ``more`` are further options, with ``_`` for ``.`` in their names."""
-    options = {name.replace("_", "."): value for name, value in more.items()}
-    # The operator's kafka.* override ours, but not the options without which a caller can't work.
-    return {**_PLUGINS, **context.broker.client_config(), **options}
+def client_config(context: Context[object]) -> dict[str, Any]:
+    """A librdkafka configuration, with secrets; the operator's ``kafka.*`` override ours."""
+    return {**_PLUGINS, **context.broker.client_config()}
 
 
 class Connection:

@@ -20,6 +20,7 @@ from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_j
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
+from quotahost.cli.lab.asking import ClientConfig
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
@@ -38,10 +39,6 @@ _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The bro
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
 _PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
 _AGAINST: Final = typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
-_CLIENT_CONFIG: Final = typer.Option(
-    "--client-config", "--command-config", metavar="FILE",
-    help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
-)  # fmt: skip
 _AS: Final = typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
 
 
@@ -50,7 +47,7 @@ def doctor(
     kafka_home: Annotated[Path | None, _KAFKA_HOME] = None,
     python: Annotated[str | None, _PYTHON] = None,
     against: Annotated[str | None, _AGAINST] = None,
-    client_config: Annotated[Path | None, _CLIENT_CONFIG] = None,
+    client_config: ClientConfig = None,
     party: Annotated[Party | None, _AS] = None,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
