@@ -26,6 +26,7 @@ from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.sections import revealed
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 #: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
@@ -140,7 +141,7 @@ def _cluster(
         remedy = f"--client-config FILE with them, and --as {Party.PLUGINS.value}"
         findings = [note(f"not checked: only the broker knows {unresolved}", remedy)]
     else:
-        config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+        config = revealed(settings.kafka)
         # They may connect to another listener than who looks.
         theirs = config.get("bootstrap.servers", against)
         findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))
