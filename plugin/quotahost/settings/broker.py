@@ -32,7 +32,7 @@ from quotahost.settings.properties import (
     RecordSettings,
 )  # fmt: skip
 from quotahost.settings.sections import is_secret_property, property_names
-from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
+from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
 from quotahost.settings.types import SUPPLIER
 from quotahost.text import meant, nearest
 from quotahost.units.show import show_duration
@@ -190,16 +190,10 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
     if periods or settings.factor_source == "local":
         periods["volumes.period"] = settings.volumes_period, "a broker would take its own disks for unknown"
     for name, (period, consequence) in periods.items():
-        if _PERIODS * period > settings.validity:
-            yield Problem(f"{PREFIX}{name}", _too_long(period, settings.validity, consequence))
-
-
-def _too_long(period: timedelta, validity: timedelta, consequence: str) -> str:
-    most, least = show_duration(validity / _PERIODS), show_duration(_PERIODS * period)
-    return (
-        f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that {consequence}; "
-        f"set at most {most}, or {PREFIX}validity to at least {least}"
-    )
+        if (least := _PERIODS * period) > (validity := settings.validity):
+            wrong = f"{show_duration(period)} is more than half of validity ({show_duration(validity)})"
+            remedy = f"set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least"
+            yield Problem(f"{PREFIX}{name}", f"{wrong}, so that {consequence}; {remedy} {show_duration(least)}")
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
@@ -213,7 +207,7 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
     names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
-    return own + plugins + live_names()
+    return own + plugins + [PREFIX + theirs.name for theirs in PROPERTIES if theirs.is_own and theirs.ours]
 
 
 # ---- settings as understood ----
