@@ -225,7 +225,6 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    """The user of a process; None if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc
