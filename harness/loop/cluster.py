@@ -342,7 +342,7 @@ class Source(OwnDisk):
     def looked(self) -> None:
         """Publish what is worth a record."""
         now = self._events.now
-        soft, hard = self._settings.storage_soft, self._settings.storage_hard
+        soft, hard = self._settings.static.storage.soft_limit, self._settings.static.storage.hard_limit
         seen = Snapshot(self.broker, EPOCH + timedelta(milliseconds=now), self.known.volumes, soft, hard, age_ms=0)
         due = self._published is None or now - self._published[1] >= ms(self._settings.snapshots_period)
         if due or (self._published and has_changed(self._published[0], seen)):

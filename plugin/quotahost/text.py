@@ -46,7 +46,6 @@ class EscapingFormatter(logging.Formatter):
     """Writes log lines in which no name from outside can command a terminal; tracebacks keep their line breaks."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, or lines, of a record."""
         # Names that could forge a line are escaped by printable() where they are put into a message.
         return escaped(super().format(record), keep="\n\t")
 

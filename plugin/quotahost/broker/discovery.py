@@ -25,7 +25,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import SettingsError
-from quotahost.settings.sections import is_secret_property, read_section, secret_values
+from quotahost.settings.sections import read_section, revealed, secret_values
 from quotahost.text import nearest, redact, shortened
 
 
@@ -113,8 +113,8 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
     """
     section = settings.plugin.get(name, {})
     # A plugin can read these by broker.client_config(), so its errors may contain them.
-    clients = [*settings.kafka.items(), *settings.kafka_admin.items()]
-    kafka = [value.get_secret_value() for key, value in clients if is_secret_property(key, None)]
+    clients = (settings.kafka, settings.kafka_admin)
+    kafka = [text for client in clients for text in secret_values(revealed(client), None)]
     with suppress(Exception):
         return kafka + secret_values(section, settings_model(entry))
     return kafka + list(section.values())

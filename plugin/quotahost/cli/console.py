@@ -66,7 +66,6 @@ def say(text: str, *, to_stderr: bool = False, end: str = "\n") -> None:
 
 
 def begin(step: str) -> None:
-    """Say which step of a command begins that takes seconds."""
     say(f"{step} ...", to_stderr=True)
 
 

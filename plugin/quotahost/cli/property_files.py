@@ -6,6 +6,7 @@ names only, since values may be secrets.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import javaproperties
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.listeners import endpoint, login
+from quotahost.kafka.listeners import translate
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
@@ -23,12 +24,12 @@ AUTHORIZER: Final = "authorizer.class.name"
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 _JAAS: Final = "sasl.jaas.config"
-#: By what librdkafka logs in without a JAAS configuration.
-_LOGINS: Final = ("sasl.username", "sasl.kerberos.", "sasl.oauthbearer.")
-#: Java's names for files of PEM texts and for their types, and librdkafka's names. One file holds key and certificate
-#: in Java.
-_PEM: Final = {"ssl.truststore": ("ssl.ca.location",), "ssl.keystore": ("ssl.certificate.location", "ssl.key.location")}
-#: Java's names for PEM texts that stand in the file itself (KIP-651), and librdkafka's names.
+#: Java's names for stores that are files of PEM texts, with librdkafka's; and for such texts themselves (KIP-651).
+#: One file holds key and certificate in Java.
+_STORES: Final = {
+    "ssl.truststore": ("ssl.ca.location",),
+    "ssl.keystore": ("ssl.certificate.location", "ssl.key.location"),
+}
 _TEXTS: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
@@ -72,24 +73,30 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore or a login can't be read."""
     given = {name: value.strip() for name, value in given.items() if not name.startswith(_OF_JAVA_ALONE)}  # as Kafka
-    config = {name: value for name, value in given.items() if not name.startswith(tuple(_PEM))}
-    credentials = login(jaas := config.pop(_JAAS, ""))
-    if jaas and len(credentials) < 2 and not any(name.startswith(_LOGINS) for name in given):
+    config = {name: value for name, value in given.items() if not name.startswith((*_STORES, _JAAS))}
+    config |= translate(given, _pem)
+    has_login = {"sasl.username", "sasl.password"} <= config.keys()
+    if given.get(_JAAS) and not has_login and not any(n.startswith(("sasl.kerberos.", "sasl.oauth")) for n in config):
         raise QuotahostError(
             f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
-            f"properties, such as {_LOGINS[0]} and sasl.password"
+            "properties, such as sasl.username and sasl.password"
         )
-    config |= credentials | endpoint(config) | {_TEXTS[name]: given[name] for name in _TEXTS if name in given}
-    for store, names in _PEM.items():
-        if f"{store}.location" not in given:
+    return config
+
+
+def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
+    """The stores in librdkafka's names. Raises QuotahostError if one is of another type than PEM."""
+    config = {_TEXTS[name]: ssl[name] for name in _TEXTS if name in ssl}
+    for store, names in _STORES.items():
+        if f"{store}.location" not in ssl:
             continue
-        if given.get(f"{store}.type", "JKS").upper() != "PEM":
+        if ssl.get(f"{store}.type", "JKS").upper() != "PEM":
             raise QuotahostError(
                 f"{store}.location: quotahost reads PEM files only; export the certificates with keytool and openssl, "
                 f"and set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and "
                 "ssl.key.location"
             )
-        config |= dict.fromkeys(names, given[f"{store}.location"])
+        config |= dict.fromkeys(names, ssl[f"{store}.location"])
     return config
 
 

@@ -169,37 +169,25 @@ def _escaped(match: re.Match[str]) -> str:
 
 # ---- librdkafka's names ----
 
-#: Reads the keystores that properties ``ssl.*`` name, into PEM texts by librdkafka's names, and ``principal``: the
-#: name that Kafka makes of the certificate. ConnectionError if it can't.
+#: Reads the stores that properties ``ssl.*`` name, into librdkafka's ``ssl.*``; and ``principal``, the name that Kafka
+#: makes of the certificate, where the shim reads them. ConnectionError if it can't.
 Keystores: TypeAlias = Callable[[Mapping[str, str]], dict[str, str]]
 
-IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
+_HOSTS: Final = "ssl.endpoint.identification.algorithm"
 #: Properties that have the same name and meaning in both; librdkafka refuses the names that it doesn't know.
 _SAME: Final = (
-    "bootstrap.servers", "security.protocol", "sasl.mechanism", "client.id", "request.timeout.ms", IDENTIFICATION,
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "client.id", "request.timeout.ms", _HOSTS,
 )  # fmt: skip
-_PEM: Final = ("ssl.ca.pem", "ssl.key.pem", "ssl.certificate.pem")
 
 
 def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
-    """The same in librdkafka's names; it has secrets. Raises ConnectionError if a keystore of it can't be read."""
+    """The same in librdkafka's names; it has secrets. Raises what ``keystores`` raises."""
     made = {name: java[name] for name in _SAME if name in java}
-    protocol = java.get("security.protocol", "")
-    if protocol.endswith("SSL"):
-        made |= endpoint(made)
+    if made.get(_HOSTS) == "":
+        made[_HOSTS] = "none"  # librdkafka's word for "no check of host names"
+    # In any case of letters, as Kafka's clients take it.
+    if java.get("security.protocol", "").upper().endswith("SSL"):
         stores = keystores(_stripped(java, "", "ssl."))
-        made |= {name: stores[name] for name in _PEM if name in stores}
-    else:
-        made.pop(IDENTIFICATION, None)
-    return made | (login(java.get("sasl.jaas.config", "")) if protocol.startswith("SASL_") else {})
-
-
-def login(text: str) -> dict[str, str]:
-    """User and password of a ``sasl.jaas.config``, as far as it has them."""
-    given = options(text)
-    return {f"sasl.{name}": given[name] for name in ("username", "password") if name in given}
-
-
-def endpoint(given: Mapping[str, str]) -> dict[str, str]:
-    """For "no check of host names" Java has an empty text, librdkafka a word."""
-    return {IDENTIFICATION: "none"} if given.get(IDENTIFICATION) == "" else {}
+        made |= {name: text for name, text in stores.items() if name != "principal"}
+    login = options(java.get("sasl.jaas.config", ""))
+    return made | {f"sasl.{name}": login[name] for name in ("username", "password") if name in login}

@@ -26,6 +26,7 @@ from pydantic import (
 
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import PREFIX, TOPICS
+from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
 
@@ -174,8 +175,7 @@ class Options(BaseModel):
         if self.kafka_config is not None:
             with self.kafka_config.open("rb") as file:
                 config |= javaproperties.load(file)
-        config |= {name: value.get_secret_value() for name, value in self.kafka.items()}
-        return config | {"bootstrap.servers": self.bootstrap}
+        return config | revealed(self.kafka) | {"bootstrap.servers": self.bootstrap}
 
 
 def options(**given: Any) -> Options:

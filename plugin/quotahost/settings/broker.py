@@ -22,7 +22,6 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from quotahost.model import Limit
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared, reason
 from quotahost.settings.properties import (
     SNAPSHOT_READERS,
@@ -33,7 +32,7 @@ from quotahost.settings.properties import (
     RecordSettings,
 )  # fmt: skip
 from quotahost.settings.sections import is_secret_property, property_names
-from quotahost.settings.strimzi import SYNONYMS, Translation, live_names, translate
+from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
 from quotahost.settings.types import SUPPLIER
 from quotahost.text import meant, nearest
 from quotahost.units.show import show_duration
@@ -75,14 +74,6 @@ class Settings(ConnectionSettings, EnforcementSettings, ClientSettings, RecordSe
     def spared_topics(self) -> tuple[str, ...]:
         """The topics that are never turned back: brokers would miss each other's snapshots, or the pipeline's."""
         return *self.topics.spared, *self.record_topics
-
-    @property
-    def storage_soft(self) -> Limit | None:
-        return self.static.storage.soft_limit
-
-    @property
-    def storage_hard(self) -> Limit | None:
-        return self.static.storage.hard_limit
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "Settings":
@@ -199,16 +190,10 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
     if periods or settings.factor_source == "local":
         periods["volumes.period"] = settings.volumes_period, "a broker would take its own disks for unknown"
     for name, (period, consequence) in periods.items():
-        if _PERIODS * period > settings.validity:
-            yield Problem(f"{PREFIX}{name}", _too_long(period, settings.validity, consequence))
-
-
-def _too_long(period: timedelta, validity: timedelta, consequence: str) -> str:
-    most, least = show_duration(validity / _PERIODS), show_duration(_PERIODS * period)
-    return (
-        f"{show_duration(period)} is more than half of validity ({show_duration(validity)}), so that {consequence}; "
-        f"set at most {most}, or {PREFIX}validity to at least {least}"
-    )
+        if (least := _PERIODS * period) > (validity := settings.validity):
+            wrong = f"{show_duration(period)} is more than half of validity ({show_duration(validity)})"
+            remedy = f"set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least"
+            yield Problem(f"{PREFIX}{name}", f"{wrong}, so that {consequence}; {remedy} {show_duration(least)}")
 
 
 def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
@@ -222,7 +207,7 @@ def live_properties(settings: Settings, models: Models | None = None) -> list[st
     names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}
     plugins = [f"{PREFIX}plugin.{name}.{key}" for name in names for key in property_names(models.get(name))]
-    return own + plugins + live_names()
+    return own + plugins + [PREFIX + theirs.name for theirs in PROPERTIES if theirs.is_own and theirs.ours]
 
 
 # ---- settings as understood ----

@@ -98,18 +98,14 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Pro
         here = (*path, attribute)
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from declared(field.annotation, here)
-        else:
-            yield _property(here, field)
-
-
-def _property(path: tuple[str, ...], field: FieldInfo) -> Property:
-    extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
-    unit = _unit(field)
-    # The type has a word for None, such as unlimited or none: the table shows what an operator would write.
-    written = unit.show(None) if field.default is None else field.default
-    default = extra["words"] if field.default_factory else written
-    doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
-    return Property(extra["property"], path, default, unit, extra["live"], doc)
+            continue
+        extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
+        unit = _unit(field)
+        # The type has a word for None, such as unlimited or none: the table shows what an operator would write.
+        written = unit.show(None) if field.default is None else field.default
+        default = extra["words"] if field.default_factory else written
+        doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
+        yield Property(extra["property"], here, default, unit, extra["live"], doc)
 
 
 def _unit(field: FieldInfo) -> Unit:

@@ -320,11 +320,3 @@ class ConnectionSettings(Frozen):
     in a PAUSE. All values are secrets."""
     plugin: dict[str, dict[str, str]] = declare("plugin.NAME.*", default=dict, repr=False)  # may be secrets
     """Properties of the plugin with that entry point name, checked by the model that the plugin declares."""
-
-    @property
-    def metrics_port(self) -> int | None:
-        return self.metrics_endpoint and self.metrics_endpoint[1]
-
-    @property
-    def metrics_address(self) -> str:
-        return self.metrics_endpoint[0] if self.metrics_endpoint else "127.0.0.1"

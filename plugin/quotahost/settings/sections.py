@@ -70,6 +70,10 @@ def _has_secret(annotation: Any) -> bool:
     return any(map(_has_secret, get_args(annotation)))
 
 
+def revealed(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
+    return {name: value.get_secret_value() for name, value in secrets.items()}
+
+
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
     return [text for key, text in section.items() if is_secret_property(key, model)]
 

@@ -126,11 +126,6 @@ OWN: Final = tuple(theirs.name for theirs in PROPERTIES if theirs.is_own)
 SYNONYMS: Final = (*OWN, f"{ADMIN}bootstrap.servers")  # to suggest for a misspelt name
 
 
-def live_names() -> list[str]:
-    """Full names of Strimzi's own properties whose change takes effect without a restart."""
-    return [PREFIX + theirs.name for theirs in PROPERTIES if theirs.is_own and theirs.ours]
-
-
 # ---- the translation of one file ----
 
 

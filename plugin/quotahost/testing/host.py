@@ -130,12 +130,10 @@ class FakeHost(Generic[PluginT]):
 
     @property
     def plugin(self) -> PluginT:
-        """What the entry made."""
         return self._loaded.plugin
 
     @property
     def context(self) -> Context[Any]:
-        """What the entry was given."""
         return self._loaded.context
 
     # ---- what the host calls ---------------------------------------------------------------------

@@ -6,7 +6,6 @@ words of all others.
 
 import os
 import stat
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -53,11 +52,12 @@ def test_a_wrong_property_is_named_with_its_remedy(
 @pytest.mark.skipif(IN_CHILD, reason="a process of its own needs no libpython")
 @pytest.mark.proves("faults.unfit-start")
 def test_a_broker_does_not_start_with_an_unfit_interpreter(tmp_path: Path) -> None:
-    told = f"version=3.11.4\nquotahost={version('quotahost')}\njpype=1.7.1\nlibpython=\nattach=x\nexecutable=x"
+    told = "version=3.11.4\nproblem=no shared libpython found\tname another"  # as probe.py says it
     python = tmp_path / "python3"
     python.write_text(f"#!/bin/sh\ncat <<'END'\n{told}\nEND\n")
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
-    assert "no shared libpython" in start_error(tmp_path / "node", {"python.executable": str(python)})
+    words = f"python.executable={python}: no shared libpython found; name another"
+    assert words in start_error(tmp_path / "node", {"python.executable": str(python)})
 
 
 @pytest.mark.proves("faults.unfit-start")

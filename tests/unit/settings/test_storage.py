@@ -95,11 +95,11 @@ def test_0_bytes_used_may_mean_always_or_never_and_a_share_is_from_0_to_1(
 @pytest.mark.proves("proposal-035.properties-new")
 @pytest.mark.parametrize(("name", "text"), [(SHARE, "0"), (SHARE, "0.0"), (SHARE, "0%"), (BYTES, "0"), (BYTES, "0.0")])
 def test_a_limit_of_nothing_free_stops_or_slows_nobody_before_nothing_is_free(name: str, text: str) -> None:
-    given = settings(**{name.format(side): text for side in ("soft", "hard")})
-    judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), given.storage_hard)
+    storage = settings(**{name.format(side): text for side in ("soft", "hard")}).static.storage
+    judge = policy(Limit(LimitType.MIN_FREE_PERCENTAGE, 50), storage.hard_limit)
     assert [judge.quota_factor(used(consumed, 20)) for consumed in (10, 15, 19, 20, 21)] == [1, 0.5, 0.1, 0, 0]
-    assert [policy(given.storage_soft).quota_factor(used(consumed, 20)) for consumed in (0, 19, 20)] == [1, 1, 0]
+    assert [policy(storage.soft_limit).quota_factor(used(consumed, 20)) for consumed in (0, 19, 20)] == [1, 1, 0]
     kind = name.rpartition("__")[2].replace("_", "-")
     override = f"/d soft.{kind}={text} hard.{kind}={text}"
     (made,) = settings(static__storage__overrides=override).static.storage.overrides
-    assert (made.soft, made.hard) == (given.storage_soft, given.storage_hard), "an override may leave nothing free too"
+    assert (made.soft, made.hard) == (storage.soft_limit, storage.hard_limit), "an override may leave nothing free too"

@@ -48,7 +48,8 @@ def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
     static = settings.static
     assert (static.produce, static.fetch, static.request, static.scope) == (1e6, 2e6, 200, "broker")
     assert settings.excluded_principals == ("a", "CN=b,OU=c")
-    assert (settings.storage_soft, settings.storage_hard) == (None, Limit(LimitType.MIN_FREE_BYTES, 5368709120))
+    assert settings.static.storage.soft_limit is None
+    assert settings.static.storage.hard_limit == Limit(LimitType.MIN_FREE_BYTES, 5368709120)
     assert (settings.factor_source, settings.policy) == ("log-dirs", "limits")
     assert settings.plugin == {"log-dirs": {"interval": "30s"}}
     assert (settings.fallback_action, settings.validity) == (State.PAUSE, timedelta(minutes=10))
@@ -65,8 +66,8 @@ def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
 )  # fmt: skip
 def test_their_limit_is_the_hard_one_by_what_is_free_and_lets_log_dirs_look(limit: str, text: str, free: int) -> None:
     settings = read({limit: text})
-    assert settings.storage_hard is not None
-    assert settings.storage_hard.consumed_at(10**12) == 10**12 - free, "of a terabyte"
+    assert settings.static.storage.hard_limit is not None
+    assert settings.static.storage.hard_limit.consumed_at(10**12) == 10**12 - free, "of a terabyte"
     assert settings.factor_source == "log-dirs"
 
 
@@ -132,7 +133,7 @@ def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(file:
 def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None:
     settings = read(OF_0_2)
     soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (10_000_000, 20_000_000))
-    assert (settings.storage_soft, settings.storage_hard) == (soft, hard)
+    assert (settings.static.storage.soft_limit, settings.static.storage.hard_limit) == (soft, hard)
     assert (settings.factor_source, settings.policy) == ("local", "limits")
     assert settings.fallback_action is State.PAUSE
     assert settings.validity == timedelta(minutes=1), "quotahost's own: the file and its plugin know none"
@@ -234,7 +235,7 @@ def test_every_valid_file_of_theirs_is_understood_and_described(file: dict[str, 
     file |= limit
     settings = read(file)
     is_on = int(file.get(INTERVAL, "60")) > 0
-    assert (settings.storage_hard is not None) == bool(limit)
+    assert (settings.static.storage.hard_limit is not None) == bool(limit)
     assert settings.factor_source == ("log-dirs" if limit and is_on else None)
     assert describe(settings)
     noted = " ".join(notes(file))

@@ -27,6 +27,7 @@ from quotahost.kafka.listeners import Listeners, translate
 from quotahost.model import Client, ClientUsage, Cluster, Look
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.sections import revealed
 
 log = logging.getLogger("quotahost.host")
 
@@ -61,14 +62,11 @@ class HostBroker:
             self.principals = broker_principals(given, self._shim.keystores)
         # Where a controller alone finds the brokers only its operator can say.
         alone = Listeners(given).controller_alone
-        self._shim.connect(self._admin() if alone else Listeners(given).client())
+        self._shim.connect(revealed(self.settings.kafka_admin) if alone else Listeners(given).client())
 
     def properties(self) -> Mapping[str, str]:
         """Those of the broker's own properties that are no secrets; none of them changes while the broker runs."""
         return self._properties
-
-    def _admin(self) -> dict[str, str]:
-        return {name: value.get_secret_value() for name, value in self.settings.kafka_admin.items()}
 
     def usage(self, most: int) -> list[ClientUsage]:
         return usage(self._shim.ask, most)
@@ -82,19 +80,14 @@ class HostBroker:
 
     def client_config(self) -> dict[str, str]:
         """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""
-        own = {name: value.get_secret_value() for name, value in self.settings.kafka.items()}
-        config = own if "bootstrap.servers" in own else {**self._client(), **own}
+        config = revealed(self.settings.kafka)
+        if "bootstrap.servers" not in config:
+            own, admin = Listeners(self._shim.broker()).client(), revealed(self.settings.kafka_admin)
+            # Strimzi's names may bring credentials alone; the address is then this broker's own listener.
+            address = {"bootstrap.servers": own["bootstrap.servers"]} if own else {}
+            config = translate(address | (admin or own), self._shim.keystores) | config
         # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
-        return {**config, "client.id": own_client_id(node_id(self._properties))}
-
-    def _client(self) -> dict[str, str]:
-        """``static.kafka.admin.*`` in librdkafka's names or, if there is none, as this broker itself connects."""
-        own, admin = Listeners(self._shim.broker()).client(), self._admin()
-        if not admin:
-            return translate(own, self._shim.keystores)
-        made = translate(admin, self._shim.keystores)
-        # These properties may bring credentials alone; the address is then this broker's own listener.
-        return {"bootstrap.servers": own["bootstrap.servers"], **made} if own else made
+        return config | {"client.id": own_client_id(node_id(self._properties))}
 
 
 # ---- questions to the cluster ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from quotahost.model import Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.sections import revealed
 
 log = logging.getLogger("quotahost.principals")
 
@@ -108,8 +109,7 @@ def _spared_topics(settings: Settings, broker: Mapping[str, str], anonymous: boo
 
 def _own_client(settings: Settings) -> dict[str, str]:
     """The properties of the plugins' own client: ``kafka.*``, and Strimzi's names unless ``kafka.*`` has an address."""
-    kafka = {name: value.get_secret_value() for name, value in settings.kafka.items()}
-    admin = {name: value.get_secret_value() for name, value in settings.kafka_admin.items()}
+    kafka, admin = revealed(settings.kafka), revealed(settings.kafka_admin)
     return kafka if "bootstrap.servers" in kafka else admin | kafka
 
 

@@ -150,13 +150,14 @@ def _page(app: Callable[..., Any], head: bytes) -> bytes:
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     """The endpoint of ``metrics.port``, None if none is set. Raises SettingsError if the address can't be bound."""
-    if settings.metrics_port is None:
+    if settings.metrics_endpoint is None:
         return None
+    address, port = settings.metrics_endpoint
     try:
-        return Exporter(shim, settings.metrics_address, settings.metrics_port, settings.metrics_clients)
+        return Exporter(shim, address, port, settings.metrics_clients)
     except OSError as error:
-        wrong = f"{settings.metrics_address} can't be listened on there ({error}); give a free port"
-        raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(settings.metrics_port))]) from error
+        wrong = f"{address} can't be listened on there ({error}); give a free port"
+        raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(port))]) from error
 
 
 # ---- who uses what ---------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""Prints facts about the Python that runs it, one ``key=value`` a line: its version, its shared library, its packages.
+"""Prints facts about the Python that runs it, one ``key=value`` a line, and why a broker can't start it.
+
+Its arguments are the versions of quotahost and jpype1 that are needed, "" for any, and ``child`` for a Python in a
+process of its own (``python.process``).
 
 The jar contains a copy of this file. At a broker's start the shim runs it with the interpreter that
 ``python.executable`` names, when nobody knows yet whether quotahost is installed there; ``quotahost doctor`` imports
@@ -11,9 +14,11 @@ the environment names, can stand in for a module of the standard library.
 
 import os
 import platform
+import shlex
 import site
 import sys
 import sysconfig
+from collections.abc import Iterator
 
 
 def search_path() -> "list[str]":
@@ -71,21 +76,61 @@ def attach_library(path: "list[str]") -> str:
 
 
 def facts() -> "list[tuple[str, str]]":
-    """Everything that the shim must know before it starts this Python in its own process."""
+    """Everything that the shim must know before it starts this Python."""
     path = search_path()
+    # An operator sees from these how the interpreter was built.
+    variables = ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED")
     found = [
         ("version", ".".join(map(str, sys.version_info[:3]))),
         ("executable", sys.executable),
+        ("prefix", sys.prefix),
         ("libpython", libpython()),
-        # The shim refuses a free-threaded build, which JPype doesn't support.
+        ("build", ", ".join(f"{name}={sysconfig.get_config_var(name)}" for name in variables)),
         ("free-threaded", str(bool(sysconfig.get_config_var("Py_GIL_DISABLED"))).lower()),
-        # The jar carries org.jpype, which fits exactly one version of jpype1.
-        ("jpype", version_of("jpype1", path)),
+        ("jpype1", version_of("jpype1", path)),
         ("quotahost", version_of("quotahost", path)),
         ("attach", attach_library(path)),
     ]
     return found + [("path", p) for p in path]
 
 
+def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) -> "Iterator[tuple[str, str]]":
+    """Why a broker can't start the Python of these facts, each with what to do."""
+    version = known["version"]
+    major, minor = map(int, version.split(".")[:2])
+    if (major, minor) < (3, 11):
+        yield f"it is Python {version}; 3.11 or newer is needed", "name another"
+        return
+    if known["free-threaded"] == "true":  # JPype doesn't support it
+        yield "it is a free-threaded build, which quotahost does not support", "name an ordinary build"
+        return
+    install = f"{shlex.quote(known['executable'])} -m pip install quotahost" + (quotahost and f"=={quotahost}")
+    if not known["quotahost"]:
+        yield "quotahost is not installed there", install
+    # There a Python needs no library and no JPype, and another release of quotahost says so by its protocol.
+    if process == "child":
+        return
+    # The jar carries org.jpype, which fits exactly one version of jpype1.
+    for name, needed in (("quotahost", quotahost), ("jpype1", jpype)):
+        if needed and known[name] not in ("", needed):
+            yield f"it has {name} {known[name]}, this jar needs {needed}", install
+    if not known["jpype1"]:
+        yield "jpype1 is not installed there", install
+    child = "or set client.quota.callback.python.process=child"
+    if not known["libpython"]:
+        # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
+        yield (
+            f"no shared libpython found ({known['build']})",
+            f"Debian, Ubuntu: apt install libpython3.{minor}; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared pyenv "
+            f"install --force {version}; or name a Python of uv's or conda's, which have one; {child}",
+        )
+    if known["quotahost"] and not known["attach"]:
+        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
+        yield text, f"use linux x86-64 or aarch64 (glibc or musl), macOS x86-64 or arm64; {child}"
+
+
 if __name__ == "__main__":
-    print("\n".join("=".join(fact) for fact in facts()))
+    told = facts()
+    # Of the path the last part stands in the dict, which nobody looks at.
+    told += [("problem", "\t".join(problem)) for problem in problems(dict(told), *sys.argv[1:4])]
+    print("\n".join("=".join(fact) for fact in told))

@@ -20,11 +20,13 @@ from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_j
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
+from quotahost.cli.lab.asking import ClientConfig
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
+from quotahost.settings.sections import revealed
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 #: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
@@ -38,10 +40,6 @@ _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The bro
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
 _PYTHON: Final = typer.Option(metavar="EXE", help="Interpreter to look at instead of python.executable.")
 _AGAINST: Final = typer.Option(metavar="HOST:PORT", help="A running broker: who may use quotahost's topics there?")
-_CLIENT_CONFIG: Final = typer.Option(
-    "--client-config", "--command-config", metavar="FILE",
-    help="How to connect to it, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
-)  # fmt: skip
 _AS: Final = typer.Option("--as", help="Whose file that is: has its principal all rights that it needs?")
 
 
@@ -50,7 +48,7 @@ def doctor(
     kafka_home: Annotated[Path | None, _KAFKA_HOME] = None,
     python: Annotated[str | None, _PYTHON] = None,
     against: Annotated[str | None, _AGAINST] = None,
-    client_config: Annotated[Path | None, _CLIENT_CONFIG] = None,
+    client_config: ClientConfig = None,
     party: Annotated[Party | None, _AS] = None,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
@@ -66,7 +64,7 @@ def doctor(
     in_child = broker is not None and broker.get(PROCESS) == "child"
     interpreter: installation.Interpreter | None = None
     try:
-        interpreter = installation.ask(python or configured)
+        interpreter = installation.ask(python or configured, "child" if in_child else "broker")
         of_interpreter = list(check_python(interpreter, in_child))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
@@ -143,7 +141,7 @@ def _cluster(
         remedy = f"--client-config FILE with them, and --as {Party.PLUGINS.value}"
         findings = [note(f"not checked: only the broker knows {unresolved}", remedy)]
     else:
-        config = {name: value.get_secret_value() for name, value in settings.kafka.items()}
+        config = revealed(settings.kafka)
         # They may connect to another listener than who looks.
         theirs = config.get("bootstrap.servers", against)
         findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))

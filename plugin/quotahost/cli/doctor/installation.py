@@ -1,7 +1,7 @@
 """Checks what is installed: the Python that the broker would start, and the Kafka in its folder.
 
 1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` judges the answer: version 3.11 or newer, no free-threaded build, the packages
+   Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages
    quotahost and jpype1, and inside the broker's process a shared libpython.
 2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
    both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
@@ -26,7 +26,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, good, note, weak, wrong
@@ -44,7 +44,6 @@ TRIED: Final = ((4, 0), (4, 4))
 
 # ---- the interpreter -------------------------------------------------------------------------------------------
 
-_OLDEST: Final = (3, 11)
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
 _DOCTOR_TIMEOUT: Final = 600.0  # seconds for all checks; a cluster that doesn't answer takes about two minutes
 #: Runs ``quotahost`` with the module path that the probe found: that of the broker's Python. -I has none of it.
@@ -52,30 +51,23 @@ _DOCTOR: Final = "import sys; sys.path[:] = {path!r}; from quotahost.cli.start i
 #: What has an effect on every Python but the broker's: its shim starts it isolated. In the broker's process the handler
 #: of SIGSEGV that these install would take the place of HotSpot's, and the broker would crash.
 _FAULT_HANDLERS: Final = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
-# Python finds libpython by these; an operator sees from them how the interpreter was built.
-_MORE: Final = """
-print("prefix=" + sys.prefix)
-for _name in ("LDLIBRARY", "LIBDIR", "Py_ENABLE_SHARED"):
-    print("config=%s=%s" % (_name, sysconfig.get_config_var(_name)))
-"""
 
 
 class Interpreter(BaseModel):
     """A Python's answers to the probe; "" for what it doesn't have."""
 
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    model_config = ConfigDict(frozen=True)
 
     named: str  # the executable as the operator named it, a path or a name to look up on PATH
     version: str
     executable: str = ""  # the path that it gives for itself
     prefix: str = ""
     libpython: str = ""
-    attach: str = ""  # quotahost's library by which a JVM takes this Python in
-    is_free_threaded: bool = Field(False, alias="free-threaded")
-    jpype: str = ""  # the installed version of jpype1
+    build: str = ""  # variables of its build, as ``NAME=VALUE``
+    jpype1: str = ""  # the installed version
     quotahost: str = ""  # likewise
-    config: tuple[str, ...]  # variables of its build, as ``NAME=VALUE``
     path: tuple[str, ...] = ()
+    problem: tuple[str, ...] = ()  # why a broker can't start it, each with its remedy after a tab
 
     def run_doctor(self, options: Sequence[str]) -> int:
         """Have the doctor of this interpreter's environment look; its exit code. It may raise a QuotahostError."""
@@ -88,11 +80,11 @@ class Interpreter(BaseModel):
             raise QuotahostError(problem) from None
 
 
-def ask(executable: str) -> Interpreter:
+def ask(executable: str, process: str = "broker") -> Interpreter:
     """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
     try:
-        # As text, since quotahost may not be installed for that interpreter.
-        done = _run([executable, "-I", "-c", inspect.getsource(probe) + _MORE], _TIMEOUT)
+        # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
+        done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process], _TIMEOUT)
     except OSError as error:
         raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
@@ -105,7 +97,7 @@ def ask(executable: str) -> Interpreter:
     if not facts.get("version"):
         raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
     # Many lines have one of these keys, of which the dict above keeps the last value only.
-    lists = {name: [value for key, _, value in lines if key == name] for name in ("config", "path")}
+    lists = {name: [value for key, _, value in lines if key == name] for name in ("path", "problem")}
     return Interpreter.model_validate(facts | lists | {"named": executable})
 
 
@@ -127,40 +119,18 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
         text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
         remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"
         yield note(f"{text} take the JVM's handler of SIGSEGV away, and the broker would crash", remedy)
-    named, executable, version = interpreter.named, interpreter.executable, interpreter.version
+    named, executable = interpreter.named, interpreter.executable
     yield good(executable if named == executable else f"{executable} (as {named})")
     if not Path(named).is_absolute():
         text = f"{named!r} is looked up on the broker's PATH, which may be another than this shell's"
         yield weak(text, f"{EXECUTABLE}={executable}")
-    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST:
-        yield wrong(f"Python {version}; 3.11 or newer is needed", f"for example {OURS}")
-        return
-    if interpreter.is_free_threaded:
-        text = f"Python {version} is a free-threaded build, which quotahost does not support"
-        yield wrong(text, "name an ordinary build of Python")
-        return
-    yield good(f"Python {version}")
-    config = ", ".join(interpreter.config)
-    if in_child:
-        yield good(f"{PROCESS}=child: no shared libpython is needed")
-    elif interpreter.libpython:
-        yield good(f"shared libpython: {interpreter.libpython} ({config})")
-    else:
-        # The shim opens libpython by dlopen, so a Python that is linked statically can't run in a JVM.
-        yield wrong(
-            f"no shared libpython found ({config})",
-            f"Debian, Ubuntu: apt install libpython{'.'.join(version.split('.')[:2])}; pyenv: "
-            f"PYTHON_CONFIGURE_OPTS=--enable-shared pyenv install --force {version}; or name a Python of uv's or "
-            f"conda's, which have one; or set {PROCESS}=child",
-        )
-    install = f"{shlex.quote(executable)} -m pip install quotahost"
-    if interpreter.prefix != sys.prefix:
-        install += f"; or, for the one that runs this doctor, {OURS}"
-    for name, installed in (("quotahost", interpreter.quotahost), ("jpype1", interpreter.jpype)):
-        yield good(f"{name} {installed}") if installed else wrong(f"{name} is not installed there", install)
-    if interpreter.quotahost and not interpreter.attach and not in_child:
-        text = "the quotahost there has no library for this platform, by which a broker's process takes Python in"
-        yield wrong(text, f"a platform of docs/reference/platforms.md; or set {PROCESS}=child")
+    for text, _, remedy in (problem.partition("\t") for problem in interpreter.problem):
+        ours = "" if interpreter.prefix == sys.prefix else f"; or, for the one that runs this doctor, {OURS}"
+        yield wrong(text, remedy + ours)
+    if not interpreter.problem:
+        yield good(f"Python {interpreter.version}, quotahost {interpreter.quotahost}, jpype1 {interpreter.jpype1}")
+        needs = f"shared libpython: {interpreter.libpython} ({interpreter.build})"
+        yield good(f"{PROCESS}=child: no shared libpython is needed" if in_child else needs)
 
 
 # ---- the jar ---------------------------------------------------------------------------------------------------
@@ -196,7 +166,7 @@ def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str, in_child: 
         if jar.quotahost != interpreter.quotahost:
             yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
         return
-    pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype))
+    pairs = (("quotahost", jar.quotahost, interpreter.quotahost), ("jpype1", jar.jpype, interpreter.jpype1))
     for name, needed, installed in pairs:
         # Exactly: JPype's Java classes work with the native module of their own version only.
         if needed != installed:

@@ -120,7 +120,7 @@ def _fallback(settings: Settings) -> Iterator[Finding]:
     if settings.fallback_action is State.OPEN:
         text = "fallback.action is OPEN: when nothing is known of the disks, they are not protected"
         yield weak(text, f"{PREFIX}fallback.action=PAUSE")
-    hard = [settings.storage_hard, *(override.hard for override in settings.static.storage.overrides)]
+    hard = [settings.static.storage.hard_limit, *(override.hard for override in settings.static.storage.overrides)]
     if any(limit and limit.type is not LimitType.CONSUMED_BYTES and limit.level == 0 for limit in hard):
         text = "a hard limit leaves nothing free: Kafka takes a log directory offline as soon as an append to it fails"
         remedy = f"{PREFIX}static.storage.hard.min-free-bytes=5G, alone, or as much in the volume's own entry"
@@ -195,8 +195,8 @@ def _volumes(settings: Settings, broker: BrokerFile, has_disks: bool) -> Iterato
         yield weak(f"static.storage.overrides: {text}", "write the limits of a volume in one entry")
     for volume in disks.volumes:
         soft, hard = matched.limits.get(volume.name, (None, None))
-        hard = hard or settings.storage_hard
-        limits = byte_limits(volume, soft or settings.storage_soft, hard)
+        hard = hard or settings.static.storage.hard_limit
+        limits = byte_limits(volume, soft or settings.static.storage.soft_limit, hard)
         if limits is None or volume.consumed < limits.hard:
             continue
         what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"

@@ -98,9 +98,8 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         text = f"nobody authenticates on {is_open}, and no principal is excluded: brokers and plugins are recognized"
         remedy = f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}"
         yield weak(f"{text} by their client-ids alone, which anyone can claim", remedy)
-    address = settings.metrics_address
-    if settings.metrics_port is not None and not _is_loopback(address):
-        text = f"metrics are served on {address}, not on loopback, to anyone who can connect"
+    if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
+        text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
 
 

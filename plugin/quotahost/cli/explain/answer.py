@@ -49,7 +49,6 @@ def parse(told: Row, client: Client) -> Answer:
 
 
 def common_facts(answer: Answer) -> Facts:
-    """What holds for all quota types."""
     principal, client_id = map(printable, answer.client)
     address = f", lately from {printable(answer.address)}" if answer.address else ""
     yield "broker", f"{printable(answer.node) if answer.node else 'of unknown id'} (pid {answer.pid})"

@@ -25,7 +25,8 @@ from urllib.parse import quote
 from quotahost.cli.console import one_line
 from quotahost.errors import QuotahostError
 
-#: Seconds: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage answers late.
+#: Seconds for an answer: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage
+#: answers late.
 TIMEOUT: Final = 20.0
 _MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
@@ -59,12 +60,11 @@ class Broker(NamedTuple):
 class BrokerSocket:
     """A connection to one broker. Use it in a ``with`` block, in which its answers are read."""
 
-    def __init__(self, broker: Broker, timeout: float = TIMEOUT) -> None:
-        """Connect; ``timeout`` (s) is for each answer. Raises Unanswered if nobody listens there, or somebody else."""
-        self._broker, self._timeout = broker, timeout
-        self._rest, self._version = b"", ""
+    def __init__(self, broker: Broker) -> None:
+        """Connect. Raises Unanswered if nobody listens there, or somebody else."""
+        self._broker, self._rest, self._version = broker, b"", ""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout)
+        self._socket.settimeout(TIMEOUT)
         try:
             with self._answering():
                 self._socket.connect(str(broker.path))
@@ -92,7 +92,7 @@ class BrokerSocket:
         # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
         line = " ".join(quote(word, safe="", errors="replace") for word in words)
         with self._answering():
-            self._socket.settimeout(self._timeout)
+            self._socket.settimeout(TIMEOUT)
             self._socket.sendall(f"{line}\n".encode())
             answer = json.loads(self._line())
             if isinstance(answer, dict):
@@ -109,7 +109,7 @@ class BrokerSocket:
             yield
             return
         except TimeoutError:
-            problem = f"no answer within {self._timeout:.0f} s"
+            problem = f"no answer within {TIMEOUT:.0f} s"
         except OSError as error:
             problem = _reason(error)
         except (ValueError, RecursionError) as error:
@@ -118,7 +118,7 @@ class BrokerSocket:
         raise Unanswered(f"{self._broker} can't be asked: {problem}", remedy) from None
 
     def _line(self) -> bytes:
-        parts, size, end = [self._rest], len(self._rest), time.monotonic() + self._timeout
+        parts, size, end = [self._rest], len(self._rest), time.monotonic() + TIMEOUT
         while b"\n" not in parts[-1]:
             # Bytes that trickle in must not take for ever, either.
             self._socket.settimeout(max(0.001, end - time.monotonic()))
@@ -225,7 +225,6 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    """The user of a process; None if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}").stat().st_uid
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc

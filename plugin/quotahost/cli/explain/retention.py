@@ -63,7 +63,6 @@ class Retention:
 
     @property
     def by_size(self) -> bool:
-        """Whether its size alone decides."""
         return self.seconds is None and self.size is not None
 
 

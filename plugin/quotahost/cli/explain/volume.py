@@ -120,7 +120,6 @@ def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str
 
 
 def show_volume(screen: Console, broker: str, look: Look, measured: MeasuredVolume) -> None:
-    """Print what a volume is, what fills it, and who writes, by a look at its broker."""
     show_facts(screen, volume_facts(broker, look, measured))
     _titled(screen, "What fills it", _TOPICS, topic_rows(measured))
     _titled(screen, "Who writes", _CLIENTS, client_rows(look), _LATELY if look.marks else _NOT_BY_TOPIC)

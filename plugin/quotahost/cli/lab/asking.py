@@ -1,4 +1,4 @@
-"""What the lab's commands check before they begin: Spark takes seconds to start, and a scene to play."""
+"""Options of several commands, and what the lab's commands check before they begin: Spark takes seconds to start."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +20,10 @@ _UNTIL: Final = "To that time; a day is included whole."
 Clusters: TypeAlias = Annotated[list[str] | None, typer.Option("--cluster", help=_CLUSTER)]
 Since: TypeAlias = Annotated[str | None, typer.Option("--from", metavar="TIME", help=_SINCE)]
 Until: TypeAlias = Annotated[str | None, typer.Option("--to", metavar="TIME", help=_UNTIL)]
+_CONNECT: Final = "How to connect, in the names of librdkafka or of Kafka's Java client; without, as anybody can."
+ClientConfig: TypeAlias = Annotated[
+    Path | None, typer.Option("--client-config", "--command-config", metavar="FILE", help=_CONNECT)
+]
 
 
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:

@@ -188,7 +188,7 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
     volumes: dict[tuple[str, str], list[ReplayedVolume]] = {}
     for curve in report.curves:
         soft, hard = own.get(curve.name.volume, (None, None))
-        limits = soft or plan.new.storage_soft, hard or plan.new.storage_hard
+        limits = soft or plan.new.static.storage.soft_limit, hard or plan.new.static.storage.hard_limit
         broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
         volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits))
     for cluster, broker in sorted(volumes):

@@ -63,7 +63,7 @@ def volume_of(plan: DiskPlan, settings: Settings, broker: str) -> tuple[Volume, 
         volume = as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
     else:
         volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-    return volume, byte_limits(volume, volume.soft or settings.storage_soft, volume.hard or settings.storage_hard)
+    return volume, byte_limits(volume, *settings.static.storage.limits_of(volume))
 
 
 class Sample(NamedTuple):

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, check_packages
+from quotahost.cli.lab.asking import ClientConfig, Clusters, check_packages
 from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
@@ -49,15 +49,6 @@ _Files: TypeAlias = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="quotahost's YAML, or KafkaUser resources of Strimzi's.")
 ]
 _Bootstrap: TypeAlias = Annotated[str, typer.Option(metavar="HOST:PORT", help="A broker of the cluster.")]
-_Config: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--client-config",
-        "--command-config",
-        metavar="FILE",
-        help="How to connect, in the names of librdkafka or of Kafka's Java client; without, as anybody can.",
-    ),
-]
 _Topic: TypeAlias = Annotated[
     str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas, with the brokers' topics.prefix.")
 ]
@@ -76,7 +67,7 @@ _Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A 
 
 @quotas.command()
 def plan(
-    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
+    files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False,
 ) -> None:  # fmt: skip
     """Show what apply would change. It changes nothing, and ends with 0 whatever it finds."""
@@ -92,7 +83,7 @@ def plan(
 
 @quotas.command()
 def apply(
-    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
+    files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False, yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
@@ -104,7 +95,7 @@ def apply(
 
 @quotas.command()
 def drift(
-    files: _Files, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
+    files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
     prune: _Prune = False,
 ) -> None:  # fmt: skip
     """Say what differs between files and cluster: ends with 1 if something does, with 0 if nothing."""
@@ -117,7 +108,7 @@ def drift(
 
 @quotas.command()
 def export(
-    bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
+    bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
     missing = []
@@ -144,7 +135,7 @@ def export(
 
 @quotas.command()
 def import_properties(
-    file: _Properties, bootstrap: _Bootstrap, client_config: _Config = None, quotas_topic: _Topic = _TOPIC,
+    file: _Properties, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
     yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""

@@ -172,8 +172,6 @@ class _ClientEntry(_Entry):
 
 
 class _ClusterEntry(_Entry):
-    """Cluster-wide quotas of one entity."""
-
     user: _Name = None
     client_id: _ClientId = Field(None, alias="client-id")
     produce: _ClusterRate = None
@@ -239,7 +237,6 @@ class _OwnDocument(_Form):
     budgets: list[_BudgetEntry] | None = None
 
     def sections(self) -> dict[str, Sequence[_Entry]]:
-        """The entries of those that it has."""
         sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
         return {section: entries for section, entries in sections.items() if entries is not None}
 
@@ -305,8 +302,6 @@ def read_declared(files: Iterable[Path]) -> Declared:
 
 
 class _Reading:
-    """Gathers what documents declare, and every problem in them."""
-
     def __init__(self) -> None:
         self.declared = Declared()
         self.problems: list[str] = []

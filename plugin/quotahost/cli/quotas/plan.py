@@ -50,7 +50,6 @@ class Entity:
 
     @property
     def section(self) -> str:
-        """CLIENTS, CLUSTER or BUDGETS."""
         return CLUSTER if self.in_cluster else CLIENTS if self.budget is None else BUDGETS
 
     def parts(self) -> dict[str, str | Default]:

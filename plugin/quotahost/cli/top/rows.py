@@ -271,7 +271,6 @@ def head(look: Look) -> list[Text]:
 
 
 def left_out(look: Look) -> str:
-    """That there are more clients than the look has rows for; empty if there are not."""
     return "more clients, less busy, are left out" if look.left_out else ""
 
 

@@ -4,52 +4,71 @@ import os
 import sys
 import venv
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from quotahost.broker.host.probe import attach_library
+from quotahost.broker.host.probe import attach_library, problems
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
 from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.packages import distribute_quotahost, plant
 
-
-def python(**changes: Any) -> Interpreter:
-    facts: dict[str, Any] = {
-        "named": "/opt/python", "executable": "/opt/python", "prefix": "/opt", "version": "3.12.4",
-        "libpython": "/opt/lib/libpython3.12.so.1.0", "is_free_threaded": False, "jpype": "1.7.1", "quotahost": "0.1.0",
-        "attach": "/opt/lib/python3.12/site-packages/quotahost/_jar/native/x86_64-linux-gnu/libquotahost.so",
-        "config": ("LDLIBRARY=libpython3.12.so", "LIBDIR=/opt/lib", "Py_ENABLE_SHARED=1"),
-    }  # fmt: skip
-    return Interpreter(**(facts | changes))
+FACTS = {
+    "version": "3.12.4", "executable": "/opt/python", "prefix": "/opt", "free-threaded": "false",
+    "libpython": "/opt/lib/libpython3.12.so.1.0", "build": "LDLIBRARY=libpython3.12.so, Py_ENABLE_SHARED=1",
+    "jpype1": "1.7.1", "quotahost": "0.1.0", "attach": "/opt/_jar/native/x86_64-linux-gnu/libquotahost.so",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("changes", "level", "words"),
+    ("changes", "words"),
     [
-        ({}, Level.GOOD, [""]),
-        ({"version": "3.10.14"}, Level.WRONG, ["Python 3.10.14; 3.11 or newer is needed"]),
-        ({"version": "3.13.1", "is_free_threaded": True}, Level.WRONG, ["free-threaded", "name an ordinary build"]),
-        ({"libpython": "", "config": ("LDLIBRARY=libpython3.12.a", "Py_ENABLE_SHARED=0")}, Level.WRONG,
+        ({}, []),
+        ({"version": "3.11.0"}, []),
+        ({"version": "3.10.14"}, ["it is Python 3.10.14; 3.11 or newer is needed"]),
+        ({"version": "2.7.18"}, ["it is Python 2.7.18; 3.11 or newer is needed"]),
+        ({"version": "3.13.1", "free-threaded": "true"}, ["free-threaded", "name an ordinary build"]),
+        ({"libpython": "", "build": "LDLIBRARY=libpython3.12.a, Py_ENABLE_SHARED=0"},
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
-        ({"quotahost": ""}, Level.WRONG, ["quotahost is not installed there", "/opt/python -m pip install quotahost"]),
-        ({"jpype": ""}, Level.WRONG, ["jpype1 is not installed there"]),
-        ({"attach": ""}, Level.WRONG, ["no library for this platform", "python.process=child"]),
-        ({"named": "python3"}, Level.WEAK, [f"{PREFIX}python.executable=/opt/python"]),  # looked up on PATH
+        ({"quotahost": ""}, ["quotahost is not installed there", "/opt/python -m pip install quotahost==0.1.0"]),
+        ({"quotahost": "9.9.9"}, ["it has quotahost 9.9.9, this jar needs 0.1.0", "/opt/python -m pip install"]),
+        ({"jpype1": ""}, ["jpype1 is not installed there"]),
+        ({"jpype1": "1.6.0"}, ["it has jpype1 1.6.0, this jar needs 1.7.1"]),
+        ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"]),
     ],
 )  # fmt: skip
-def test_a_python_of_no_use_is_wrong_with_its_remedy(changes: dict[str, Any], level: Level, words: list[str]) -> None:
-    findings = list(check_python(python(**changes)))
-    told = [f"{each.text} -> {each.remedy}" for each in findings if each.level is level]
-    assert {each.level for each in findings} <= {level, Level.GOOD}
-    assert level is Level.GOOD or len(told) == 1
+def test_an_interpreter_of_no_use_is_told_with_its_remedy(changes: dict[str, str], words: list[str]) -> None:
+    told = ["; ".join(problem) for problem in problems(FACTS | changes, "0.1.0", "1.7.1", "broker")]
+    assert len(told) == bool(words)
     assert [word for word in words if word not in told[0]] == []
 
 
-def test_in_a_process_of_its_own_python_needs_no_shared_library() -> None:
-    assert {each.level for each in check_python(python(libpython="", attach=""), in_child=True)} == {Level.GOOD}
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"libpython": "", "attach": "", "jpype1": "", "quotahost": "9.9.9"}, ""),
+        ({"quotahost": ""}, "quotahost is not installed"),
+        ({"version": "3.10.1"}, "3.11 or newer"),
+    ],
+)
+def test_a_process_of_its_own_needs_no_library_and_no_jpype(changes: dict[str, str], words: str) -> None:
+    told = [text for text, _ in problems(FACTS | changes, "0.1.0", "1.7.1", "child")]
+    assert len(told) == bool(words)
+    assert words in "".join(told)
+
+
+def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is_weak() -> None:
+    found = {"named": "python3", "executable": "/opt/python", "version": "3.12.4"}
+    (_, weak, *others) = check_python(Interpreter(**found))
+    assert (weak.level, weak.remedy) == (Level.WEAK, f"{PREFIX}python.executable=/opt/python")
+    assert {each.level for each in others} == {Level.GOOD}
+    (*_, wrong) = check_python(Interpreter(**found, problem=("it is old\tname another",)))
+    assert (wrong.level, wrong.text) == (Level.WRONG, "it is old")
+    assert (
+        wrong.remedy
+        == f"name another; or, for the one that runs this doctor, {PREFIX}python.executable={sys.executable}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -224,14 +224,15 @@ def test_the_file_of_javas_client_is_read_as_well() -> None:
     jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
+    tls = {"security.protocol": "ssl"}
     pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": "/ca.pem", "ssl.enabled.protocols": "TLSv1.3"}
-    assert in_librdkafkas_names(pem) == {"ssl.ca.location": "/ca.pem"}
+    assert in_librdkafkas_names(tls | pem) == tls | {"ssl.ca.location": "/ca.pem"}
     texts = {"ssl.truststore.certificates": "CA", "ssl.keystore.certificate.chain": "CERT", "ssl.keystore.key": "KEY"}
     types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
     expected = {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"}
-    assert in_librdkafkas_names(texts | types) == expected
+    assert in_librdkafkas_names(tls | texts | types) == tls | expected
     with pytest.raises(QuotahostError, match="quotahost reads PEM files only"):
-        in_librdkafkas_names({"ssl.keystore.location": "/secret.jks"})
+        in_librdkafkas_names(tls | {"ssl.keystore.location": "/secret.jks"})
 
 
 class Closing(BaseRequestHandler):

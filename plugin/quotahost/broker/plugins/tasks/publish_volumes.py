@@ -63,8 +63,8 @@ class PublishVolumes:
             return None
         parts = self._disks.budgets.parts if settings.budgets == "on" else {}
         return Snapshot(
-            str(self._context.node_id), disks.looked_at, disks.volumes, settings.storage_soft,
-            settings.storage_hard, disks.offline, self._disks.cluster_id, round(age * 1000),
+            str(self._context.node_id), disks.looked_at, disks.volumes, settings.static.storage.soft_limit,
+            settings.static.storage.hard_limit, disks.offline, self._disks.cluster_id, round(age * 1000),
             tuple((name, part.used) for name, part in (parts or {}).items()) or None,
         )  # fmt: skip
 

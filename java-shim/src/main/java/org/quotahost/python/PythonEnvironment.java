@@ -32,11 +32,9 @@ public record PythonEnvironment(String executable, String libpython, String atta
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
-    private static final String PLATFORMS = "linux x86-64 and aarch64 (glibc and musl), macOS x86-64 and arm64";
-
     /**
-     * Asks the interpreter about itself; ConfigException if it cannot work. In a child it needs no library and no JPype, and
-     * another release of quotahost may be there, as the first call tells its protocol (Calls).
+     * Asks the interpreter about itself; ConfigException if it says why it cannot work. Whether another release of quotahost
+     * fits that may be there in a child, its first call tells (Calls).
      */
     public static PythonEnvironment of(String executable, boolean inChild) {
         return of(inChild ? fixed(executable) : executable, inChild, START_SECONDS);
@@ -58,13 +56,14 @@ public record PythonEnvironment(String executable, String libpython, String atta
     static PythonEnvironment of(String executable, boolean inChild, long seconds) {
         Map<String, String> facts = new HashMap<>();
         List<String> path = new ArrayList<>();
-        for (String line : probe(executable, seconds).split("\n")) {
+        for (String line : probe(executable, inChild, seconds).split("\n")) {
             String[] fact = line.strip().split("=", 2);
             if (fact.length == 2 && fact[0].equals("path")) path.add(fact[1]);
-            else if (fact.length == 2) facts.put(fact[0], fact[1]);
+            else if (fact.length == 2) facts.putIfAbsent(fact[0], fact[1]);
         }
-        String problem = problem(executable, facts, inChild);
-        if (problem != null) throw wrong(executable, problem);
+        if (!facts.containsKey("version")) throw wrong(executable, " is no Python: it answered nothing");
+        String problem = facts.get("problem"); // the first, and behind a tab what to do
+        if (problem != null) throw wrong(executable, ": " + problem.replace("\t", "; "));
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
 
@@ -79,42 +78,16 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return versions;
     }
 
-    /** Why the interpreter with these facts (the lines of probe.py) cannot work, or null. */
-    static String problem(String executable, Map<String, String> facts, boolean inChild) {
-        Properties built = built();
-        String install = "; run: " + executable + " -m pip install quotahost==" + built.getProperty("quotahost");
-        String version = facts.getOrDefault("version", "");
-        if (version.isEmpty()) return " is no Python: it answered nothing";
-        String[] parts = version.split("\\.");
-        if (Integer.parseInt(parts[0]) * 100 + Integer.parseInt(parts[1]) < 311) {
-            return " is Python " + version + "; 3.11 or newer is needed";
-        }
-        if ("true".equals(facts.get("free-threaded"))) {
-            return " is a free-threaded build, which quotahost does not support; name another";
-        }
-        if (facts.getOrDefault("quotahost", "").isEmpty()) return ": quotahost is not installed there" + install;
-        if (inChild) return null;
-        for (String what : List.of("quotahost", "jpype")) {
-            String installed = facts.getOrDefault(what, ""), needed = built.getProperty(what);
-            if (installed.equals(needed)) continue;
-            return " has " + what + " " + (installed.isEmpty() ? "not installed" : installed) + ", this jar needs " + needed + install;
-        }
-        if (facts.getOrDefault("libpython", "").isEmpty()) {
-            return " (Python " + version + ") has no shared libpython. Install it (Debian: apt install libpython3." + parts[1]
-                    + "; pyenv: PYTHON_CONFIGURE_OPTS=--enable-shared) or name an interpreter that has one";
-        }
-        if (!facts.getOrDefault("attach", "").isEmpty()) return null;
-        return ": the quotahost there has no library for this platform; there are some for " + PLATFORMS;
-    }
-
     private static ConfigException wrong(String executable, String problem) {
         return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
 
     /** What probe.py prints. */
-    private static String probe(String executable, long seconds) {
+    private static String probe(String executable, boolean inChild, long seconds) {
+        Properties built = built();
         // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
-        var command = new ProcessBuilder(executable, "-I", "-c", Interpreter.resource("probe.py"));
+        var command = new ProcessBuilder(executable, "-I", "-c", Interpreter.resource("probe.py"),
+                built.getProperty("quotahost"), built.getProperty("jpype"), inChild ? "child" : "broker");
         try {
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();

@@ -1,56 +1,35 @@
 package org.quotahost.python;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Properties;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /** An interpreter that cannot work is refused with a message that says what to do; one that can gets code in plain ASCII. */
 class PythonEnvironmentTest {
-    private static final Properties BUILT = PythonEnvironment.built();
-
-    private final Map<String, String> facts = new HashMap<>(Map.of("version", "3.11.2", "executable", "/opt/q/bin/python",
-            "libpython", "/usr/lib/libpython3.11.so.1.0", "attach", "/opt/q/libquotahost.so", "free-threaded", "false",
-            "quotahost", BUILT.getProperty("quotahost"), "jpype", BUILT.getProperty("jpype")));
-
     @Test
-    void theRightOneIsTaken() {
-        assertNull(PythonEnvironment.problem("/opt/q/bin/python", facts, false));
-        facts.put("version", "3.14.0rc1");
-        assertNull(PythonEnvironment.problem("/opt/q/bin/python", facts, false));
+    void whatTheProbeSaysIsWrongIsToldWithThePropertyAndTheRemedy(@TempDir Path folder) throws Exception {
+        String script = script(folder, "printf 'version=3.9.1\nproblem=it is old: '\"$4 $6\"'\tname another\nproblem=second'");
+
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, true)).getMessage();
+
+        String built = PythonEnvironment.built().getProperty("quotahost");
+        assertEquals("client.quota.callback.python.executable=" + script + ": it is old: " + built + " child; name another", message);
     }
 
-    @ParameterizedTest
-    @CsvSource({
-        "version, '', is no Python",
-        "version, 3.10.14, 'is Python 3.10.14; 3.11 or newer is needed'",
-        "version, 2.7.18, 'is Python 2.7.18; 3.11 or newer is needed'",
-        "free-threaded, true, free-threaded build",
-        "quotahost, '', 'quotahost is not installed there; run: /opt/q/bin/python -m pip install quotahost=='",
-        "quotahost, 9.9.9, 'has quotahost 9.9.9, this jar needs'",
-        "jpype, 1.6.0, 'has jpype 1.6.0, this jar needs 1.7.1; run: /opt/q/bin/python -m pip install'",
-        "jpype, '', 'has jpype not installed, this jar needs 1.7.1'",
-        "libpython, '', 'apt install libpython3.11'",
-        "attach, '', 'no library for this platform; there are some for linux x86-64 and aarch64'",
-    })
-    void eachFaultIsNamedWithThePropertyAndTheRemedy(String fact, String value, String message) {
-        facts.put(fact, value);
+    @Test
+    void aProgramThatAnswersNothingIsNoPython(@TempDir Path folder) throws Exception {
+        String script = script(folder, "echo hello");
 
-        String problem = PythonEnvironment.problem("/opt/q/bin/python", facts, false);
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
 
-        assertTrue(problem.contains(message), problem);
+        assertTrue(message.contains("is no Python"), message);
     }
 
     @Test
@@ -77,11 +56,17 @@ class PythonEnvironmentTest {
 
     @Test
     void theFactsOfTheProbeAreTakenOver(@TempDir Path folder) throws Exception {
-        StringBuilder lines = new StringBuilder("echo 'a warning without sense'\n");
-        facts.forEach((key, value) -> lines.append("echo '").append(key).append('=').append(value).append("'\n"));
-        lines.append("echo 'path=/a=b'\necho 'path=/c d'\n");
+        String lines = """
+                echo 'a warning without sense'
+                echo version=3.11.2
+                echo executable=/opt/q/bin/python
+                echo libpython=/usr/lib/libpython3.11.so.1.0
+                echo attach=/opt/q/libquotahost.so
+                echo 'path=/a=b'
+                echo 'path=/c d'
+                """;
 
-        PythonEnvironment environment = PythonEnvironment.of(script(folder, lines.toString()), false);
+        PythonEnvironment environment = PythonEnvironment.of(script(folder, lines), false);
 
         assertEquals(new PythonEnvironment("/opt/q/bin/python", "/usr/lib/libpython3.11.so.1.0", "/opt/q/libquotahost.so",
                 List.of("/a=b", "/c d")), environment);
