@@ -271,11 +271,16 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     assert java.shows(TRIED) == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
 
 
-def test_a_rule_is_shown_from_its_first_look_on() -> None:
+def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nobody() -> None:
     java = Java(state={"shadow": ["factor"]})
-    looks(watch(java, f"factor,topics,topic.t,{TRIED}"), java, 1)
+    shadow = watch(java, f"factor,topics,topic.t,{TRIED}")
+    looks(shadow, java, 1, 1)
     assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
     assert {name for _, name, _ in java.shown} == {"factor", TRIED}, "topics are Java's"
+    assert {words[0] for words in java.questions} == {"gauges", "state"}
+    java.state["factor"] = 0.5
+    looks(shadow, java, 1)
+    assert [words for words in java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
 
 
 def test_a_pause_that_was_not_planned_counts_nothing() -> None:
@@ -288,15 +293,6 @@ def test_a_pause_that_was_not_planned_counts_nothing() -> None:
     assert shadow._pause == 6 * PAUSE_PER_LOOK
     looks(shadow, java, shadow._pause)
     assert java.shows(TRIED)[2] == 1 + 6 * (PAUSE_PER_LOOK + 1)
-
-
-def test_a_factor_of_one_in_shadow_asks_for_nobody() -> None:
-    java = Java(state={"shadow": ["factor"]})
-    looks(watch(java, "factor"), java, 1, 1)
-    assert {words[0] for words in java.questions} == {"gauges", "state"}
-    java.state["factor"] = 0.5
-    looks(watch(java, "factor"), java, 1)
-    assert [words for words in java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
 
 
 def test_who_has_no_quota_is_compared_with_what_it_used_when_the_factor_fell() -> None:

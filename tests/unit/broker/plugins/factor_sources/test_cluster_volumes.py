@@ -113,7 +113,14 @@ def begun(world: World) -> World:
     return world
 
 
-def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
+    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
+    world = make()
+    assert world.read() == ClusterVolumes((OWN,), waiting="the cluster's id is not read from the log directories yet")
+    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+    monitor(world.context).look()
     assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
     world.publishes(FULL, live=False)
     world.source._reader.caught_up()
@@ -121,15 +128,6 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     world.knows("1", "2")
     assert world.read() == ClusterVolumes((OWN, FULL))
     assert not world.built
-
-
-def test_nothing_is_read_without_a_cluster_id(make: Callable[..., World], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
-    world = make()
-    assert world.read().waiting == "the cluster's id is not read from the log directories yet"
-    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    monitor(world.context).look()
-    assert world.read().waiting == "topic __quotahost_cluster_volumes is not read yet"
 
 
 def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
