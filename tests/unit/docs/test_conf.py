@@ -77,7 +77,7 @@ def test_the_dashboard_can_be_imported() -> None:
 
 @pytest.mark.parametrize(("what", "file"), [("check", ALERTS), ("test", Path(__file__).with_name("alerts.yml"))])
 def test_by_prometheus_own_checker_the_alerts_fire_when_they_should(what: str, file: Path) -> None:
-    command = [str(package() / "usr/bin/promtool"), what, "rules", str(file)]
+    command: list[str | Path] = [package() / "usr/bin/promtool", what, "rules", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
