@@ -5,9 +5,9 @@ learns what everybody may do, whatever authorizer the cluster has. A client that
 let in. Nothing is written: whether a client may create a topic is asked by a request that is only validated.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -30,14 +30,8 @@ _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
-    """An ACL that allows something on a topic."""
-
-    topic: str  # that was asked for
-    principal: str  # whom it allows, ``User:*`` for everybody
-    pattern: str  # kind and name of the resource, such as "prefixed __quota"
-    operation: str  # as ACLs name it
+#: By principal, ``User:*`` for everybody, and operation, the resources of the ACLs that allow it: "prefixed __quota".
+Holders: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class Rights:
     #: By topic that exists or is denied, what the asking client may do, as ACLs name it.
     own: Mapping[str, frozenset[str]]
     cluster: frozenset[str]  # what it may do on the cluster itself; without an authorizer that is everything
-    acls: tuple[Acl, ...] | None  # that allow anybody something on these topics; None if it may not look at ACLs
+    acls: Mapping[str, Holders] | None  # by topic, whom ACLs allow something; None if it may not look at ACLs
     missing: Mapping[str, bool] = field(default_factory=dict)  # topics that don't exist; whether it may create them
     group: bool = True  # whether it may ask for the coordinator of the plugins' groups; true if that wasn't asked
     shapes: Mapping[str, Shape] = field(default_factory=dict)  # by topic, as far as the client may see it
@@ -123,9 +117,9 @@ def _group(admin: AdminClient) -> bool:
     return _result(answer)[2] != KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
-def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:
-    """The ACLs that allow something; none where there is no authorizer with ACLs."""
-    allowed: list[Acl] = []
+def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
+    """Whom ACLs allow something; nobody where there is no authorizer with ACLs."""
+    allowed: dict[str, dict[str, dict[str, list[str]]]] = {}
     anything: Any = None  # the stubs don't allow None
     for topic in topics:
         wanted = AclBindingFilter(
@@ -136,12 +130,13 @@ def _acls(admin: AdminClient, topics: Collection[str]) -> tuple[Acl, ...]:
             bindings: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
         except KafkaException as failure:
             if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
-                return ()
+                return {}
             raise
         for acl in bindings:
-            pattern = f"{acl.resource_pattern_type.name.lower()} {acl.name}"
-            allowed.append(Acl(topic, acl.principal, pattern, _in_acls(acl.operation.name)))
-    return tuple(allowed)
+            holds = allowed.setdefault(topic, {}).setdefault(acl.principal, {})
+            resource = f"{acl.resource_pattern_type.name.lower()} {acl.name}"
+            holds.setdefault(_in_acls(acl.operation.name), []).append(resource)
+    return allowed
 
 
 def _named(operations: Iterable[Any] | None) -> frozenset[str]:

@@ -9,7 +9,6 @@
 Nothing is written to the cluster.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -18,7 +17,7 @@ from quotahost.cli.doctor.protection import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer
-from quotahost.kafka.rights import CHANGES, Rights, ask
+from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
 from quotahost.records import topics as kept
 from quotahost.records.topics import LOOKS, QUOTAS, WATCH, Party, Topic
 from quotahost.settings.broker import Settings
@@ -132,20 +131,16 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     if rights.acls is None:
         yield note("ACLs are not checked: this client may not look at them", "--client-config FILE of a super user")
         return
-    # By topic, principal and operation, the pattern of the ACL.
-    holders: dict[str, dict[str, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
-    for acl in rights.acls:
-        if acl.principal == _EVERYBODY:
-            danger = f": whoever does {topics[acl.topic].danger}" if acl.operation in CHANGES else ""
-            text = f"an ACL for {acl.pattern} lets everybody (User:*) {acl.operation} {acl.topic}{danger}"
+    for name, holders in rights.acls.items():
+        for operation, resources in holders.get(_EVERYBODY, {}).items():
+            danger = f": whoever does {topics[name].danger}" if operation in CHANGES else ""
+            text = f"an ACL for {' and '.join(resources)} lets everybody (User:*) {operation} {name}{danger}"
             yield weak(text, f"remove it with kafka-acls.sh, and give {_RECIPE}")
-        else:
-            holders[acl.topic][acl.principal][acl.operation] = acl.pattern
-    for name in [*holders]:
-        yield from _of_changes(name, topics[name], holders[name])
+        yield from _of_changes(name, topics[name], holders)
     names = {topic: name for name, topic in topics.items()}
     # A look shows the names and rates of all clients.
-    readers, watchers = _holding("Read", holders[names[LOOKS]]), _holding("Write", holders[names[WATCH]])
+    readers = _holding("Read", rights.acls.get(names[LOOKS], {}))
+    watchers = _holding("Write", rights.acls.get(names[WATCH], {}))
     if strangers := [reader for reader in readers if reader not in watchers]:
         text = f"ACLs let {', '.join(strangers)} Read {names[LOOKS]}, but not watch"
         sees = "whoever does sees the names and rates of all clients, and nobody needs that right alone"
@@ -154,11 +149,12 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
         yield good(f"ACLs let nobody else than {', '.join(readers)} Read {names[LOOKS]}, and they watch")
 
 
-def _holding(operation: str, holders: Mapping[str, Mapping[str, str]]) -> list[str]:
-    return sorted(principal for principal, rights in holders.items() if rights.keys() & {operation, "All"})
+def _holding(operation: str, holders: Holders) -> list[str]:
+    """Who has the right but everybody."""
+    return sorted(who for who, rights in holders.items() if who != _EVERYBODY and rights.keys() & {operation, "All"})
 
 
-def _of_changes(name: str, topic: Topic, holders: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
+def _of_changes(name: str, topic: Topic, holders: Holders) -> Iterator[Finding]:
     """Whom ACLs let change a topic; super users need none, and are not listed."""
     writers, is_watched = _holding("Write", holders), "Write" in topic.watchers
 
@@ -168,10 +164,10 @@ def _of_changes(name: str, topic: Topic, holders: Mapping[str, Mapping[str, str]
         return writers == [principal]
 
     excess = [
-        f"{principal} may {operation} by the ACL for {pattern}"
+        f"{principal} may {operation} by the ACL for {' and '.join(resources)}"
         for principal, rights in sorted(holders.items())
-        for operation, pattern in sorted(rights.items())
-        if operation in _LIES and not is_right(principal, operation)
+        for operation, resources in sorted(rights.items())
+        if principal != _EVERYBODY and operation in _LIES and not is_right(principal, operation)
     ]
     if excess:
         enough = "more than Write is needed by nobody" if is_watched else "one principal that writes is enough"

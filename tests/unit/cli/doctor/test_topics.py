@@ -16,7 +16,7 @@ from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer, reach
-from quotahost.kafka.rights import Acl, Rights
+from quotahost.kafka.rights import Rights
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -98,11 +98,11 @@ def all_of(party: Party) -> dict[str, frozenset[str]]:
 @pytest.mark.parametrize("party", list(Party))
 def test_each_right_that_a_party_lacks_is_wrong(cluster: Cluster, party: Party) -> None:
     full = all_of(party)
-    ((level, text),) = cluster(Rights(full, NONE, ()), party)
+    ((level, text),) = cluster(Rights(full, NONE, {}), party)
     assert (level, f"these credentials have all that is needed by the {party.value}: " in text) == (Level.GOOD, True)
     for name, operations in needed(None, party).items():
         for operation in operations:
-            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, ()), party)
+            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, {}), party)
             told = f"these credentials may not {operation} {name}, which is needed by the {party.value}"
             assert lacking == [(Level.WRONG, told)]
 
@@ -113,7 +113,7 @@ def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     with_budgets = settings(tasks="publish-volumes", factor__source="snapshots", budgets="on")
     assert needed(with_budgets, Party.PLUGINS)["__quotahost_quotas"] == {"Read"}
     assert needed(settings(factor__source="local"), Party.PLUGINS) == {}
-    rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), (), group=False)
+    rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), {}, group=False)
     found = cluster(rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
     assert [text.split(", which")[0] for level, text in found if level is Level.WRONG] == [
         "these credentials may not Describe groups quotahost-*",
@@ -142,7 +142,7 @@ def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
     words: str,
 ) -> None:
     given = {name: rights for name, rights in (all_of(party) | own).items() if rights is not None}
-    found = cluster(Rights(given, NONE, (), {each.name: False for each in missing}), party)
+    found = cluster(Rights(given, NONE, {}, {each.name: False for each in missing}), party)
     (text,) = [text for of, text in found if of is not Level.GOOD]
     assert (found[-1][0], words in text) == (level, True)
 
@@ -173,7 +173,9 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
 def test_who_may_change_or_read_more_than_others_by_acls_is_named(
     cluster: Cluster, acls: list[tuple[str, str, Topic]], level: Level, words: str
 ) -> None:
-    given = tuple(Acl(topic.name, f"User:{who}", f"literal {topic.name}", right) for who, right, topic in acls)
+    given: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for who, right, topic in acls:
+        given.setdefault(topic.name, {}).setdefault(f"User:{who}", {})[right] = [f"literal {topic.name}"]
     found = cluster(Rights({}, NONE, given))
     assert [of for of, text in found if words in text] == [level]
     assert level is not Level.GOOD or {of for of, _ in found[:-1]} == {Level.GOOD}
@@ -181,7 +183,7 @@ def test_who_may_change_or_read_more_than_others_by_acls_is_named(
 
 @pytest.mark.parametrize(("brokers", "told"), [(1, []), (3, [True])])
 def test_one_brokers_disks_do_not_protect_a_cluster(cluster: Cluster, brokers: int, told: list[bool]) -> None:
-    found = cluster(Rights({}, NONE, (), brokers=brokers), None, settings(static__storage__hard__min_free_bytes="5G"))
+    found = cluster(Rights({}, NONE, {}, brokers=brokers), None, settings(static__storage__hard__min_free_bytes="5G"))
     assert ["b:9092 has 3 brokers" in text for _, text in found if "not cluster-wide" in text] == told
 
 
@@ -208,7 +210,7 @@ def test_how_a_topic_is_kept(
     cluster: Cluster, topic: Topic, replicas: int, change: dict[str, str] | None, level: Level, words: str
 ) -> None:
     shapes = {topic.name: Shape(replicas, None if change is None else RIGHT | change)}
-    *_, (found, text) = cluster(Rights({topic.name: NONE}, NONE, (), shapes=shapes))
+    *_, (found, text) = cluster(Rights({topic.name: NONE}, NONE, {}, shapes=shapes))
     assert (found, words in text) == (level, True), text
 
 
