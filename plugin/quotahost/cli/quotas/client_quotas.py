@@ -57,12 +57,8 @@ class Connection:
 
     def ask(self, request: Any, node: int | None = None) -> Any:
         """The answer of a broker, of any if none is named. Raises DeclarationError if there is none."""
-
-        async def send() -> Any:
-            return await self._manager.send(request, node_id=node)
-
         try:
-            return self._manager.run(send)
+            return self._manager.run(self._manager.send, request, node)
         except KafkaError as error:
             raise DeclarationError(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
