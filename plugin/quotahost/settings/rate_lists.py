@@ -6,6 +6,7 @@ blank at its ends after one. Quotation marks around the whole list, as KIP-13 sh
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 from pydantic import BeforeValidator
@@ -86,12 +87,6 @@ def _plain(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", trimmed[1] if trimmed else text, flags=re.DOTALL)
 
 
-def parse_rates(value: object) -> dict[str, float | None]:
-    return parse_list(value, _name)
-
-
-def parse_client_rates(value: object) -> dict[tuple[str, str], float | None]:
-    return parse_list(value, _pair)
-
-
+parse_rates = partial(parse_list, read_name=_name)
+parse_client_rates = partial(parse_list, read_name=_pair)
 Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
