@@ -8,6 +8,7 @@ import math
 import re
 from datetime import timedelta
 from decimal import Context, Decimal, localcontext
+from functools import partial
 from typing import Final
 
 SCALES: Final = {
@@ -79,18 +80,6 @@ def parse_percent(value: object) -> float | None:
     return parse_limit(_text(value).removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
-def parse_size(value: object) -> int | None:
-    """Whole bytes, 1 to 2**63 - 1, from ``10M`` and the like; None or the word ``none`` is None.
-
-    A fraction of a byte is left out."""
-    return _whole_bytes(value, 1)
-
-
-def parse_space(value: object) -> int | None:
-    """As :func:`parse_size`, but from 0 on: what must stay free may be nothing."""
-    return _whole_bytes(value, 0)
-
-
 def _whole_bytes(value: object, least: int) -> int | None:
     if value is None or _text(value) == NONE:
         return None
@@ -101,6 +90,12 @@ def _whole_bytes(value: object, least: int) -> int | None:
     if size > MAX_SIZE:
         raise ValueError(f"must be at most {MAX_SIZE} bytes (2^63 - 1), which no disk has; {_SIZE_REMEDY}")
     return int(size)
+
+
+#: Whole bytes, 1 to 2**63 - 1, from ``10M`` and the like; a fraction of a byte is left out. The word ``none`` is None.
+parse_size = partial(_whole_bytes, least=1)
+#: The same from 0 on: what must stay free may be nothing.
+parse_space = partial(_whole_bytes, least=0)
 
 
 def parse_share(value: object) -> float | None:
