@@ -17,6 +17,7 @@ the plugins' own Kafka client connects: as this broker itself, unless properties
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic
@@ -24,7 +25,7 @@ from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners, translate
-from quotahost.model import Client, ClientUsage, Cluster, Look
+from quotahost.model import Client, Cluster
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
@@ -50,6 +51,7 @@ class HostBroker:
         self.refresh(settings)
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
         self.offline_log_dirs, self.replicas, self.load = shim.offline_log_dirs, shim.replicas, shim.load
+        self.usage, self.look = partial(usage, shim.ask), partial(look, shim.ask)
         self.largest: Largest = lambda name: ()  # until the node turns out to have disks (``BudgetSizes.largest``)
 
     def refresh(self, settings: Settings) -> None:
@@ -67,12 +69,6 @@ class HostBroker:
     def properties(self) -> Mapping[str, str]:
         """Those of the broker's own properties that are no secrets; none of them changes while the broker runs."""
         return self._properties
-
-    def usage(self, most: int) -> list[ClientUsage]:
-        return usage(self._shim.ask, most)
-
-    def look(self, most: int) -> Look:
-        return look(self._shim.ask, most)
 
     def explain(self, client: Client) -> list[str]:
         """See Broker: one line of JSON."""
