@@ -54,10 +54,8 @@ def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
 
     Raises typer.BadParameter if one is wrong.
     """
-    if windows is None:
-        option, text = "quota.window.num", file.get("quota.window.num", "11")
-    else:
-        option, text = "--windows", windows
+    option = "quota.window.num" if windows is None else "--windows"
+    text = file.get(option, "11") if windows is None else windows
     number = parsed(option, text, lambda text: at_most(100, "windows", parse_count(text)))
     return number, 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
 
