@@ -34,23 +34,23 @@ public final class Exemptions {
 
     /** Whether a client is exempt from quotas and passes the fence. It neither waits nor allocates. */
     public static boolean exempt(KafkaPrincipal principal, String clientId) {
-        if (!principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) return false;
-        return reason(principal.getName()) != null || isKnownById(principal.getName(), clientId);
+        return principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE) && reason(principal.getName(), clientId) != null;
     }
 
-    /** Why a user is exempt whatever the client-id, in the host's word; null if it is not. */
-    public static String reason(String user) {
-        return clients.users.get(user);
-    }
-
-    /** Whether a client is exempt by its client-id, as those who don't authenticate may be. */
-    public static boolean isKnownById(String user, String clientId) {
+    /** Why a user is exempt under a client-id; null if it is not. */
+    public static String reason(String user, String clientId) {
         Clients now = clients;
-        if (!user.equals(KafkaPrincipal.ANONYMOUS.getName())) return false;
-        if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return false;
-        if (now.anonymousClientIds.contains(clientId)) return true;
-        for (String form : now.internalClientIds) if (hasForm(clientId, form)) return true;
-        return false;
+        String listed = now.users.get(user);
+        if (listed != null || !user.equals(KafkaPrincipal.ANONYMOUS.getName())) return listed;
+        if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return null;
+        boolean isKnown = now.anonymousClientIds.contains(clientId);
+        for (String form : now.internalClientIds) isKnown = isKnown || hasForm(clientId, form);
+        return !isKnown ? null : clientId.startsWith("quotahost-") ? "plugin" : "broker";
+    }
+
+    /** Whether that is by the client-id, as a user who is not exempt as a whole. */
+    public static boolean isKnownById(String user, String clientId) {
+        return !clients.users.containsKey(user) && reason(user, clientId) != null;
     }
 
     /**

@@ -35,11 +35,10 @@ public record Answer(Quota[] quotas, Reach reach, Set<String> distinct, String s
 
     /** That of an exempt client, which needs no host; null if it is none. */
     static Answer ofExempt(String user, String clientId) {
-        String reason = Exemptions.reason(user);
-        if (reason != null) return unlimited(Scopes.EXEMPT, reason, Reach.ALIKE);
-        if (!Exemptions.isKnownById(user, clientId)) return null;
-        // It tells nothing of the principal's other client-ids: of each the table asks Exemptions.
-        return unlimited(Scopes.EXEMPT, clientId.startsWith("quotahost-") ? "plugin" : "broker", Reach.ALONE);
+        String reason = Exemptions.reason(user, clientId);
+        if (reason == null) return null;
+        // Who is known by its client-id tells nothing of the principal's others: of each the table asks Exemptions.
+        return unlimited(Scopes.EXEMPT, reason, Exemptions.isKnownById(user, clientId) ? Reach.ALONE : Reach.ALIKE);
     }
 
     /** Whether a supplier failed for one of the types. */
