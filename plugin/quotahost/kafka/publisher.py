@@ -63,7 +63,7 @@ class Publisher:
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
-            if not self._in_flight and self._login and self._admin and not self._login.stands(self._admin):
+            if not self._in_flight and self._login and not self._login.stands(self._admin):
                 self._producer = self._admin = None
         return self._in_flight or self._clock() < self._again_at
 
@@ -97,8 +97,9 @@ class Publisher:
             gathering = patient and now - self._answered_at < _REGISTERING
             self._login = login(self._context)
             self._admin = self._login.admin(self._topic)
+            asking = AdminClient(self._login.config)
             for topic in self._topics:
-                ensure_compacted(self._admin, topic, brokers, patient, gathering)
+                ensure_compacted(asking, topic, brokers, patient, gathering)
             self._producer = Producer(self._login.config | _PRODUCER)
         return self._producer
 
