@@ -110,6 +110,16 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
     return list(metadata.partitions)
 
 
+def answer(future: Any, wait: float) -> Any:
+    """What a request of an AdminClient has brought. Raises KafkaException, or TimeoutError after ``wait`` s."""
+    try:
+        return future.result(wait)
+    except KafkaException as failure:
+        # confluent_kafka's futures and this error keep each other, and by its traceback our frames and their client,
+        # which would go on to log in until the garbage is collected.
+        raise KafkaException(*failure.with_traceback(None).args) from None
+
+
 # ---- the first answer ----
 
 _ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, login, partitions
+from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, answer, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -201,8 +201,9 @@ class Follower:
 
     def _id(self, admin: AdminClient) -> str:
         """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
-        asked = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER)[self._topic]
+        wanted = TopicCollection([self._topic])
         try:
-            return str(asked.result(_ANSWER).topic_id)
+            asked = admin.describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
+            return str(answer(asked, _ANSWER).topic_id)
         except (KafkaException, TimeoutError):
             return ""
