@@ -248,9 +248,11 @@ class Login:
 
 #: By configuration, as long as a plugin needs it.
 _logins: WeakValueDictionary[frozenset[tuple[str, Any]], Login] = WeakValueDictionary()
+_making: Final = threading.Lock()  # followers start at the same moment
 
 
 def login(context: Context[object]) -> Login:
     """How plugins connect now; the operator's ``kafka.*`` override quotahost's own options."""
     config = {**_PLUGINS, **context.broker.client_config()}
-    return _logins.setdefault(frozenset(config.items()), Login(config))
+    with _making:
+        return _logins.setdefault(frozenset(config.items()), Login(config))
