@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )  # fmt: skip
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.client import NoAnswer
+from quotahost.kafka.client import NoAnswer, answer
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -55,7 +55,7 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int, patient: bool
     replicas = min(_REPLICAS, brokers if patient else len(metadata.brokers)) or 1
     try:
         new = NewTopic(topic, 1, replicas, config=COMPACTED)
-        admin.create_topics([new], request_timeout=_WAIT)[topic].result(_WAIT)
+        answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
     except TimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
@@ -81,7 +81,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
     """A topic's or broker's configuration, by property. Raises KafkaException, or TimeoutError after ``wait`` s."""
     resource = ConfigResource(kind, name)
-    entries: dict[str, Any] = admin.describe_configs([resource], request_timeout=wait)[resource].result(wait)
+    entries: dict[str, Any] = answer(admin.describe_configs([resource], request_timeout=wait)[resource], wait)
     return entries
 
 
@@ -156,7 +156,7 @@ class BrokerConfig:
         resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=changed)
         with _answered():
             answers = self._admin.incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)
-            answers[resource].result(_CONFIG_WAIT)
+            answer(answers[resource], _CONFIG_WAIT)
 
 
 @contextmanager

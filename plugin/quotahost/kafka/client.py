@@ -7,8 +7,8 @@ sentence why not: librdkafka itself says only that it timed out; why each try fa
 
 import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -114,11 +114,20 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
     return list(metadata.partitions)
 
 
+def answer(future: Any, wait: float) -> Any:
+    """What a request of an AdminClient has brought. Raises KafkaException, or TimeoutError after ``wait`` s."""
+    try:
+        return future.result(wait)
+    except KafkaException as failure:
+        # confluent_kafka's futures and this error keep each other, and by its traceback our frames and their client,
+        # which would go on to log in until the garbage is collected.
+        raise KafkaException(*failure.with_traceback(None).args) from None
+
+
 # ---- the first answer ----
 
 _ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
-_ERRORS: Final = 100  # that are kept of one client
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
     KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
@@ -148,7 +157,7 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
-    errors: deque[KafkaError] = deque(maxlen=_ERRORS)
+    errors: list[KafkaError] = []
     options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
     try:
         admin = AdminClient(options)
@@ -167,7 +176,7 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
     return admin
 
 
-def why(errors: Iterable[KafkaError]) -> str:
+def why(errors: Sequence[KafkaError]) -> str:
     """What kept a client from connecting, in words; "" if none of these errors is known."""
     texts = " ".join(str(error.str()) for error in errors)
     known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
@@ -192,7 +201,7 @@ class Login:
     were connected before leave (``stands``).
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         """Nothing is connected yet. ``config`` is librdkafka's, with secrets."""
         self._given = config
         self.config = {**config, "error_cb": self._hear}  # for the clients
@@ -203,29 +212,27 @@ class Login:
         self._why = ""
 
     def admin(self, topic: str) -> AdminClient:
-        """A client that has had an answer, about this topic. Raises NoAnswer; at once before the next try is due."""
+        """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
         with self._lock:
             if self._admin is None:
                 self._admin = self._reach(topic)
             return self._admin
 
-    def stands(self, admin: AdminClient) -> bool:
+    def stands(self, admin: AdminClient | None) -> bool:
         """Whether the login was not refused since ``admin`` returned this client."""
-        admin.poll(0)  # librdkafka keeps its errors until somebody hears them
         return self._admin is admin
 
     def _reach(self, topic: str) -> AdminClient:
         if time.monotonic() < self._again_at:
             raise NoAnswer(self._why)
         try:
-            if self._rest:
-                reach({**self._given, **_ONE_TRY}, _MOMENT, topic, _SOON)
-            admin = reach(self._given, _MOMENT, topic, _SOON)
+            reach({**self._given, **(_ONE_TRY if self._rest else {})}, _MOMENT, topic, _SOON)
         except NoAnswer as problem:
             self._failed(str(problem), problem.refused)
             raise
         self._rest = 0.0
-        return admin
+        # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
+        return AdminClient(self._given)
 
     def _hear(self, error: KafkaError) -> None:
         """A client's error, on the thread that polls it."""
@@ -245,9 +252,11 @@ class Login:
 
 #: By configuration, as long as a plugin needs it.
 _logins: WeakValueDictionary[frozenset[tuple[str, Any]], Login] = WeakValueDictionary()
+_making: Final = threading.Lock()  # followers start at the same moment
 
 
 def login(context: Context[object]) -> Login:
     """How plugins connect now; the operator's ``kafka.*`` override quotahost's own options."""
     config = {**_PLUGINS, **context.broker.client_config()}
-    return _logins.setdefault(frozenset(config.items()), Login(config))
+    with _making:
+        return _logins.setdefault(frozenset(config.items()), Login(config))

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, login, partitions
+from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, answer, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -127,8 +127,6 @@ class Follower:
     def _follow(self) -> None:
         self._login = login(self._context)  # kept between two tries
         admin = self._login.admin(self._topic)
-        self._again.clear()
-        assigned, topic_id = self._partitions(admin), self._id(admin)
         consumer = Consumer({
             **self._login.config,
             "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
@@ -145,6 +143,9 @@ class Follower:
             "topic.metadata.refresh.interval.ms": 5000,
         })  # fmt: skip
         try:
+            self._again.clear()
+            assigned = self._partitions(consumer)
+            topic_id = self._id(admin)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
             self._connection.works()
@@ -159,7 +160,7 @@ class Follower:
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._is_another(admin, assigned, topic_id):
+                if self._is_another(consumer, admin, assigned, topic_id):
                     return
             if self._again.is_set() or not self._login.stands(admin):
                 return
@@ -184,23 +185,24 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
 
-    def _is_another(self, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
+    def _is_another(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
         """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
-            current = self._partitions(admin)
+            current = self._partitions(consumer)
         except KafkaException as failure:  # reading goes on, and shows by itself whether the cluster is gone
             return failure.args[0].code() in ABSENT
         self._connection.works()  # in an empty topic no record ever shows that a fault is over
         return not current <= assigned or self._id(admin) not in ("", topic_id)
 
-    def _partitions(self, admin: AdminClient) -> set[int]:
-        found = set(partitions(admin, self._topic, wait=_ANSWER))
+    def _partitions(self, consumer: Consumer) -> set[int]:
+        found = set(partitions(consumer, self._topic, wait=_ANSWER))
         return {self._partition_of(len(found))} if self._partition_of else found
 
     def _id(self, admin: AdminClient) -> str:
         """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
-        asked = admin.describe_topics(TopicCollection([self._topic]), request_timeout=_ANSWER)[self._topic]
+        wanted = TopicCollection([self._topic])
         try:
-            return str(asked.result(_ANSWER).topic_id)
+            asked = admin.describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
+            return str(answer(asked, _ANSWER).topic_id)
         except (KafkaException, TimeoutError):
             return ""

@@ -63,8 +63,8 @@ class Publisher:
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
-            if not self._in_flight and self._login and self._admin and not self._login.stands(self._admin):
-                self._producer = None
+            if not self._in_flight and self._login and not self._login.stands(self._admin):
+                self._producer = self._admin = None
         return self._in_flight or self._clock() < self._again_at
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
@@ -97,8 +97,9 @@ class Publisher:
             gathering = patient and now - self._answered_at < _REGISTERING
             self._login = login(self._context)
             self._admin = self._login.admin(self._topic)
+            asking = AdminClient(self._login.config)
             for topic in self._topics:
-                ensure_compacted(self._admin, topic, brokers, patient, gathering)
+                ensure_compacted(asking, topic, brokers, patient, gathering)
             self._producer = Producer(self._login.config | _PRODUCER)
         return self._producer
 
@@ -111,7 +112,7 @@ class Publisher:
             self._failed(error)
 
     def _failed(self, error: Any) -> None:
-        self._producer = None  # the topic may be gone: the next try looks it up again
+        self._producer = self._admin = None  # the topic may be gone: the next try looks it up again
         denied = isinstance(error, KafkaError) and error.code() in DENIED
         self._again_at = self._clock() + (DENIED_REST if denied else _RETRY)
         self._lost()

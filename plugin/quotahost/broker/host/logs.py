@@ -7,6 +7,7 @@ thread of a plugin is attached to the JVM by logging, and a plugin that floods t
 import io
 import logging
 import queue
+import threading
 import time
 from contextlib import suppress
 from types import TracebackType
@@ -88,8 +89,10 @@ class Logs(logging.Handler):
             return
         try:
             self._lines.put((record.name, record.levelno, self.format(record)[:_LINE_MAX]))
-        except Exception:  # a plugin's broken format string must not become the host's failure
-            self.handleError(record)
+        except Exception as problem:  # a plugin's broken format string must not become the host's failure
+            where = f"{record.pathname}:{record.lineno}"
+            text = f"a log line can't be made: {type(problem).__name__} at {where}"
+            self._lines.put((record.name, record.levelno, text))
 
     def __enter__(self) -> Self:
         root = logging.getLogger()
@@ -115,14 +118,17 @@ class Logs(logging.Handler):
 
 class _Printed(io.RawIOBase):
     name = "<the broker's log>"
+    _here = threading.local()  # of standard output and error together
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        for line in bytes(data).decode("utf-8", "replace").splitlines():
-            if line.strip():
+        if not hasattr(self._here, "writes"):  # else a plugin's own handler of the log writes the line here once more
+            self._here.writes = True
+            for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
                 _python.info(line)
+            del self._here.writes
         return len(data)
 
 
