@@ -43,11 +43,11 @@ def escaped(text: str, keep: str = "") -> str:
 
 
 class EscapingFormatter(logging.Formatter):
-    """Writes log lines in which no name from outside can command a terminal; tracebacks keep their line breaks."""
+    """Writes log lines in which no name from outside can command a terminal, or look like a line of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Names that could forge a line are escaped by printable() where they are put into a message.
-        return escaped(super().format(record), keep="\n\t")
+        """The line of a record; further ones, as of a traceback, are indented."""
+        return escaped(super().format(record), keep="\n\t").replace("\n", "\n  ")
 
 
 def short(problem: Exception) -> str:

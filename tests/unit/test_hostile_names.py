@@ -265,3 +265,4 @@ def test_in_any_line_of_a_log_that_forgot_to_escape_it(name: str) -> None:
         record = logging.LogRecord("x", logging.ERROR, "", 1, "it is %s", (name,), (ValueError, error, None))
         handler.emit(record)
     assert all(char.isprintable() or char in "\n\t" for char in stream.getvalue())
+    assert all(line.startswith("  ") for line in stream.getvalue().splitlines()[1:]), "none looks like the log's own"

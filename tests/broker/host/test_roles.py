@@ -157,8 +157,8 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
         before = world.errors(plugin)
         eventually(lambda b=before: world.errors(plugin) > b + 3, what=f"{plugin} {mood}")
         if error:
-            world.node.wait_for_log(f"^{error}", start=start)
-            assert world.node.log_text(start).count(f"\n{error}") == 1, "once, however often it fails"
+            world.node.wait_for_log(f"^  {error}", start=start)
+            assert world.node.log_text(start).count(f"\n  {error}") == 1, "once, however often it fails"
     if plugin in ASKED:
         eventually(
             lambda: (world.factor(), gauge(world.node, "Factor", "Unknown")) == (1.0, 1),

@@ -5,6 +5,8 @@ import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout
 
+import pytest
+
 from harness.system.waiting import eventually
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
