@@ -204,12 +204,16 @@ class Login:
     def __init__(self, config: dict[str, Any]) -> None:
         """Nothing is connected yet. ``config`` is librdkafka's, with secrets."""
         self._given = config
-        self.config = {**config, "error_cb": self._hear}  # for the clients
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
-        self._refusal: KafkaError | None = None  # of one broker; others may let the clients in
+        self._refused = False  # by one broker, maybe long ago; others may let the clients in
         self._rest, self._again_at = 0.0, 0.0  # seconds
         self._why = ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """That of the clients. It keeps this login, which so ends with the last of them and must not keep it."""
+        return {**self._given, "error_cb": self._hear}
 
     def admin(self, topic: str) -> AdminClient:
         """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
@@ -228,7 +232,11 @@ class Login:
         try:
             reach({**self._given, **(_ONE_TRY if self._rest else {})}, _MOMENT, topic, _SOON)
         except NoAnswer as problem:
-            self._failed(str(problem), problem.refused)
+            # Whoever waits for an answer meanwhile gets this one, too.
+            self._why = str(problem)
+            if problem.refused:
+                self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
+            self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
             raise
         self._rest = 0.0
         # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
@@ -237,17 +245,10 @@ class Login:
     def _hear(self, error: KafkaError) -> None:
         """A client's error, on the thread that polls it."""
         if error.code() in _REFUSALS:
-            self._refusal = error
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refusal and self._admin:
-            self._admin = None
-            self._failed(why([self._refusal]), refused=True)
-
-    def _failed(self, text: str, refused: bool) -> None:
-        """Whoever waits for an answer meanwhile gets this one, too."""
-        self._why, self._refusal = text, None
-        if refused:
-            self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
-        self._again_at = time.monotonic() + (self._rest if refused else _SOON)
+            self._refused = True
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refused:
+            # Whether it is refused, or the cluster is gone, the next try tells.
+            self._admin, self._refused = None, False
 
 
 #: By configuration, as long as a plugin needs it.

@@ -1,5 +1,6 @@
 """What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
 
+import gc
 import socket
 import ssl
 import time
@@ -8,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from harness.system.certificates import identity, key_as_pem
@@ -19,7 +21,7 @@ from harness.system.waiting import eventually
 from quotahost.background import start_daemon
 from quotahost.kafka import commands, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection
+from quotahost.kafka.client import Connection, NoAnswer, login
 from quotahost.kafka.commands import Watching
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
@@ -128,6 +130,40 @@ def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
         follower.close()
     assert len(tries) <= 10
     assert sum("not connected: TLS fails" in line for line in caplog.messages) == len([*followers, publisher])
+
+
+def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage() -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics(timeout=10).brokers.values()
+    with Proxy(address.port) as network:
+        mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))
+        admin = mine.admin("t")
+        consumer = Consumer({**mine.config, "group.id": "g"})
+        mine.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
+        network.cut()
+        consumer.assign([TopicPartition("t", 0)])
+        eventually(lambda: consumer.poll(0.1) or not mine.stands(admin))
+        with pytest.raises(NoAnswer) as today:
+            mine.admin("t")
+        consumer.close()
+    assert "TLS" not in str(today.value)
+
+
+def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once() -> None:
+    """After a live change of the password it would go on to log in with the old one."""
+    gc.collect()
+    gc.disable()
+    try:
+        mine = login(context(FakeBroker(client=NOBODY)))
+        consumer = Consumer({**mine.config, "group.id": "g"})
+        left = ref(mine)
+        del mine
+        assert left() is not None
+        consumer.close()
+        del consumer
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_the_newest_client_of_a_name_shows_its_connection_until_the_last_is_closed() -> None:

@@ -126,9 +126,11 @@ class _Printed(io.RawIOBase):
     def write(self, data: Any) -> int:
         if not hasattr(self._here, "writes"):  # else a plugin's own handler of the log writes the line here once more
             self._here.writes = True
-            for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
-                _python.info(line)
-            del self._here.writes
+            try:
+                for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
+                    _python.info(line)
+            finally:
+                del self._here.writes
         return len(data)
 
 

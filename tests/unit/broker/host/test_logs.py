@@ -59,6 +59,22 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     assert len(shim.lines) == LINES_OF_LOGGER
 
 
+def test_what_is_printed_after_a_failing_handler_of_a_plugin_is_logged() -> None:
+    shim, own = FakeShim(), logging.Handler()
+
+    def fails(record: logging.LogRecord) -> bool:
+        raise ValueError(record.msg)
+
+    own.addFilter(fails)
+    with Logs(shim), redirect_stdout(printed()):
+        logging.getLogger().addHandler(own)
+        with pytest.raises(ValueError, match="one"):
+            print("one")
+        logging.getLogger().removeHandler(own)
+        print("two")
+    assert shim.lines[-1] == "two"
+
+
 @pytest.mark.parametrize("name", ["quotahost.plugin.mine.{}", "mine.{}", "mine-{}"])
 def test_a_plugin_with_a_logger_for_each_client_can_not_flood_it_either(name: str) -> None:
     limit = RateLimit(Clock())

@@ -77,6 +77,11 @@ final class Calls {
         String[] texts(int at) {
             return list(at).all.toArray(String[]::new);
         }
+
+        /** A text that many answers have alike: the table keeps it once for all its clients. */
+        String shared(int at) {
+            return ((String) all.get(at)).intern();
+        }
     }
 
     record Request(String name, List<?> arguments) {
@@ -226,7 +231,8 @@ final class Calls {
         for (int type = 0; type < quotas.length; type++) {
             Arguments given = row.list(0).list(type);
             Double rate = given.get(1);
-            quotas[type] = new Answer.Quota(given.number(0), rate == null ? Double.NaN : rate, given.get(2), given.get(3));
+            quotas[type] = new Answer.Quota(given.number(0), rate == null ? Double.NaN : rate, given.shared(2),
+                    given.shared(3));
         }
         int distinct = row.number(1);
         return distinct < 0 ? new Answer(quotas, Answer.Reach.EACH, Set.of(), row.get(2))

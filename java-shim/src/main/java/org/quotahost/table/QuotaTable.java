@@ -11,7 +11,6 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
@@ -208,21 +207,17 @@ public final class QuotaTable {
 
     /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */
     public Batch answerExempt(Batch batch) {
-        List<Batch.Lookup> exempt = new ArrayList<>(), others = new ArrayList<>();
-        List<Answer> answers = new ArrayList<>();
-        for (Batch.Lookup each : batch.clients()) {
-            Answer answer = Answer.ofExempt(each.principal(), each.clientId());
-            (answer == null ? others : exempt).add(each);
-            if (answer != null) answers.add(answer);
-        }
+        Map<Boolean, List<Batch.Lookup>> clients = batch.clients().stream()
+                .collect(Collectors.partitioningBy(each -> Exemptions.reason(each.principal(), each.clientId()) != null));
+        List<Batch.Lookup> exempt = clients.get(true);
         if (exempt.isEmpty()) return batch;
-        publish(new Batch(exempt, List.of()), IntStream.range(0, exempt.size()).toArray(), answers);
-        return new Batch(others, batch.events());
+        publish(new Batch(exempt, List.of()), new int[exempt.size()], List.of(Answer.NONE));
+        return new Batch(clients.get(false), batch.events());
     }
 
     /**
      * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
-     * batch has that at numbers[i].
+     * batch has that at numbers[i], unless it is exempt.
      *
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
@@ -231,7 +226,9 @@ public final class QuotaTable {
         int changed = 0;
         for (int i = 0; i < batch.clients().size(); i++) {
             Batch.Lookup lookup = batch.clients().get(i);
-            if (publication.store(lookup, answers.get(numbers[i]))) changed++;
+            // Also of who is exempt only since the host has taken the batch: an event in it may have said so.
+            Answer exempt = Answer.ofExempt(lookup.principal(), lookup.clientId());
+            if (publication.store(lookup, exempt != null ? exempt : answers.get(numbers[i]))) changed++;
             if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
         }
         changes.add(changed);

@@ -2,12 +2,15 @@ package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +21,7 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Dump;
 import org.quotahost.util.BrokerConfigs;
 
 /** What Python may call, and the form of calls on the way; broker tests see what the calls do. */
@@ -94,6 +98,22 @@ class CallsTest {
 
         assertEquals(1, host.inbox.take(0).clients().size());
         assertEquals("[null,[[],[],true]]", call("take", 60_000L));
+    }
+
+    /** Of 50,000 clients with quotas of their own each supplier's name would take as much memory as their rates. */
+    @Test
+    void whatTheAnswersOfManyClientsHaveAlikeIsKeptOnce() {
+        List<Object> suppliers = new ArrayList<>();
+        for (String client : List.of("a", "b")) {
+            host.inbox.postClient("alice", client);
+            call("take", 0L);
+            List<Object> quota = List.of(0, client.equals("a") ? 1.0 : 2.0, "", "static");
+            assertEquals("[null,1]", call("publish", new int[1], List.of(List.of(Collections.nCopies(4, quota), -1, "")), List.of()));
+            var quotas = (List<?>) new Dump(host.table).client("alice", client).get("quotas");
+            suppliers.add(((Map<?, ?>) quotas.get(0)).get("supplier"));
+        }
+        assertEquals("static", suppliers.get(0));
+        assertSame(suppliers.get(0), suppliers.get(1));
     }
 
     // ---- the form of a call ----

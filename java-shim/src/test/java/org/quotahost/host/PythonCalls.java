@@ -28,6 +28,10 @@ final class PythonCalls {
             out.writeByte('L');
             out.writeInt(items.size());
             for (Object item : items) write(item, out);
+        } else if (value instanceof int[] numbers) {
+            out.writeByte('i');
+            out.writeInt(numbers.length);
+            for (int number : numbers) out.writeInt(number);
         } else {
             byte[] utf8 = ((String) value).getBytes(StandardCharsets.UTF_8);
             out.writeByte('S');

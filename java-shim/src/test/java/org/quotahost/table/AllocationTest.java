@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.Test;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.inbox.Inbox;
 
 /** Request threads allocate nothing on a hit, nor for a newcomer that waits for its answer. */
@@ -43,6 +44,17 @@ class AllocationTest {
         QuotaTable full = Tables.table(new Inbox(), 0, 3_600);
 
         assertEquals(0, bytesPerCall(() -> last = full.tags(0, ALICE, "app")));
+    }
+
+    @Test
+    void aClientOfAnonymousWhereOthersAreExemptByTheirClientIds() {
+        Exemptions.set(Map.of("root", "excluded"), new String[] {"4"}, "broker-#-*|quotahost-#");
+        try {
+            Tables.publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
+            assertEquals(0, bytesPerCall(() -> last = table.tags(0, KafkaPrincipal.ANONYMOUS, "another")));
+        } finally {
+            Exemptions.set(Map.of(), new String[0], "");
+        }
     }
 
     @Test

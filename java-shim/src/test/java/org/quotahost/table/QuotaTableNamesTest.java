@@ -197,6 +197,22 @@ class QuotaTableNamesTest {
     }
 
     @Test
+    void whoBecomesExemptWhileTheHostAnswersIsExempt() {
+        Tables.tags(table, "ANONYMOUS", "4");
+        Tables.tags(table, "root", "x");
+        Batch taken = table.answerExempt(inbox.take(0));
+        assertEquals(2, taken.clients().size());
+        Exemptions.set(Map.of("root", "excluded"), new String[] {"4"}, "");
+        table.askAgain(null, null); // as the host has it for those whom it has answered before
+        Tables.publish(table, taken, new int[8], new double[] {7, 7, 7, 7, 7, 7, 7, 7}, new String[0], Set.of());
+
+        assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
+        assertNull(limit(table, PRODUCE, "root", "x"));
+        assertNull(limit(table, PRODUCE, "root", "y"));
+        assertEquals(100.0, limit(table, PRODUCE, "ANONYMOUS", "5"), "a newcomer");
+    }
+
+    @Test
     void anExemptClientIdOfAnonymousStaysSoWhereAnonymousIsKnownAsAWhole() {
         Exemptions.set(Map.of(), new String[] {"4"}, "");
         publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
