@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from quotahost.broker import discovery
-from quotahost.records.topics import TOPICS, Party
+from quotahost.records.topics import GROUPS, TOPICS, Party
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.broker.support.prometheus import package
@@ -40,6 +41,30 @@ def test_every_file_is_listed() -> None:
     assert set(re.findall(r"^\| \[(.*?)\]", told, re.MULTILINE)) == {
         path.name for path in CONF.iterdir() if path.name != "README.md"
     }
+
+
+# ---- rights ----
+
+PRINCIPALS: Final = {
+    "User:quotahost": Party.PLUGINS, "User:quotahost-pipeline": Party.PIPELINE, "User:quotahost-top": Party.WATCHERS,
+    "User:quotahost-quotas": Party.OPERATORS,
+}  # fmt: skip
+
+
+def test_the_script_of_acls_gives_the_declared_rights_and_no_other() -> None:
+    """On groups, too; test_secured.py sees what a broker makes of those on topics."""
+    script = ["sh", str(CONF / "secured/acls.sh"), "echo"]
+    given: dict[tuple[Party, str], set[str]] = defaultdict(set)
+    for line in subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines():
+        words = line.split()[1:]  # behind --add
+        options = list(zip(words[::2], words[1::2], strict=True))
+        (party,) = (PRINCIPALS[value] for name, value in options if name == "--allow-principal")
+        prefixed = "*" if ("--resource-pattern-type", "prefixed") in options else ""
+        for of in (value + prefixed for name, value in options if name in ("--topic", "--group")):
+            given[party, of] |= {value for name, value in options if name == "--operation"}
+    declared = {(party, topic.name): set(topic.operations(party)) for topic in TOPICS for party in Party}
+    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS, Party.OPERATORS)}
+    assert given == {which: operations for which, operations in (declared | groups).items() if operations}
 
 
 # ---- dashboard ----

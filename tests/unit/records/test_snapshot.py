@@ -242,6 +242,12 @@ def test_what_is_valid_by_the_proposals_schema_and_means_nothing_is_refused(fiel
     assert next(iter(fields)) in str(refusal(record(**fields)))
 
 
+def test_a_refusal_names_the_place_and_shows_little_of_what_was_given() -> None:
+    text = str(refusal(record(volumes=[volume(), volume(volumeName="b", capacity="x\n\x1b" * 10_000)])))
+    assert text.startswith("volumes.1.capacity: ")
+    assert (r"not 'x\n\x1b" in text, text.isprintable(), len(text) < 200) == (True, True, True)
+
+
 # ---- the value -------------------------------------------------------------------------------------
 
 

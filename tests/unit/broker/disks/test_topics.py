@@ -168,9 +168,13 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
     sizes, world.broker.sizes = world.broker.sizes, {}
     assert world.look() == known
     assert "the last ones count on" in caplog.text
-    world.broker.sizes = sizes
-    world.sizes._directories = [str(world.directory / "gone")]
+    world.broker.sizes = sizes | {("orders.eu", 0): (20, True)}
+    gone = str(world.directory / "gone")
+    world.sizes._directories = [gone, str(world.directory)]
     assert world.look() == known
+    world.clock.now += 1
+    world.sizes.look(offline=frozenset({gone}))
+    assert world.sizes.parts == {"orders": Part(20, frozenset({"orders.eu"}))}, "what is offline isn't waited for"
 
 
 def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world: World) -> None:

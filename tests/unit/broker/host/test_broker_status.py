@@ -112,6 +112,9 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
         given = {**THROTTLE, "affected_topics": 1, **changes}
         assert quota_of(state_of(dump.state(**given)), row).limit == 1e6
     assert quota_of(some, {**row, "mark": None}).limit == 1e6
+    of_budget = {**row, "mark": dump.MARK | {"budget": "orders", "factor": 0.5}}
+    for shadow, limit in (([], 5e5), (["factor"], 1e6)):
+        assert quota_of(state_of(dump.state(shadow=shadow)), of_budget).limit == limit
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
@@ -132,6 +135,8 @@ def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
     client = dump.client(dump.row(user="<exempt>", client_id="", exempt=True, base=None, limit=None, known=False))
     quota = quota_of(state_of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
     assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, LimitedBy.NOTHING)
+    client = dump.client(dump.row(known=False))  # it still has what its user had
+    assert quota_of(state_of(dump.state()), client["client"]["quotas"][0], client["client"]).newcomer
 
 
 # ---- for top and for JMX ----

@@ -50,6 +50,12 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
     assert seen(scoped(**given), *volumes) == whom
 
 
+def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
+    it = scoped()
+    it.step(Factor(0.5, "as I say"))
+    assert it.shim.affected == [None]
+
+
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
     for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays

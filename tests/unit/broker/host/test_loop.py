@@ -15,7 +15,7 @@ import pytest
 from quotahost.broker.host.broker import ClusterWatch
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.messages import Batch, Event
-from quotahost.model import Client
+from quotahost.model import Client, ClusterVolumes, Volume
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim, serve
@@ -212,6 +212,16 @@ def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_
     assert (shim.answered, shim.rate("alice", "a")) == (dict.fromkeys("123", ""), 0.125)
 
 
+def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
+    mine.Source.read = lambda source: ClusterVolumes((Volume("1", "/d", 100, 60),))
+    shim, clock = FakeShim({"factor.source": "disks", "static.storage.hard": "50"}), Clock()
+    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim.idle(2)
+    shim.reconfigure(**{"static.storage.hard": "90"})
+    shim.idle(2)
+    assert serve(shim, clock).factors == [0.0, 1.0]
+
+
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     clock, closed = Clock(), []
     shim = FakeShim({"supplier": "mine", "tasks": ""})
@@ -275,6 +285,14 @@ def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any, stored:
     shim.arrive(("alice", "a"))
     assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
+
+
+def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **UNKNOWN, **share("much"))
+    serve(shim)
+    assert "plugin.mine.share=much" in shim.answered["1"]
+    assert [name for name in ("prodcue", "shrae") if name in shim.answered["1"]] == []
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 TEXTS = st.text(st.characters(codec="utf-8"))
 #: The same in CallsTest.java: what one language writes the other one reads.
 GOLDEN: list[Any] = [
-    "ask", None, True, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
+    "ask", None, True, False, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
 ]  # fmt: skip
 GOLDEN_HEX = (
-    "4c0000000a530000000361736b4e5449fffffffffffffffe443fe00000000000005300000009c3a9e5aea2f09d849e420000000200ff"
+    "4c0000000b530000000361736b4e544649fffffffffffffffe443fe00000000000005300000009c3a9e5aea2f09d849e420000000200ff"
     "690000000200000001ffffffff64000000013ff80000000000004c0000000253000000004c00000000"
 )
 

@@ -89,7 +89,7 @@ def test_what_is_safe_or_not_known_is_no_weakness(found: Found, lines: list[str]
          EVEN),
         (f"{EVEN}\nquota.window.size.seconds=30", "60 s of its quota at once, and then next to nothing for 30 s",
          f"{EVEN} and quota.window.size.seconds=1"),
-        ("process.roles=broker,controller", "gets 11 s of its quota at once", EVEN),
+        ("process.roles=broker,controller\nquota.window.num=3", "gets 3 s of its quota at once", EVEN),
         (EVEN, "", ""),
         ("process.roles=controller", "", ""),  # it has no producers
         ("quota.window.num=x", "", ""),

@@ -303,3 +303,9 @@ def test_an_equal_part_may_be_below_the_floor(client: Client) -> None:
     client.rates.brokers = 1000
     client.look(1.0)
     assert client.given == 3e3
+
+
+def test_a_client_whose_quota_is_gone_is_forgotten(client: Client) -> None:
+    client.active(2e6, 1e5)
+    remove(client.quotas, "alice")
+    assert (client.look(1e5), client.rates.shared) == ([], 0)

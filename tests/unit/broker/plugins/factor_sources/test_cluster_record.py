@@ -70,6 +70,12 @@ def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each
     assert (view.stale, view.complete) == (1, True)
 
 
+def test_until_the_brokers_are_known_none_is_missed_and_all_volumes_but_this_brokers_count(world: World) -> None:
+    world.state = ClusterState("1", world.clock)
+    view = world.view(disk("1"), disk("9"), stale=1, stale_brokers=("8",))
+    assert view == View((disk("9"),), complete=False)
+
+
 def test_brokers_that_are_not_registered_never_count_whatever_their_number(world: World) -> None:
     world.clock.now += GRACE + 1
     gone = tuple(f"gone-{n}" for n in range(64))

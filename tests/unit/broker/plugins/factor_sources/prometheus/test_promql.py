@@ -259,7 +259,7 @@ FINE: Rows = [("1", "/", 100.0)]
         (FINE, [*FINE, ("2", "/", 1.0)], "broker 2, volume / has available, but no capacity"),
         ([*FINE, ("2", "/", float("nan"))], [*FINE, ("2", "/", 1.0)], "has nan as capacity"),
         ([*FINE, ("2", "/", 1.0)], [*FINE, ("2", "/", float("inf"))], "has inf as available"),
-        ([*FINE, ("2", "/", -5.0)], [*FINE, ("2", "/", 1.0)], "has -5 as capacity"),
+        ([*FINE, ("2", "/", -1.0)], [*FINE, ("2", "/", 1.0)], "has -1 as capacity"),
         ([*FINE, ("2", "/", 1e+300)], [*FINE, ("2", "/", 1.0)], "has 1e+300 as capacity"),
         ([*FINE, ("2", "/", 0.0)], [*FINE, ("2", "/", 0.0)], "has a capacity of 0"),
         ([*FINE, ("2", "/", 5.0)], [*FINE, ("2", "/", 6.0)], "has 6 bytes available of 5"),

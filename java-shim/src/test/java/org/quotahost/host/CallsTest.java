@@ -119,18 +119,18 @@ class CallsTest {
     // ---- the form of a call ----
 
     /** The same in test_protocol.py: what Python writes is read here. */
-    private static final String GOLDEN = "4c0000000a530000000361736b4e5449fffffffffffffffe443fe00000000000005300000009"
+    private static final String GOLDEN = "4c0000000b530000000361736b4e544649fffffffffffffffe443fe00000000000005300000009"
             + "c3a9e5aea2f09d849e420000000200ff690000000200000001ffffffff64000000013ff80000000000004c0000000253000000004c00000000";
 
     @Test
     void pythonsBytesAreRead() {
         List<?> values = (List<?>) Wire.decode(HexFormat.of().parseHex(GOLDEN));
 
-        assertEquals(Arrays.asList("ask", null, true, -2L, 0.5, "é客𝄞"), values.subList(0, 6));
-        assertArrayEquals(new byte[] {0, -1}, (byte[]) values.get(6));
-        assertArrayEquals(new int[] {1, -1}, (int[]) values.get(7));
-        assertArrayEquals(new double[] {1.5}, (double[]) values.get(8));
-        assertEquals(List.of("", List.of()), values.get(9));
+        assertEquals(Arrays.asList("ask", null, true, false, -2L, 0.5, "é客𝄞"), values.subList(0, 7));
+        assertArrayEquals(new byte[] {0, -1}, (byte[]) values.get(7));
+        assertArrayEquals(new int[] {1, -1}, (int[]) values.get(8));
+        assertArrayEquals(new double[] {1.5}, (double[]) values.get(9));
+        assertEquals(List.of("", List.of()), values.get(10));
     }
 
     @Property

@@ -13,6 +13,7 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.Test;
@@ -48,6 +49,22 @@ class InternalsTest {
     void whereAJarIsMissingTheStartGoesOn(String jar, String name) throws Exception {
         String log = startWithout(jar);
         assertEquals(1, LogCapture.lines(log, name + " is missing, or not as quotahost knows it ("), log);
+    }
+
+    // ---- who asks to validate new properties: stacks of Kafka 4.0.0 and 4.3.1, and what a later one may have ---
+
+    @ParameterizedTest
+    @CsvSource({
+        "true, kafka.server.ConfigAdminManager kafka.server.KafkaApis kafka.server.KafkaRequestHandler java.lang.Thread",
+        "true, kafka.server.ConfigAdminManager$$anonfun$preprocess$1 java.lang.Thread",
+        "true, org.apache.kafka.server.config.ConfigAdminManager",
+        "false, kafka.server.BrokerConfigHandler kafka.server.metadata.DynamicConfigPublisher java.lang.Thread",
+        "false, kafka.server.DynamicBrokerConfig$ kafka.server.BrokerServer kafka.Kafka",
+        "false, kafka.server.metadata.DynamicConfigPublisher kafka.server.KafkaRequestHandler", // applied on the same thread
+        "false, some.later.Kafka",
+    })
+    void anAdministratorsRequestIsToldFromKafkaThatAppliesWhatIsStored(boolean administrator, String stack) {
+        assertEquals(administrator, Caller.isAdministrator(Stream.of(stack.split(" "))));
     }
 
     // ---- Kafka's interfaces ----------------------------------------------------------------------------------

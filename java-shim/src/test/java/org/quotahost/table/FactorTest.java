@@ -137,6 +137,15 @@ class FactorTest {
         assertFalse(Fence.closed());
     }
 
+    @Test
+    void aSilentHostsFallbackClosesItAndTheHostsOwnFactorOpensIt() {
+        FenceFixture.fence("none", Map.of());
+        table.fallback(0.0);
+        assertTrue(Fence.closed());
+        table.fallback(null);
+        assertFalse(Fence.closed());
+    }
+
     // ---- shadow=factor: it is shown, and nobody is slowed or turned back by it ----
 
     private void shadow(String... rules) {

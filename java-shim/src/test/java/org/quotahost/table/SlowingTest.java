@@ -150,6 +150,18 @@ class SlowingTest {
     }
 
     @Test
+    void whenTheFactorIsForAllAgainAllAreSlowedByTheirOwnTags() {
+        slow(Scopes.CLIENT);
+        table.factor(0.4, "unknown", null);
+
+        assertEquals("alice", user("alice", "a"));
+        assertEquals(400.0, limit("alice", "a"));
+        assertEquals(40.0, limit("stranger", "x"));
+        affect(0.4, "orders");
+        assertEquals(1_000.0, limit("alice", "a"));
+    }
+
+    @Test
     void withoutAFenceNobodyWouldBeMarkedSoTheFactorIsForAll() {
         FenceFixture.reset();
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);

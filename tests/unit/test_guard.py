@@ -1,0 +1,37 @@
+"""No process that the harness has started outlives the one that started it, however that one ends."""
+
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from harness.system.waiting import eventually
+
+SCRIPT = """
+import signal
+from harness.system.guard import start_guarded
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with SIGINT ignored
+print(start_guarded(["sleep", "600"]).pid, flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_a_process_has_started_ends_with_it(how: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        assert runs(pid)
+        starter.send_signal(how)
+        assert starter.wait(60) != 0
+    eventually(lambda: not runs(pid))
+
+
+def runs(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for has no command any more."""
+    with suppress(OSError):
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    return False
