@@ -134,14 +134,17 @@ _WORDS: Final = {
     KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate is not trusted or has expired",
     KafkaError._RESOLVE: "its name can't be resolved",
 }
+#: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is
+#: an alert.
+_ALERT: Final = "SSL alert number"
 #: librdkafka has no code of its own for these; they stand in its texts.
-_TEXTS: Final = {"SSL_HANDSHAKE": _WORDS[KafkaError._SSL], "Connection refused": "nobody listens there"}
+_TEXTS: Final = {
+    "SSL_HANDSHAKE": _WORDS[KafkaError._SSL],
+    _ALERT: _WORDS[KafkaError._SSL],
+    "Connection refused": "nobody listens there",
+}
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
-
-
-#: By these librdkafka tells that a broker refuses a login: by its password, or by its certificate.
-_REFUSALS: Final = {KafkaError._AUTHENTICATION, KafkaError._SSL}
 
 
 class NoAnswer(QuotahostError):
@@ -171,9 +174,14 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
         except KafkaException as failure:
             admin.poll(0)
             if seconds == wait or why(errors):
-                refused = any(error.code() in _REFUSALS for error in errors)
+                refused = any(map(_refuses, errors))
                 raise NoAnswer(why(errors) or str(failure.args[0].str()), refused=refused) from None
     return admin
+
+
+def _refuses(error: KafkaError) -> bool:
+    """Whether a broker refuses a login by this: for its password, or for its certificate."""
+    return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or _ALERT in error.str()
 
 
 def why(errors: Sequence[KafkaError]) -> str:
@@ -208,6 +216,7 @@ class Login:
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
         self._refusal: KafkaError | None = None  # of one broker; others may let the clients in
+        self._all_down = False  # for some client, at some time; librdkafka says it once until a broker is up again
         self._rest, self._again_at = 0.0, 0.0  # seconds
         self._why = ""
 
@@ -230,21 +239,22 @@ class Login:
         except NoAnswer as problem:
             self._failed(str(problem), problem.refused)
             raise
-        self._rest = 0.0
+        self._rest, self._refusal, self._all_down = 0.0, None, False
         # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
         return AdminClient(self._given)
 
     def _hear(self, error: KafkaError) -> None:
         """A client's error, on the thread that polls it."""
-        if error.code() in _REFUSALS:
+        if _refuses(error):
             self._refusal = error
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refusal and self._admin:
+        self._all_down = self._all_down or error.code() == KafkaError._ALL_BROKERS_DOWN
+        if self._all_down and self._refusal and self._admin:
             self._admin = None
             self._failed(why([self._refusal]), refused=True)
 
     def _failed(self, text: str, refused: bool) -> None:
         """Whoever waits for an answer meanwhile gets this one, too."""
-        self._why, self._refusal = text, None
+        self._why = text
         if refused:
             self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
         self._again_at = time.monotonic() + (self._rest if refused else _SOON)
