@@ -134,14 +134,17 @@ _WORDS: Final = {
     KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate is not trusted or has expired",
     KafkaError._RESOLVE: "its name can't be resolved",
 }
+#: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is
+#: an alert.
+_ALERT: Final = "SSL alert number"
 #: librdkafka has no code of its own for these; they stand in its texts.
-_TEXTS: Final = {"SSL_HANDSHAKE": _WORDS[KafkaError._SSL], "Connection refused": "nobody listens there"}
+_TEXTS: Final = {
+    "SSL_HANDSHAKE": _WORDS[KafkaError._SSL],
+    _ALERT: _WORDS[KafkaError._SSL],
+    "Connection refused": "nobody listens there",
+}
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
-
-
-#: By these librdkafka tells that a broker refuses a login: by its password, or by its certificate.
-_REFUSALS: Final = {KafkaError._AUTHENTICATION, KafkaError._SSL}
 
 
 class NoAnswer(QuotahostError):
@@ -171,9 +174,14 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
         except KafkaException as failure:
             admin.poll(0)
             if seconds == wait or why(errors):
-                refused = any(error.code() in _REFUSALS for error in errors)
+                refused = any(map(_refuses, errors))
                 raise NoAnswer(why(errors) or str(failure.args[0].str()), refused=refused) from None
     return admin
+
+
+def _refuses(error: KafkaError) -> bool:
+    """Whether a broker refuses a login by this: for its password, or for its certificate."""
+    return error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or _ALERT in error.str()
 
 
 def why(errors: Sequence[KafkaError]) -> str:
@@ -206,7 +214,8 @@ class Login:
         self._given = config
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
-        self._refused = False  # by one broker, maybe long ago; others may let the clients in
+        self._refused = False  # for some client by one broker, at some time; others may let it in
+        self._all_down = False  # likewise; librdkafka says it once, until a broker is up again
         self._rest, self._again_at = 0.0, 0.0  # seconds
         self._why = ""
 
@@ -238,17 +247,17 @@ class Login:
                 self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
             self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
             raise
-        self._rest = 0.0
+        self._rest, self._refused, self._all_down = 0.0, False, False
         # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
         return AdminClient(self._given)
 
     def _hear(self, error: KafkaError) -> None:
         """A client's error, on the thread that polls it."""
-        if error.code() in _REFUSALS:
-            self._refused = True
-        elif error.code() == KafkaError._ALL_BROKERS_DOWN and self._refused:
+        self._refused |= _refuses(error)
+        self._all_down |= error.code() == KafkaError._ALL_BROKERS_DOWN
+        if self._refused and self._all_down:
             # Whether it is refused, or the cluster is gone, the next try tells.
-            self._admin, self._refused = None, False
+            self._admin, self._refused, self._all_down = None, False, False
 
 
 #: By configuration, as long as a plugin needs it.

@@ -11,8 +11,12 @@ from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechani
 
 from harness.java.jmx import Jmx
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import CLIENTS
+from harness.kafka.settings import CLIENTS, INTERNAL
+from harness.system.certificates import PASSWORD, identity, truststore
+from harness.system.ports import free_port
+from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
+from tests.broker.host.test_plugin_client import tls
 from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.seen import gauge
 
@@ -36,36 +40,75 @@ def seconds_for(node: KafkaNode, tries: int) -> float:
 
 def give(node: KafkaNode, password: str) -> None:
     """The user ``quotahost`` has this password from now on."""
-    admin = AdminClient(node.client_config("admin") | {"log_level": 0})
+    admin = AdminClient(node.client_config())
     scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
     change = UserScramCredentialUpsertion("quotahost", scram, password.encode())
     admin.alter_user_scram_credentials([change])["quotahost"].result(10)
 
 
 def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp_path: Path) -> None:
-    users = {"admin": "a", "quotahost": "before"}
-    node = callback_node(tmp_path, users=users, mechanism="SCRAM-SHA-512")
+    node = callback_node(tmp_path, users={"admin": "a", "quotahost": "before"}, mechanism="SCRAM-SHA-512")
+    with Proxy(node.ports[CLIENTS]) as proxy:
+        node.properties |= _properties(node, proxy)
+        with node:
+            check_costs_little_and_is_over_soon(node)
+            # Of a password with which all are connected.
+            give(node, "another")
+            check_costs_little_and_is_over_soon(node)
+            # While the network fails, each client knows already that it reaches nobody.
+            proxy.cut()
+            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+            give(node, "a third one")
+            before = refused(node)
+            proxy.heal()
+            check_costs_little_and_is_over_soon(node)
+            assert refused(node) - before < 30, "a few for each client, once"
+
+
+def check_costs_little_and_is_over_soon(node: KafkaNode) -> None:
+    eventually(lambda: seconds_for(node, 3) > 20, what="six logins a minute, of a dozen clients")
+    give(node, "now")
+    right = time.monotonic()
+    for name in CLIENTS_OF:
+        eventually(lambda name=name: gauge(node, f"Connection,name={name}", "Connected") == 1, what=name)
+    assert time.monotonic() - right < 20
+
+
+def _properties(node: KafkaNode, proxy: Proxy) -> dict[str, str]:
     settings = {
         "factor.source": "cluster-volumes",
         "supplier": "cluster-quota",
         "tasks": "publish-volumes,publish-usage",
         "fence.authorizer": "none",
         "startup.grace": "1s",
-        "kafka.bootstrap.servers": f"127.0.0.1:{node.ports[CLIENTS]}",
+        "kafka.bootstrap.servers": f"127.0.0.1:{proxy.port}",
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
         "kafka.sasl.username": "quotahost",
         "kafka.sasl.password": "now",
     }
+    listeners = f"{INTERNAL}://127.0.0.1:{node.ports[INTERNAL]},{CLIENTS}://127.0.0.1:{proxy.port}"
     # The broker asks each connection for its password again after so many ms.
-    node.properties |= callback_properties(settings) | {"connections.max.reauth.ms": "3000"}
+    again = {"connections.max.reauth.ms": "3000", "advertised.listeners": listeners}
+    return callback_properties(settings) | again
+
+
+def test_so_does_a_certificate_that_is_not_trusted(tmp_path: Path) -> None:
+    broker, stranger = identity(tmp_path, "broker"), identity(tmp_path, "stranger")
+    port = free_port()
+    settings = {
+        "factor.source": "snapshots",
+        "tasks": "publish-volumes,publish-usage",
+        "fence.authorizer": "none",
+        "startup.grace": "1s",
+        "kafka.bootstrap.servers": f"127.0.0.1:{port}",
+        "kafka.security.protocol": "ssl",
+        "kafka.ssl.ca.location": str(broker.certificate),
+        "kafka.ssl.keystore.location": str(stranger.keystore),
+        "kafka.ssl.keystore.password": PASSWORD,
+    }
+    node = callback_node(tmp_path / "node", settings)
+    node.properties |= tls(node, broker, truststore(tmp_path, [broker]), port)
     with node:
-        for change in ("", "another"):
-            if change:  # of a password with which all are connected
-                give(node, change)
-            eventually(lambda: seconds_for(node, 3) > 20, what="six logins a minute, of a dozen clients")
-            give(node, "now")
-            right = time.monotonic()
-            for name in CLIENTS_OF:
-                eventually(lambda name=name: gauge(node, f"Connection,name={name}", "Connected") == 1, what=name)
-            assert time.monotonic() - right < 20
+        eventually(lambda: seconds_for(node, 3) > 20, what="six logins a minute, of all clients")
+        node.wait_for_log("not connected: TLS fails")
