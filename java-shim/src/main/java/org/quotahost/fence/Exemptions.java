@@ -30,7 +30,19 @@ public final class Exemptions {
     private Exemptions() {}
 
     /** What the host has said last; replaced as a whole. */
-    private record Clients(Map<String, String> users, Set<String> anonymousClientIds, String[] internalClientIds) {}
+    private record Clients(Map<String, String> users, Set<String> anonymousClientIds, String[] internalClientIds) {
+        /** Why an ANONYMOUS who is not exempt as a whole is exempt under a client-id; null if it is not. */
+        String reasonById(String clientId) {
+            if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return null;
+            boolean isKnown = anonymousClientIds.contains(clientId);
+            for (String form : internalClientIds) isKnown = isKnown || hasForm(clientId, form);
+            return !isKnown ? null : clientId.startsWith("quotahost-") ? "plugin" : "broker";
+        }
+    }
+
+    public static boolean isAnonymous(String user) {
+        return user.equals(KafkaPrincipal.ANONYMOUS.getName());
+    }
 
     /** Whether a client is exempt from quotas and passes the fence. It neither waits nor allocates. */
     public static boolean exempt(KafkaPrincipal principal, String clientId) {
@@ -41,16 +53,14 @@ public final class Exemptions {
     public static String reason(String user, String clientId) {
         Clients now = clients;
         String listed = now.users.get(user);
-        if (listed != null || !user.equals(KafkaPrincipal.ANONYMOUS.getName())) return listed;
-        if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return null;
-        boolean isKnown = now.anonymousClientIds.contains(clientId);
-        for (String form : now.internalClientIds) isKnown = isKnown || hasForm(clientId, form);
-        return !isKnown ? null : clientId.startsWith("quotahost-") ? "plugin" : "broker";
+        return listed != null || !isAnonymous(user) ? listed : now.reasonById(clientId);
     }
 
     /** Whether that is by the client-id, as a user who is not exempt as a whole. */
     public static boolean isKnownById(String user, String clientId) {
-        return !clients.users.containsKey(user) && reason(user, clientId) != null;
+        if (!isAnonymous(user)) return false; // request threads ask of each user
+        Clients now = clients;
+        return !now.users.containsKey(user) && now.reasonById(clientId) != null;
     }
 
     /**

@@ -156,8 +156,8 @@ abstract class Life {
     // ---- its batches ------------------------------------------------------------------------------------------
 
     /**
-     * Takes a batch without the exempt, waiting for so many ms at most, and keeps it until it is answered: principal and client-id of each client,
-     * kind and fields of each event, and whether this life is to end.
+     * Takes a batch without the exempt, waiting for so many ms at most, and keeps it until it is answered: principal and
+     * client-id of each client, kind and fields of each event, and whether this life is to end.
      */
     List<Object> take(Inbox inbox, QuotaTable table, long timeoutMs) {
         synchronized (takes) {

@@ -128,7 +128,7 @@ final class Principals {
         /** @param before what was in its place, and has the principal's clients; null for a new principal */
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
-            super(name, null, isComplete(all) && distinct.isEmpty() && !isAnonymous(name) ? all : null, answer, failed,
+            super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
                     before == null ? now : before.seen);
             follows(before);
             user = before == null ? Sanitized.tag(name) : before.user;
@@ -144,10 +144,6 @@ final class Principals {
 
         private static boolean isComplete(Scope[] all) {
             return !Arrays.asList(all).contains(null);
-        }
-
-        private static boolean isAnonymous(String name) {
-            return name.equals(KafkaPrincipal.ANONYMOUS.getName());
         }
 
         /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
