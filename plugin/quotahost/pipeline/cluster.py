@@ -180,7 +180,6 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
 class Last:
     """The records of a batch."""
 
-    batch: int
     rules: Rules  # by which it judged
     ahead: int  # ms by which Kafka's clock was ahead of the driver's
     until: float  # Kafka's time, in ms since the epoch, up to which they are true while no snapshot comes

@@ -73,7 +73,7 @@ class Job:
         self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
         self._publisher = Publisher(
             Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), self._leadership, clock, progress,
-            tick, self._send, send_tick, self._supervisor.caught_up, self._supervisor.nothing_came,
+            tick, self._send, send_tick, self._supervisor.caught_up, self._supervisor.reading,
         )  # fmt: skip
         queries = self._queries = Queries(spark, options, own, clock)
         self._shares = SharesPublisher(

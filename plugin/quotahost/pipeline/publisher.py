@@ -4,8 +4,9 @@
    every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
 2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
    So when nothing was published for a while, a thread publishes the last batch's records again.
-3. Where a batch would make other records it writes a *tick*, a record of a topic of its own, which causes a batch. As a
-   batch costs a good part of a second of a core, Spark's own source ``rate`` would cost half a core.
+3. Where a batch would make other records and none is due anyway, it writes a *tick*, a record of a topic of its own,
+   which causes a batch. As that costs a good part of a second of a core, Spark's own source ``rate`` would cost half a
+   core.
 """
 
 import logging
@@ -47,17 +48,17 @@ class Publisher:
     def __init__(
         self, rules: Rules, leadership: Leadership, clock: KafkaClock, progress: Progress, period: float,
         send: Callable[[ClusterRecord], Sending], tick: Callable[[], object], caught_up: Callable[[], bool],
-        nothing_came: Callable[[int], bool],
+        reading: Callable[[], bool | None],
     ) -> None:  # fmt: skip
         """Publish nothing yet.
 
         ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` begins to write a
         record, ``tick`` writes a tick where nothing was published for ``period`` seconds; both may raise. ``caught_up``
-        says whether the batch before this one read all records that there were, ``nothing_came`` whether Kafka has none
-        beyond those that were read up to the batch of this number.
+        says whether the batch before this one read all records that there were, ``reading`` is that of
+        :class:`quotahost.pipeline.supervisor.Supervisor`.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
-        self._begin, self._caught_up, self._nothing_came, self._plans = send, caught_up, nothing_came, PlanCache()
+        self._begin, self._caught_up, self._reading, self._plans = send, caught_up, reading, PlanCache()
         self._tick, self._period, self._attempted_at, self._no_tick = tick, period, time.monotonic(), LoggedOnce(log)
         self._ticks: Periodic | None = None
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
@@ -84,11 +85,12 @@ class Publisher:
         with self._publishing:
             self._last = None
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
-            # disks empty. A tick causes the next batch.
+            # disks empty. This may have been the end of it, so a tick causes the next batch.
             if not self._caught_up():
                 bring_forward(volumes)
+                self._tick_unless(lambda: False)
                 return
-            self._last = self._publish_batch(volumes, batch)
+            self._last = self._publish_batch(volumes)
 
     def again(self) -> bool:
         """Publish the last batch's records once more, where a batch that began now would make the same.
@@ -100,7 +102,7 @@ class Publisher:
             return False
         try:
             last, rules, now = self._last, self._rules, self._clock.now()
-            if last is None or not last.holds(rules, self._clock.ahead, now) or not self._nothing_came(last.batch):
+            if last is None or not last.holds(rules, self._clock.ahead, now) or self._reading() is not False:
                 return False
             standing_by, run = self._leadership.stands_by(), self._leadership.run
             if not self._publish(last.again(run, self._next(), now), standing_by):
@@ -120,14 +122,18 @@ class Publisher:
             return
         # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._attempted_at = time.monotonic()
+        # While Spark reads, a tick would be read after that, and cost one more batch.
+        self._tick_unless(lambda: self.again() or self._reading())
+
+    def _tick_unless(self, needless: Callable[[], bool | None]) -> None:
         try:
-            if not self.again():
+            if not needless():
                 self._tick()
             self._no_tick.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
             self._no_tick.report("no tick can be written: %s", short(problem))
 
-    def _publish_batch(self, volumes: DataFrame, batch: int) -> Last | None:
+    def _publish_batch(self, volumes: DataFrame) -> Last | None:
         """What was published; None unless all of it was."""
         rules, ahead = self._rules, self._clock.ahead
         # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
@@ -138,7 +144,7 @@ class Publisher:
         if not self._publish(made, standing_by) or not complete:
             return None
         until = min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
-        return Last(batch, rules, ahead, until, tuple(made))
+        return Last(rules, ahead, until, tuple(made))
 
     def _next(self) -> int:
         # Not the batch's number, which begins with 0 again where a query begins anew.

@@ -108,18 +108,16 @@ class Supervisor:
         last = query.lastProgress if query else None
         return last is not None and read_all(last)
 
-    def nothing_came(self, batch: int) -> bool:
-        """Whether the volumes' batch of this number is the last, and Spark's last look has found no record after it.
+    def reading(self) -> bool | None:
+        """Whether Spark's last look has found records, which a batch reads now or has just read; None before a batch.
 
-        Spark looks as often as the option ``interval`` says.
+        Spark looks as often as the option ``interval`` says, and after each batch.
         """
         query = self._volumes
-        last = query.lastProgress if query else None
-        # A look that found nothing bears the number of the next batch.
-        if query is None or last is None or int(last["batchId"]) != batch + idle(last):
-            return False
-        # Not isTriggerActive: on a busy machine a look is always under way, and each tick would cost a batch.
-        return not query.status["isDataAvailable"]
+        if query is None or query.lastProgress is None:
+            return None
+        # Not isTriggerActive: on a busy machine a look is always under way.
+        return bool(query.status["isDataAvailable"])
 
     def close(self) -> None:
         for query in self._queries.values():
