@@ -95,8 +95,9 @@ final class Lives {
         return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
-    private CompletableFuture<PythonEnvironment> environment(BrokerConfigs config) {
-        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), inChild));
+    /** Where python.executable leads now; the property itself stays as it was at the start. */
+    private CompletableFuture<PythonEnvironment> environment() {
+        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild));
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
@@ -170,7 +171,7 @@ final class Lives {
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(inForce, asksAgain ? environment(host.config()) : serving.environment);
+                    serving = life(inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
@@ -273,7 +274,7 @@ final class Lives {
     private synchronized Child stage(BrokerConfigs config) {
         if (upgrade == null || !upgrade.isFor(config)) {
             drop();
-            upgrade = new Child(host, config, environment(config), true);
+            upgrade = new Child(host, config, environment(), true);
         }
         return upgrade;
     }
