@@ -70,9 +70,8 @@ def test_what_is_not_live_stays_as_it_was_at_the_start_and_each_that_would_chang
     kept, problems = as_started(full(given), full(started))
     fixed = [*STATIC, "kafka.sasl.password"]
     assert kept == full({**dict.fromkeys(NAMES, "stored"), **dict.fromkeys(fixed, "of the file")})
-    assert [p.property for p in problems] == sorted(
-        full(dict.fromkeys((*fixed, "kafka.ssl.key", "static.kafka.admin.x")))
-    )
+    changed = (*fixed, "kafka.ssl.key", "static.kafka.admin.x")
+    assert [p.property for p in problems] == sorted(PREFIX + name for name in changed)
     assert as_started(full(started), full(started)) == (full(started), [])
 
 

@@ -224,17 +224,21 @@ def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(m
 
 
 def test_a_period_that_is_shortened_live_has_the_disks_looked_at_again_at_once(mine: Any, tmp_path: Path) -> None:
+    before: list[int] = []
+
     def looks() -> int:
         return sum(call == "offline_log_dirs" for call, _ in shim.called)
 
+    def waits_for_another() -> None:
+        eventually(lambda: looks() > before[0])
+
     given = {"factor.source": "disky", "volumes.period": "1h", "validity": "3h"}
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
-    before: list[int] = []
     shim.script.append(lambda: before.append(eventually(looks)))
     shim.reconfigure(**{"volumes.period": "30m"})
-    shim.script.append(lambda: eventually(lambda: looks() > before[0]) and None)
+    shim.script.append(waits_for_another)
     serve(shim)
-    assert shim.refused is None
+    assert looks() > before[0]
 
 
 @pytest.mark.parametrize("second_life", [False, True], ids=["a change", "a host that starts again"])
