@@ -41,8 +41,11 @@ final class Lives {
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
     /** A life of so long had started well: its end is not the one before it once more. */
     private static final double LONG_LIFE_SECONDS = 60;
-    /** How long an administrator's request waits for the new process; Kafka's own clients give up after 30 s. */
-    private static final long CHECK_MS = 20_000;
+    /**
+     * How long an administrator's request waits for the new process. Kafka reads its dynamic configs under a lock meanwhile:
+     * once it has to apply another one, all that its metadata brings waits, too.
+     */
+    private static final long CHECK_MS = 5_000;
     /** How long a process may wait for its turn; Kafka applies a change within a second of the verdict, or never. */
     private static final double STAGED_SECONDS = 60;
     /** How long a process may take to end before the next one has its turn. */
