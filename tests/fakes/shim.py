@@ -44,7 +44,8 @@ class FakeShim(Shim):
     """Hands out the batches of its script, one for each ``take``, and closes when none is left.
 
     Attributes:
-        given: the broker's properties, without ``client.quota.callback.``.
+        given: the properties that a host starts with, without ``client.quota.callback.``.
+        started: those that the broker has started with, if they are others.
         script: batches, and functions that a test runs between them on the host thread.
         table: for each client what was published last.
         distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH.
@@ -64,7 +65,8 @@ class FakeShim(Shim):
     node: dict[str, str] = field(default_factory=lambda: node_of(1))
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
     table: dict[Client, Row] = field(default_factory=dict)
-    live: Sequence[str] = ()
+    started: dict[str, str] = field(default_factory=dict)
+    asked: Sequence[str] = ()
     in_force: list[dict[str, str]] = field(default_factory=list)
     refused: str | None = None
     factors: list[float] = field(default_factory=list)
@@ -118,6 +120,9 @@ class FakeShim(Shim):
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
 
+    def started_with(self) -> dict[str, str]:
+        return {PREFIX + name: value for name, value in (self.started or self.given).items()}
+
     def broker(self) -> dict[str, str]:
         return self.node
 
@@ -125,8 +130,8 @@ class FakeShim(Shim):
         """As in Java: from the moment on in which a host is ready."""
         return self.second_life or bool(self.in_force)
 
-    def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
-        self.live = live
+    def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
+        self.asked = asked
         self.in_force.append({name.removeprefix(PREFIX): value for name, value in given.items()})
 
     def refuse(self, problem: str) -> None:

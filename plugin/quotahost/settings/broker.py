@@ -15,6 +15,7 @@ Properties come in here: the host (at the start and at each live change), ``doct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import chain
 from typing import Any, Final
@@ -196,13 +197,28 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"{PREFIX}{name}", f"{wrong}, so that {consequence}; {remedy} {show_duration(least)}")
 
 
-def live_properties(settings: Settings, models: Models | None = None) -> list[str]:
-    """Full names of all properties whose change takes effect without a restart, Strimzi's own last.
+def as_started(given: Mapping[str, str], started: Mapping[str, str]) -> tuple[dict[str, str], list[Problem]]:
+    """The properties, but those that aren't live as the broker has ``started``; and a problem for each that differs."""
+    not_live = [PREFIX + p.name for p in declared(Settings) if not p.live]
+    fixed = {name for name in {*given, *started} if any(fnmatchcase(name, each) for each in not_live)}
+    kept = {name: text for name, text in given.items() if name not in fixed}
+    kept |= {name: text for name, text in started.items() if name in fixed}
+    wrong = "can't change while the broker runs; change it in server.properties and restart the broker"
+    changed = sorted(name for name in fixed if given.get(name) != started.get(name))
+    return kept, [Problem(name, wrong, unknown=True) for name in changed]
 
-    ``models`` are the section models, by name, of the plugins that the settings name: their properties are live, too.
+
+def asked_properties(settings: Settings, models: Models | None = None) -> list[str]:
+    """Full names of all properties about whose change Kafka has to ask, Strimzi's own last.
+
+    They are those that are live and, so that a change is refused, those that are not. Kafka compares whole names
+    (Reconfigurable.reconfigurableConfigs): of a family they are those in force. ``models`` are the section models, by
+    name, of the plugins that the settings name: their properties are live, too.
     """
-    # Kafka compares whole names (Reconfigurable.reconfigurableConfigs), so a family's star would match nothing.
-    own = [PREFIX + p.name for p in declared(Settings) if p.live and not p.is_family]
+    # Kafka itself refuses a change of the class.
+    own = [PREFIX + p.name for p in declared(Settings) if not p.is_family and p.name != "class"]
+    own += [PREFIX + "kafka." + name for name in settings.kafka]
+    own += [PREFIX + "static.kafka.admin." + name for name in settings.kafka_admin]
     # A factor source and a task may have the same name, and share their properties then.
     names = dict.fromkeys(chain.from_iterable(configured_names(settings).values()))
     models = models or {}

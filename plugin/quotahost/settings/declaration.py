@@ -51,7 +51,7 @@ class Problem:
     property: str  # its full name; one that ends in ``.*`` stands for all names that begin so
     wrong: str  # what is wrong, and the remedy
     value: str | None = None  # None where it may be a secret
-    unknown: bool = False  # whether nobody here reads a property of this name, whatever its value
+    unknown: bool = False  # whether nobody here reads a property of this name now, whatever its value
 
     def among(self, names: Collection[str]) -> set[str]:
         """Those of these names that it is about; one that is there itself is meant alone, also if it ends in ``*``."""

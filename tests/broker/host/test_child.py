@@ -46,6 +46,9 @@ def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environments")
     for version in RATES:
         environment(folder / version, version)
+    environment(folder / "half", "v1")
+    pydantic = next((folder / "half").glob("lib/python*/site-packages")) / "pydantic.py"
+    pydantic.write_text("raise ImportError('pydantic is half installed')\n")
     (folder / "current").symlink_to("v1")
     return folder / "current"
 
@@ -198,6 +201,17 @@ def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_
         alter_broker_config(node, {GENERATION: "broken"})
     eventually(lambda: children(node.pid) == before)
     known_again(node, "after-broken")
+    lead(current, "v1")
+
+
+def test_a_python_that_can_not_import_quotahost_is_refused_with_what_it_printed_last(
+    node: KafkaNode, current: Path
+) -> None:
+    before = children(node.pid)
+    lead(current, "half")
+    with pytest.raises(HelperError, match="ended with exit code 1: ImportError: pydantic is half installed"):
+        alter_broker_config(node, {GENERATION: "half"})
+    eventually(lambda: children(node.pid) == before)
     lead(current, "v1")
 
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from quotahost.model import QuotaType, State
-from quotahost.settings.broker import REMOVED, Settings, describe, live_properties, properties_table
+from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import NAMES, full, read, refused
@@ -18,7 +18,6 @@ STATIC = {
     "class", "python.executable", "python.process", "clients.max", "clients.idle", "topics.prefix", "fence.authorizer",
     "metrics.clients", "metrics.port",
 }  # fmt: skip
-LIVE = [name for name in NAMES if name not in STATIC]
 
 
 PRINCIPALS = "static.excluded.principal.name.list"
@@ -65,20 +64,33 @@ def test_what_is_written_means_this(given: dict[str, str], attribute: str, value
     assert RULES.names() == ["factor", "topic.Orders.eu-1", "supplier.static"]
 
 
-def test_what_can_change_live_is_listed_as_live_with_what_configured_plugins_declare() -> None:
+def test_what_is_not_live_stays_as_it_was_at_the_start_and_each_that_would_change_is_named() -> None:
+    started = dict.fromkeys((*STATIC, "kafka.sasl.password", "static.produce"), "of the file")
+    given = dict.fromkeys((*NAMES, "kafka.sasl.password", "kafka.ssl.key", "static.kafka.admin.x"), "stored")
+    kept, problems = as_started(full(given), full(started))
+    fixed = [*STATIC, "kafka.sasl.password"]
+    assert kept == full({**dict.fromkeys(NAMES, "stored"), **dict.fromkeys(fixed, "of the file")})
+    changed = (*fixed, "kafka.ssl.key", "static.kafka.admin.x")
+    assert [p.property for p in problems] == sorted(PREFIX + name for name in changed)
+    assert as_started(full(started), full(started)) == (full(started), [])
+
+
+def test_kafka_has_to_ask_about_all_properties_also_about_what_configured_plugins_declare() -> None:
     strimzis = (
         "static.storage.per.volume.limit.min.available.bytes", "static.storage.per.volume.limit.min.available.ratio",
         "static.storage.check-interval", "static.throttle.factor.fallback", "static.throttle.factor.validity.duration",
     )  # fmt: skip
-    assert live_properties(read()) == [PREFIX + name for name in (*LIVE, *strimzis)]
-    assert set(NAMES) > STATIC
+    own = [name for name in NAMES if name != "class"]
+    assert asked_properties(read()) == [PREFIX + name for name in (*own, *strimzis)]
+    family = {"kafka.ssl.key": "a", "static.kafka.admin.x": "b"}
+    assert asked_properties(read(family))[len(own) :][:2] == [*full(family)]
 
     class Mine(BaseModel):
         off_peak: str = ""
         rate: int = 1
 
-    live = live_properties(read(supplier="mine,static", tasks="mine"), {"mine": Mine, "static": None})
-    assert live[len(LIVE) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
+    asked = asked_properties(read(supplier="mine,static", tasks="mine"), {"mine": Mine, "static": None})
+    assert asked[len(own) :][:2] == [f"{PREFIX}plugin.mine.off-peak", f"{PREFIX}plugin.mine.rate"]
 
 
 def test_one_prefix_names_all_topics_of_quotahost() -> None:

@@ -11,7 +11,7 @@ from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
 from quotahost.model import Limit, LimitType, State
-from quotahost.settings.broker import describe, live_properties
+from quotahost.settings.broker import asked_properties, describe
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
 from quotahost.units.parse import parse_duration
@@ -182,7 +182,7 @@ def test_notes_are_lines_that_name_our_scope() -> None:
     (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
     assert note == "static.produce=1000: For all clients of a broker together, or as `static.scope` says."
     assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
-    assert {row.removeprefix(PREFIX) for row in live_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
+    assert {row.removeprefix(PREFIX) for row in asked_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
 
 def client_config(file: dict[str, str]) -> dict[str, str]:

@@ -79,7 +79,9 @@ class FactorLoop:
         self._show(lacking=False, unknown=False)
 
     def forget(self) -> None:
+        """After a live change: what was read before it counts no more, and the interval may be shorter."""
         self._volumes.forget()
+        self._due = self._clock()
 
     def step(self, plugins: PluginSet, settings: Settings) -> None:
         now = self._clock()

@@ -9,6 +9,8 @@
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
+A property that isn't live stays as the broker has started with it. A request to change it is refused; where Kafka has
+stored it all the same, it counts as an unknown name.
 """
 
 import logging
@@ -21,7 +23,7 @@ from quotahost.background import Clock
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
-from quotahost.settings.broker import Settings, live_properties, read_properties
+from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
 from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi import Note, Translation
 
@@ -40,9 +42,9 @@ class Configuration:
     settings: Settings  # what they mean
     translation: Translation  # what became of Strimzi's own names
     sections: Sections  # the plugins' own properties
-    live: Sequence[str]  # the properties whose change takes effect without a restart
+    asked: Sequence[str]  # the properties about whose change Kafka has to ask
     plugins: PluginSet  # all of them; those that can stay are the ones in force
-    unknown: Sequence[Problem]  # names that nobody here reads; they are ignored
+    unknown: Sequence[Problem]  # names that nobody here reads, or reads again; they are ignored
 
 
 class LiveChange:
@@ -57,6 +59,7 @@ class LiveChange:
         self._shim, self._builder, self._guard = shim, builder, guard
         self._clock, self._install = clock, install
         self._strict = not shim.restarted()  # until the first is in force
+        self._started = shim.started_with()
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
         self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
@@ -73,13 +76,19 @@ class LiveChange:
             return self._staged[1]
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
-        (settings, translation, sections), unknown = without_unknown(given, self._validated, strict=self._strict)
-        live = live_properties(settings, {name: section and type(section) for (_, name), section in sections.items()})
+        (settings, translation, sections), unknown = self._read(given)
+        models = {name: section and type(section) for (_, name), section in sections.items()}
+        asked = asked_properties(settings, models)
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
-        made = Configuration(dict(given), settings, translation, sections, live, plugins, unknown)
+        made = Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
         self._staged = self._clock(), made
         return made
+
+    def _read(self, given: Mapping[str, str]) -> tuple[tuple[Settings, Translation, Sections], list[Problem]]:
+        kept, changed = as_started(given, self._started)
+        made, unknown = without_unknown(kept, self._validated, strict=self._strict)
+        return made, changed + unknown
 
     def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
         settings, translation = read_properties(known)
@@ -90,6 +99,9 @@ class LiveChange:
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._install(made)
         self._strict = False
+        self._log_unknown(made.unknown)
+        if made.unknown:
+            self._shim.gauge("Host", "", "ConfigRefused", 1.0)
         # What Strimzi's own properties mean here, each sentence once.
         for note in made.translation.notes:
             if note not in self._logged:
@@ -113,7 +125,7 @@ class LiveChange:
         ticket, given = fields
         problem = ""
         try:
-            self.stage(given)
+            self._refuse_changed(self.stage(given))
         except (SettingsError, PluginError) as error:
             problem = str(error)
         except Exception as error:
@@ -121,6 +133,13 @@ class LiveChange:
             raise
         finally:
             self._shim.answer(ticket, problem)
+
+    def _refuse_changed(self, made: Configuration) -> None:
+        """Raise SettingsError if the request changes what can't change; one that is stored already costs it nothing."""
+        had = self._refused or self.in_force.given
+        changed = [p for p in made.unknown if p.property in made.asked]
+        if new := [p for p in changed if made.given.get(p.property) != had.get(p.property)]:
+            raise SettingsError(new)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
@@ -132,10 +151,9 @@ class LiveChange:
         try:
             if given != self.in_force.given:
                 self.apply(given)
-                self._shim.ready(self.in_force.live, given)
+                self._shim.ready(self.in_force.asked, given)
                 log.info("reconfigured")
             self._refused = None
-            self._log_unknown(self.in_force.unknown)
             refused = bool(self.in_force.unknown)
         except (SettingsError, PluginError) as error:
             log.error(
@@ -147,13 +165,13 @@ class LiveChange:
             self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def on_stored(self, names: Iterable[str]) -> None:
-        """Log misspelt names among those that Kafka has stored: while nothing else is stored it sends no event."""
+        """Log names without effect among those that Kafka has stored: of these alone it sends no event."""
         given = self.in_force.given
         for name in names:
             # Of a name that is known the empty value may be wrong, which is none of its own.
             with suppress(SettingsError, PluginError):
                 if name not in given:
-                    self._log_unknown(without_unknown({**given, name: ""}, self._validated)[1])
+                    self._log_unknown(self._read({**given, name: ""})[1])
 
     def _log_unknown(self, unknown: Iterable[Problem]) -> None:
         for problem in unknown:

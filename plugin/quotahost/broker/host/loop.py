@@ -43,7 +43,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.errors import QuotahostError
 from quotahost.model import Cluster
-from quotahost.settings.broker import read_properties
+from quotahost.settings.broker import as_started, read_properties
 from quotahost.settings.declaration import SettingsError
 
 log = logging.getLogger("quotahost.host")
@@ -72,6 +72,7 @@ class Host:
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterWatch(shim)
         self._opened = ExitStack()  # what closes after the plugins
+        self._wake_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
@@ -89,7 +90,8 @@ class Host:
         self._refuse_fault_handler("Python's start")
         given = self._shim.properties()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        (settings, _), _ = without_unknown(given, read_properties, strict=not self._shim.restarted())
+        kept, _ = as_started(given, self._shim.started_with())
+        (settings, _), _ = without_unknown(kept, read_properties, strict=not self._shim.restarted())
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
@@ -112,7 +114,7 @@ class Host:
         gc.freeze()  # imported modules stay: no full collection needs to look at them again
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
-        self._shim.ready(changes.in_force.live, given)
+        self._shim.ready(changes.in_force.asked, given)
         self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
         return changes
@@ -131,7 +133,7 @@ class Host:
             self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
         )
         self._opened.callback(disks.close)
-        self._broker.largest = disks.budgets.largest
+        self._broker.largest, self._wake_disks = disks.budgets.largest, disks.wake
         return disks.started
 
     def _install(self, new_one: Configuration) -> None:
@@ -150,6 +152,7 @@ class Host:
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._factor.forget()
+        self._wake_disks()
         self._clients.configure(plugins.suppliers(), settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source() is not None)
         self._shim.configure(applied, measured(settings, plugins, self._guard))

@@ -29,7 +29,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 #: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
 _FEW: Final = 64 * 1024
@@ -116,6 +116,11 @@ class Shim:
         return dict(self._call("properties"))
 
     @_declare(answer="{name: value}")
+    def started_with(self) -> dict[str, str]:
+        """Those with which the broker has started: what isn't live stays as it is there."""
+        return dict(self._call("started_with"))
+
+    @_declare(answer="{name: value}")
     def broker(self) -> dict[str, str]:
         """The broker's own properties that say what it is and how brokers and clients connect; they contain secrets."""
         return dict(self._call("broker"))
@@ -133,13 +138,13 @@ class Shim:
         """
         self._call("built")
 
-    @_declare("live: [text], given: [name, value, ...: text]", most=_MANY)
-    def ready(self, live: Sequence[str], given: Mapping[str, str]) -> None:
-        """The properties ``given`` are in force, and the broker may go on; these can be changed ``live``.
+    @_declare("asked: [text], given: [name, value, ...: text]", most=_MANY)
+    def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
+        """The properties ``given`` are in force, and the broker may go on; Kafka asks about a change of ``asked``.
 
         A host that follows this one starts with the properties that were in force last.
         """
-        self._call("ready", list(live), _flat(given))
+        self._call("ready", list(asked), _flat(given))
 
     @_declare("problem: text", most=_TEXT)
     def refuse(self, problem: str) -> None:

@@ -205,6 +205,14 @@ def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_le
     assert (world.number("LackOfData"), world.causes()) == (0, {})
 
 
+def test_an_interval_that_is_shortened_live_does_not_wait_for_the_longer_one() -> None:
+    world = World(factor__interval="1h")
+    world.step(cluster(EMPTY))
+    assert world.step(cluster(FULL), seconds=10) == 1.0
+    world.loop.forget()
+    assert world.step() == 0.0
+
+
 # ---- the policy ----
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.broker.host.broker import ClusterWatch
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.messages import Batch, Event
@@ -222,6 +223,41 @@ def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(m
     assert serve(shim, clock).factors == [0.0, 1.0]
 
 
+def test_a_period_that_is_shortened_live_has_the_disks_looked_at_again_at_once(mine: Any, tmp_path: Path) -> None:
+    before: list[int] = []
+
+    def looks() -> int:
+        return sum(call == "offline_log_dirs" for call, _ in shim.called)
+
+    def waits_for_another() -> None:
+        eventually(lambda: looks() > before[0])
+
+    given = {"factor.source": "disky", "volumes.period": "1h", "validity": "3h"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim.script.append(lambda: before.append(eventually(looks)))
+    shim.reconfigure(**{"volumes.period": "30m"})
+    shim.script.append(waits_for_another)
+    serve(shim)
+    assert looks() > before[0]
+
+
+@pytest.mark.parametrize("second_life", [False, True], ids=["a change", "a host that starts again"])
+def test_what_is_not_live_stays_as_the_broker_has_started_with_it(
+    mine: Any, caplog: pytest.LogCaptureFixture, second_life: bool
+) -> None:
+    started, stored = {"supplier": "mine", "clients.max": "777"}, {"clients.max": "888", "kafka.group.id": "g"}
+    shim = FakeShim({**started, **(stored if second_life else {})}, started=started, second_life=second_life)
+    shim.validate("1", **stored)
+    shim.reconfigure(**stored, **share("0.25"))
+    shim.validate("2", **stored, **share("0.75"))  # a change of something else goes on
+    serve(shim)
+    assert shim.configured is not None
+    assert (shim.configured.clients_max, shim.configured.kafka) == (777, {})
+    assert ["clients.max: can't change while" in line for line in errors(caplog)] == [True, False]
+    assert shim.shown["Host", "", "ConfigRefused"] == 1
+    assert ("clients.max: can't change" in shim.answered["1"], shim.answered["2"]) == (not second_life, "")
+
+
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     clock, closed = Clock(), []
     shim = FakeShim({"supplier": "mine", "tasks": ""})
@@ -275,8 +311,8 @@ def test_a_name_that_is_stored_alone_is_named_once(
     shim.idle(2)
     serve(shim)
     named = errors(caplog)
-    assert len(named) == len(UNKNOWN)
-    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in UNKNOWN)
+    assert len(named) == len(UNKNOWN) + 1
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in (*UNKNOWN, "kafka.group.id"))
 
 
 @pytest.mark.parametrize("stored", ["*", "plugin.*", "plugin.mine.*"])
@@ -320,4 +356,4 @@ def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine:
     shim = FakeShim({"supplier": "static"})
     shim.reconfigure(supplier="mine")
     serve(shim)
-    assert PREFIX + "plugin.mine.share" in shim.live
+    assert PREFIX + "plugin.mine.share" in shim.asked

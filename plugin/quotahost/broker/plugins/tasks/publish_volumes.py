@@ -5,6 +5,7 @@ pipeline does for ``cluster-volumes``. Most looks at the disks differ so little 
 :class:`ChangePublisher` writes those that matter.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,6 +18,7 @@ from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode
 
 _CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
+_LONGEST: Final = timedelta(milliseconds=250)  # between two runs, so that a period shortened live counts at once
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ class PublishVolumes:
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
-        self.period: timedelta = context.settings.volumes_period
+        self.period: timedelta = _LONGEST
         self._disks = context.disks
         topic = context.settings.snapshots_topic
         self._publisher: ChangePublisher[Snapshot] = ChangePublisher(
@@ -42,7 +44,7 @@ class PublishVolumes:
 
     def run(self) -> None:
         settings = self._context.settings
-        self.period = settings.volumes_period
+        self.period = min(settings.volumes_period, _LONGEST)
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
     def close(self) -> None:
@@ -112,7 +114,7 @@ class ChangePublisher(Publisher, Generic[T]):
         """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
         super().__init__(context, topic, what, self._publish_again, clock, more)
         self._key, self._has_changed = str(context.node_id).encode(), has_changed
-        self._due = clock()
+        self._sent_at = -math.inf
         self._published: T | None = None
 
     def offer(self, seen: T | None, make: Callable[[T], bytes], period: float) -> None:
@@ -125,11 +127,11 @@ class ChangePublisher(Publisher, Generic[T]):
         if self.busy() or seen is None:
             return
         changed = self._published is not None and self._has_changed(self._published, seen)
-        if changed or self._clock() >= self._due:
+        if changed or self._clock() - self._sent_at >= period:
             # Before it is sent: send() may find at once that it is lost, which must have the last word.
-            self._published, self._due = seen, self._clock() + period
+            self._published, self._sent_at = seen, self._clock()
             self.send(self._key, lambda: make(seen))
 
     def _publish_again(self) -> None:
         """The last record was not delivered, so nobody knows what has changed: publish again soon, whatever is seen."""
-        self._published, self._due = None, self._clock()
+        self._published, self._sent_at = None, -math.inf

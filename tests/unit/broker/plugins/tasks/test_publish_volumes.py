@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,15 @@ def test_it_publishes_at_the_start_and_then_every_period(world: World) -> None:
     assert world.run(4.75) == 0
     assert world.run(0.5) == 1
     assert world.kafka.made == [("__quotahost_snapshots", 2, True, True)], "the topic is looked at once"
+
+
+def test_a_period_that_is_shortened_live_does_not_wait_for_the_longer_one(world: World) -> None:
+    world.set(snapshots__period="1h", volumes__period="1h", validity="3h")
+    assert world.run() == 1
+    assert world.run(10) == 0
+    world.set()
+    assert world.run() == 1
+    assert world.task.period <= timedelta(milliseconds=250)
 
 
 def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None:

@@ -103,6 +103,7 @@ final class Calls {
         handlers = Map.ofEntries(
                 entry("hello", a -> hello(a.get(0), a.get(1))),
                 entry("properties", a -> life.config.properties()),
+                entry("started_with", a -> host.started.properties()),
                 entry("broker", a -> host.config().broker()),
                 entry("starting", a -> life.starting.complete(null)),
                 entry("built", a -> done(life::awaitTurn)),

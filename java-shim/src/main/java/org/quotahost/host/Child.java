@@ -57,6 +57,8 @@ final class Child extends Life {
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
+    /** What it has printed last. */
+    private String lastLine = "";
 
     Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         super(host, config, environment, waits);
@@ -171,6 +173,7 @@ final class Child extends Life {
     private void endLine() {
         String text = line.toString(StandardCharsets.UTF_8).replaceAll("\\p{Cntrl}", "?");
         line.reset();
+        if (!text.isBlank()) lastLine = text;
         long before = text.isBlank() ? LineLimit.NO : lines.pass();
         if (before != LineLimit.NO) LOG.info("{}{}", text, before == 0 ? "" : " (" + before + " lines were left out before)");
     }
@@ -214,6 +217,8 @@ final class Child extends Life {
         int code = process.exitValue(); // Java has 128 + the signal
         String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
         String how = this + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
+        // One that cannot even import quotahost can tell nothing but what Python itself prints.
+        if (problem == null && !starting.isDone() && !lastLine.isEmpty()) problem = lastLine;
         return problem == null ? how : how + ": " + problem;
     }
 }

@@ -41,8 +41,11 @@ final class Lives {
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
     /** A life of so long had started well: its end is not the one before it once more. */
     private static final double LONG_LIFE_SECONDS = 60;
-    /** How long an administrator's request waits for the new process; Kafka's own clients give up after 30 s. */
-    private static final long CHECK_MS = 20_000;
+    /**
+     * How long an administrator's request waits for the new process. Kafka reads its dynamic configs under a lock meanwhile:
+     * once it has to apply another one, all that its metadata brings waits, too.
+     */
+    private static final long CHECK_MS = 5_000;
     /** How long a process may wait for its turn; Kafka applies a change within a second of the verdict, or never. */
     private static final double STAGED_SECONDS = 60;
     /** How long a process may take to end before the next one has its turn. */
@@ -95,8 +98,9 @@ final class Lives {
         return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
-    private CompletableFuture<PythonEnvironment> environment(BrokerConfigs config) {
-        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(config.executable(), inChild));
+    /** Where python.executable leads now; the property itself stays as it was at the start. */
+    private CompletableFuture<PythonEnvironment> environment() {
+        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild));
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
@@ -170,7 +174,7 @@ final class Lives {
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(inForce, asksAgain ? environment(host.config()) : serving.environment);
+                    serving = life(inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
@@ -273,7 +277,7 @@ final class Lives {
     private synchronized Child stage(BrokerConfigs config) {
         if (upgrade == null || !upgrade.isFor(config)) {
             drop();
-            upgrade = new Child(host, config, environment(config), true);
+            upgrade = new Child(host, config, environment(), true);
         }
         return upgrade;
     }

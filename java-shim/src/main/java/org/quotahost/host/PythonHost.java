@@ -40,6 +40,8 @@ public final class PythonHost {
     final ClusterAdmin admin;
     private final AdminSocket socket;
     private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
+    /** As the broker has started: what isn't live stays like that. */
+    final BrokerConfigs started;
     /** As Kafka has it now; Lives knows which of its properties are in force. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
@@ -47,6 +49,7 @@ public final class PythonHost {
     private int references;
 
     PythonHost(BrokerConfigs config) {
+        this.started = config;
         this.config = config;
         String node = config.broker().getOrDefault("node.id", "-1");
         questions = new Questions(this);
@@ -81,7 +84,7 @@ public final class PythonHost {
         host.close();
     }
 
-    /** The properties that may change while the broker runs; empty until the host is ready. */
+    /** The properties about whose change Kafka has to ask; empty until the host is ready. */
     public Set<String> reconfigurable() {
         return reconfigurable;
     }
