@@ -53,8 +53,10 @@ class Budgets:
                 self.close()
             return ()
         if self._follower is None:
-            callbacks, name = (self.caught_up, self.absent), f"{self._context.name}-budgets"
-            self._follower = Follower(self._context, self._topic, self.record, _SILENCE, *callbacks, connection=name)
+            self._follower = Follower(
+                self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent,
+                connection=f"{self._context.name}-budgets", begins=self._latest.begins,
+            )  # fmt: skip
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
         parts = look.parts
         if budgets is not None:
