@@ -25,10 +25,16 @@ FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence"
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 _JAAS: Final = "sasl.jaas.config"
 #: Java's names for stores that are files of PEM texts, with librdkafka's; and for such texts themselves (KIP-651).
-#: One file holds key and certificate in Java.
+#: One file holds key and certificate in Java. librdkafka reads a keystore of PKCS12, too, but no such truststore, and
+#: Python's own TLS neither.
 _STORES: Final = {
     "ssl.truststore": ("ssl.ca.location",),
     "ssl.keystore": ("ssl.certificate.location", "ssl.key.location"),
+}
+_AS_PEM: Final = {
+    "ssl.truststore": "`keytool -list -rfc -keystore FILE > FILE.pem`",
+    "ssl.keystore": "`openssl pkcs12 -in FILE -out FILE.pem`, and before that of a JKS file a PKCS12 one by `keytool "
+    "-importkeystore -srckeystore FILE -destkeystore FILE.p12 -deststoretype PKCS12`",
 }
 _TEXTS: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -92,9 +98,8 @@ def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
             continue
         if ssl.get(f"{store}.type", "JKS").upper() != "PEM":
             raise QuotahostError(
-                f"{store}.location: quotahost reads PEM files only; export the certificates with keytool and openssl, "
-                f"and set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and "
-                "ssl.key.location"
+                f"{store}.location: quotahost reads PEM files only; make one by {_AS_PEM[store]}, and set "
+                f"{store}.type=PEM, or librdkafka's {' and '.join(names)}"
             )
         config |= dict.fromkeys(names, ssl[f"{store}.location"])
     return config

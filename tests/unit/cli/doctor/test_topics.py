@@ -233,8 +233,10 @@ def test_the_file_of_javas_client_is_read_as_well() -> None:
     types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
     expected = {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"}
     assert in_librdkafkas_names(tls | texts | types) == tls | expected
-    with pytest.raises(QuotahostError, match="quotahost reads PEM files only"):
-        in_librdkafkas_names(tls | {"ssl.keystore.location": "/secret.jks"})
+    for store, command in (("truststore", "keytool -list -rfc"), ("keystore", "openssl pkcs12")):
+        with pytest.raises(QuotahostError, match=f"PEM files only; make one by `{command}") as refused:
+            in_librdkafkas_names(tls | {f"ssl.{store}.location": "/secret.p12", f"ssl.{store}.type": "PKCS12"})
+        assert "secret" not in str(refused.value)
 
 
 class Closing(BaseRequestHandler):
