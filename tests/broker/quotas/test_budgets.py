@@ -19,13 +19,12 @@ from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
-from quotahost.records.snapshot import decode
 from tests.broker.support.commands import connect_as, explain_client, quotahost
 from tests.broker.support.node import callback_node, cluster_with_fence
-from tests.broker.support.numbers import attempt, end_offset, records
+from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
-from tests.broker.support.volumes import SNAPSHOTS
+from tests.broker.support.volumes import snapshot_of
 
 pytestmark = pytest.mark.broker
 
@@ -201,8 +200,7 @@ def test_every_byte_counts_once_while_a_broker_dies_and_others_lead_what_it_led(
 
         def led() -> int:
             """What the two lead, as they tell it."""
-            newest = {key: value for key, value in records(left[0], SNAPSHOTS) if key in (b"1", b"2")}
-            return sum(dict(decode(key, value).budgets or ()).get(BUDGET, 0) for key, value in newest.items())
+            return sum(dict(snapshot_of(node).budgets or ()).get(BUDGET, 0) for node in left)
 
         eventually(lambda: is_shown(left[0]) and is_shown(left[1]) and is_known())
         told.clear()
