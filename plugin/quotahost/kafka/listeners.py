@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 _SASL: Final = "SASL_"
-#: By these Kafka makes the name of a Kerberos principal that plugins are told (DefaultKafkaPrincipalBuilder).
-_RULES: Final = "sasl.kerberos.principal.to.local.rules"
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
@@ -81,7 +79,8 @@ class Listeners:
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
         login, mechanism = self.login(listener), self.mechanism(listener)
-        if mechanism == "GSSAPI" and login.get(_RULES, "DEFAULT").strip() != "DEFAULT":
+        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder).
+        if mechanism == "GSSAPI" and login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") != "DEFAULT":
             return None
         return login_name(login.get("sasl.jaas.config", ""), mechanism)
 
