@@ -68,11 +68,14 @@ class FakeThread:
         answered: see ``RegisteredBrokers``.
         again: how often the follower was asked to read the topic again.
         take: gives a record to the follower's reader, as the follower does.
+        begins: tells the reader that its topic is read from the beginning, as at first; nothing where it isn't told.
     """
 
     def __init__(self, context: Any, argument: Any, record: Any = None, *more: Any, **named: Any) -> None:
         self.argument = argument
         self.take = refusals_counted(context, argument, record)
+        self.begins = named.get("begins", lambda: None)
+        self.begins()
         self.answered = False
         self.again = 0
 

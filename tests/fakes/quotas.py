@@ -21,6 +21,7 @@ def follower(reader: Any) -> Any:
 
 def set_quotas(reader: ClusterQuotas, *quotas: Set) -> None:
     """All that the topic has, as it is read from its beginning."""
+    follower(reader).begins()
     for entity, each in quotas:
         follower(reader).take(key_of(entity), encode(each), False)
     reader.caught_up()

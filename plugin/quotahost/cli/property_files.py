@@ -25,7 +25,7 @@ FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence"
 _REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
 _JAAS: Final = "sasl.jaas.config"
 #: Java's names for stores that are files of PEM texts, with librdkafka's; and for such texts themselves (KIP-651).
-#: One file holds key and certificate in Java.
+#: One file holds key and certificate in Java. Of PKCS12 librdkafka reads keystores alone, and Python's own TLS none.
 _STORES: Final = {
     "ssl.truststore": ("ssl.ca.location",),
     "ssl.keystore": ("ssl.certificate.location", "ssl.key.location"),
@@ -92,9 +92,9 @@ def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
             continue
         if ssl.get(f"{store}.type", "JKS").upper() != "PEM":
             raise QuotahostError(
-                f"{store}.location: quotahost reads PEM files only; export the certificates with keytool and openssl, "
-                f"and set {store}.type=PEM, or librdkafka's ssl.ca.location, ssl.certificate.location and "
-                "ssl.key.location"
+                f"{store}.location: quotahost reads PEM files only. Make one of a truststore by `keytool -list -rfc "
+                "-keystore FILE > FILE.pem`, of a PKCS12 keystore by `openssl pkcs12 -in FILE -out FILE.pem`, of a JKS "
+                f"one first a PKCS12 one by `keytool -importkeystore`, and set {store}.type=PEM"
             )
         config |= dict.fromkeys(names, ssl[f"{store}.location"])
     return config

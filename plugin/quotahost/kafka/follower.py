@@ -73,10 +73,12 @@ class Follower:
         self, context: Context[object], topic: str, record: OnRecord, silence: float = 60.0,
         caught_up: Callable[[], None] = _nothing, absent: Callable[[], None] = _nothing,
         partition_of: Callable[[int], int] | None = None, connection: str = "",
+        begins: Callable[[], None] = _nothing,
     ) -> None:  # fmt: skip
         """Start the thread, which calls ``absent`` whenever the topic doesn't exist.
 
-        It calls ``caught_up`` when all that was in the topic has been read, and again when that was read again.
+        It calls ``begins`` before it reads the topic from its beginning, and ``caught_up`` when all that was in it has
+        been read; both again whenever it is read again.
         After ``silence`` seconds without any record the topic is read again: somebody should have written by then, so
         the client may have lost its place without an error. With ``partition_of`` one partition alone is read: the one
         that this function returns for the number of partitions. ``connection`` is the name of its metric, the plugin's
@@ -84,7 +86,8 @@ class Follower:
         """
         self._context, self._topic, self._silence = context, topic, silence
         self._record = refusals_counted(context, topic, record)
-        self._caught_up, self._absent, self._partition_of = caught_up, absent, partition_of
+        self._begins, self._caught_up, self._absent = begins, caught_up, absent
+        self._partition_of = partition_of
         self._connection = Connection(context, connection)
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
@@ -156,6 +159,7 @@ class Follower:
     def _read(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> None:
         """Hand on records until the place or the login is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
+        self._begins()
         last_record_at = looked_at = time.monotonic()
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:

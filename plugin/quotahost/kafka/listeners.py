@@ -78,7 +78,11 @@ class Listeners:
 
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
-        return login_name(self.login(listener).get("sasl.jaas.config", ""), self.mechanism(listener))
+        login, mechanism = self.login(listener), self.mechanism(listener)
+        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder).
+        if mechanism == "GSSAPI" and login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") != "DEFAULT":
+            return None
+        return login_name(login.get("sasl.jaas.config", ""), mechanism)
 
     def asks_for_certificates(self, listener: str) -> str:
         """``ssl.client.auth`` there: required, requested or none; by default none, and all peers are ANONYMOUS."""
@@ -153,7 +157,7 @@ def login_name(jaas: str, mechanism: str) -> str | None:
     given = options(jaas)
     if mechanism == "GSSAPI":
         principal = given.get("principal")
-        # Kafka's default rule (sasl.kerberos.principal.to.local.rules) takes host and realm away.
+        # Kafka's default rule takes host and realm away.
         return re.split("[/@]", principal)[0] if principal else None
     return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
 

@@ -19,10 +19,11 @@ class Latest(ABC, Generic[_Name, _T]):
     most: int  # names that are kept, and bytes of all their keys: what they take of a broker's memory is bounded
     most_octets: int
 
+    _reading: "Latest[_Name, _T]"  # what the topic has, while it is read from its beginning
+
     def __init__(self, before: dict[_Name, _T] | None = None) -> None:
         self.by_name: dict[_Name, _T] = {}
         self._octets, self._before = 0, before or {}
-        self._reading: Latest[_Name, _T] | None = None  # what the topic has, while it is read from its beginning
 
     @abstractmethod
     def name_of(self, key: bytes | None) -> _Name | None:
@@ -32,19 +33,21 @@ class Latest(ABC, Generic[_Name, _T]):
     def decode(self, name: _Name, value: bytes) -> _T:
         """What a record says. Raises Refused if no reader takes it."""
 
+    def begins(self) -> None:
+        """The topic is read from its beginning from now on; what was read of it before its end was reached is gone."""
+        self._reading = type(self)(self.by_name)
+
     def record(self, key: bytes | None, value: bytes | None, live: bool) -> _Name | None:
         """Take a record as a follower reads it; one that is not ``live`` holds from :meth:`caught_up` on."""
-        if not live:
-            self._reading = self._reading or type(self)(self.by_name)
-            self._reading.take(key, value)
-            return None
-        return self.take(key, value)
+        if live:
+            return self.take(key, value)
+        self._reading.take(key, value)
+        return None
 
     def caught_up(self) -> dict[_Name, _T]:
         """What was read from the topic's beginning holds from now on; what held before."""
-        # Of an empty topic no record was read.
-        before, read = self.by_name, self._reading or type(self)()
-        self.by_name, self._octets, self._reading = read.by_name, read._octets, None
+        before, read = self.by_name, self._reading
+        self.by_name, self._octets, read._before = read.by_name, read._octets, {}
         return before
 
     def take(self, key: bytes | None, value: bytes | None) -> _Name | None:

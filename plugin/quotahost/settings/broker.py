@@ -47,6 +47,8 @@ _FAMILIES: Final = {
     "static.kafka.admin.": ("kafka_admin", 1, "NAME, with the name that Java's Admin client has for a setting"),
     "plugin.": ("plugin", 2, "NAME.SETTING"),
 }
+#: Why ``shadow`` is refused; by it `quotahost quotas` knows that a broker lacks a supplier.
+NO_SUPPLIER: Final = "no supplier is named {!r}"
 #: Properties that quotahost had, and what to do instead.
 REMOVED: Final = {
     "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
@@ -174,7 +176,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
     for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
         hint = meant(name, settings.supplier, f"remove it, or name the supplier in {PREFIX}supplier", SUPPLIER)
-        yield Problem(f"{PREFIX}shadow", f"no supplier is named {name!r}; {hint}", f"{SUPPLIER}{name}")
+        yield Problem(f"{PREFIX}shadow", f"{NO_SUPPLIER.format(name)}; {hint}", f"{SUPPLIER}{name}")
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
         own = "it is quotahost's own; remove the threshold"
         why = own if topic in settings.record_topics else "it is among topics.spared; remove one"

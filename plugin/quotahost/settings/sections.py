@@ -6,9 +6,9 @@ is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if its n
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretBytes, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
@@ -16,33 +16,12 @@ from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("passw|passphrase|secret|token|key|jaas|credential", re.IGNORECASE)
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
-#: The refusal of a section of ``Telling``.
-TOLD: Final = "this supplier is in force"
 
 
 class Section(BaseModel):
     """The base of the sections of quotahost's own plugins: a property that is not declared is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
-
-
-class Telling(Section):
-    """The base of a section by which ``quotahost quotas`` learns whether a broker has the supplier.
-
-    Kafka hides the values of properties that it doesn't know, but has a change validated together with all properties
-    in force, and hands on the reason of a refusal. So a change that only sets ``tell`` is refused where the broker has
-    the supplier, and passes where not. It changes nothing.
-    """
-
-    tell: bool = Field(
-        False, description="leave it out; `quotahost quotas` asks by it whether the supplier is in force"
-    )
-
-    @model_validator(mode="after")
-    def _tell(self) -> Self:
-        if self.tell:
-            raise ValueError(TOLD)
-        return self
 
 
 def property_names(model: type[BaseModel] | None) -> dict[str, str]:

@@ -208,8 +208,11 @@ def test_it_says_where_the_brokers_suppliers_enforce_other_quotas(
     node: KafkaNode, client: list[str], file: Path
 ) -> None:
     file.write_text("quotas: [{user: alice, producer_byte_rate: 1M}]")
-    assert "enforced" not in run(client, "plan", file).output
-    with changed(node, {"supplier": "static"}):
+    before = len(node.log_text())
+    for each in (file, EXAMPLE):
+        assert "enforced" not in run(client, "plan", each).output
+    assert "ERROR" not in node.log_text()[before:]
+    with changed(node, {"supplier": "static", "shadow": "factor"}):
         words = "broker 1: Kafka's client quotas are not enforced; add client-quotas to"
         eventually(lambda: words in run(client, "plan", file).output)
         words = "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"

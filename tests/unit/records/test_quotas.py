@@ -102,6 +102,7 @@ def test_a_record_that_is_none_is_refused_and_what_was_there_stays(change: dict[
         latest.take(b"budgets/b", json.dumps(GOOD | change).encode())
     assert refused.value.reason == reason
     assert latest.by_name == {"b": Budget("b", ("t",), 5)}
+    latest.begins()
     with pytest.raises(Refused):
         latest.record(b"budgets/b", json.dumps(GOOD | change).encode(), live=False)
     assert latest.caught_up() == latest.by_name, "also when the topic is read again"

@@ -45,7 +45,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
         state = state_of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
     shadow = " (in shadow)" if state.factor_in_shadow else ""
-    causes = [state.cause] if state.factor < 1 and state.cause else []
+    causes = [f"{state.cause}{shadow}"] if state.factor < 1 and state.cause else []
     causes += [f"{', '.join(types)} x{factor:.2g}{shadow}: {cause}" for types, factor, cause in state.slowed_types]
     return Look(
         state.where, state.state, state.factor, state.limit_factor, "; ".join(causes), state.fence,

@@ -48,12 +48,9 @@ class RateLimit(logging.Filter):
 
     def _passes(self, record: logging.LogRecord) -> bool:
         package = _package(record.name)
-        if (
-            package not in self._loggers
-            and len(self._loggers) >= _PACKAGES
-            and package.partition(".")[0] != "quotahost"
-        ):
-            package = ""
+        if package not in self._loggers and len(self._loggers) >= _PACKAGES:
+            # Not all as one: what a plugin's loggers flood must not silence the host.
+            package = "quotahost" if package.startswith("quotahost.") else ""
         of_logger, of_causes = self._loggers.setdefault(package, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line

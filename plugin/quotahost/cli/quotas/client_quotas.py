@@ -29,8 +29,9 @@ from kafka.protocol.admin import (
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, DeclarationError, Entity, Quotas, Refusals
 from quotahost.kafka.client import NoAnswer, reach
 from quotahost.model import DEFAULT
+from quotahost.settings.broker import NO_SUPPLIER
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.sections import TOLD
+from quotahost.settings.types import SUPPLIER
 
 CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000
@@ -39,7 +40,7 @@ _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _GIVE: Final = "give the principal"
-_BROKER: Final = 4  # ConfigResource.Type.BROKER; the empty name stands for the default of all brokers
+_BROKER: Final = 4  # ConfigResource.Type.BROKER
 _SET: Final = 0  # AlterConfigOp.OpType
 _SUPPLIER: Final = f"{PREFIX}supplier"
 #: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
@@ -225,12 +226,16 @@ def _not_enforced_by(connection: Connection, broker: int, sections: Collection[s
 
 
 def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | None:
-    """Whether the broker has a supplier (``quotahost.settings.sections``); None if this client may not ask."""
+    """Whether the broker has a supplier; None if this client may not ask.
+
+    Kafka has a change validated together with all properties in force, and hands on the reason of a refusal. So
+    putting a supplier in shadow passes where the broker has it, and is refused where not. Nothing is changed.
+    """
     form = IncrementalAlterConfigsRequest.AlterConfigsResource
-    asks = form.AlterableConfig(name=f"{PREFIX}plugin.{supplier}.tell", config_operation=_SET, value="true")
-    resource = form(resource_type=_BROKER, resource_name="", configs=[asks])
+    asks = form.AlterableConfig(name=f"{PREFIX}shadow", config_operation=_SET, value=f"{SUPPLIER}{supplier}")
+    resource = form(resource_type=_BROKER, resource_name=str(broker), configs=[asks])
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
     (answer,) = connection.ask(request, broker).responses
     if not answer.error_code:
-        return False
-    return True if TOLD in (answer.error_message or "") else None
+        return True
+    return False if NO_SUPPLIER.format(supplier) in (answer.error_message or "") else None

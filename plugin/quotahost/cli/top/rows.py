@@ -261,7 +261,7 @@ def head(look: Look) -> list[Text]:
     """Whom the look is of, state, factor and fence, and how full the table is; why clients are slowed, if they are."""
     factor = f"factor {look.factor:.3g}"
     if abs(look.limit_factor - look.factor) >= 0.0005 and look.fence != "closed":
-        factor += f" (limits x {look.limit_factor:.3g})"
+        factor += f" (PRODUCE x{look.limit_factor:.3g} now)"
     if look.affected >= 0:
         factor += f" for writers to {look.affected:,} topics"
     places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"

@@ -75,16 +75,18 @@ def test_what_is_printed_after_a_failing_handler_of_a_plugin_is_logged() -> None
     assert shim.lines[-1] == "two"
 
 
-@pytest.mark.parametrize("name", ["quotahost.plugin.mine.{}", "mine.{}", "mine-{}"])
+@pytest.mark.parametrize("name", ["quotahost.plugin.mine.{}", "mine.{}", "mine-{}", "quotahost.{}"])
 def test_a_plugin_with_a_logger_for_each_client_can_not_flood_it_either(name: str) -> None:
     limit = RateLimit(Clock())
 
     def passes(logger: str) -> bool:
         return limit.filter(logging.LogRecord(logger, logging.WARNING, "", 0, "it is unknown", (), None))
 
+    assert passes("quotahost.host")
     passed = sum(passes(name.format(client)) for client in range(MANY))
     assert passed <= LINES_OF_LOGGER + LINES_OF_CAUSE
-    assert passes("quotahost.factor")
+    assert passes("quotahost.host")
+    assert passes("quotahost.factor") or name == "quotahost.{}", "nor silence what the host has not said yet"
 
 
 def test_a_line_that_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:

@@ -30,7 +30,6 @@ from quotahost.model import (
     ScopeKind,
 )
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.sections import Telling
 from quotahost.testing.checks import check_supplier
 from tests.fakes.plugin_context import context
 from tests.unit.settings.properties import read
@@ -166,7 +165,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
-        given = context(name="client-quotas", own=Telling())
+        given = context(name="client-quotas")
         given.answers_changed = self._note
         self.supplier = ClientQuotas(given)
 

@@ -48,7 +48,7 @@ def test_it_tells_the_state_its_cause_and_when_more_are_left_out() -> None:
     screen.show(look(MANY).first(999))
     assert drawn(screen)[2] == "999 rows by rate  more clients, less busy, are left out"
     screen.show(look(state=State.THROTTLE, factor=0.42, limit_factor=0.6, cause="broker 3, volume /dev/sdb"))
-    assert "THROTTLE  factor 0.42 (limits x 0.6)  fence open" in drawn(screen)[0]
+    assert "THROTTLE  factor 0.42 (PRODUCE x0.6 now)  fence open" in drawn(screen)[0]
     assert drawn(screen)[1] == "cause: broker 3, volume /dev/sdb"
 
 

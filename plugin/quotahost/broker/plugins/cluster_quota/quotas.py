@@ -17,7 +17,7 @@ from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
-from quotahost.settings.sections import Telling
+from quotahost.settings.sections import Section
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.
@@ -32,7 +32,7 @@ _REMEDY: Final = (
 _REMOVED: Final = ("default", "users", "client-ids", "clients")
 
 
-class ClusterQuotaSettings(Telling):
+class ClusterQuotaSettings(Section):
     """It has nothing to set."""
 
     #: What earlier versions had (quotahost.settings.sections).
@@ -57,8 +57,10 @@ class ClusterQuotas:
         self._distinct: dict[str | None, frozenset[str]] = {}
         self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
         self._topic = context.settings.quotas_topic
-        name = f"{context.name}-quotas"
-        self._follower = Follower(context, self._topic, self.record, _SILENCE, self.caught_up, absent, connection=name)
+        self._follower = Follower(
+            context, self._topic, self.record, _SILENCE, self.caught_up, absent,
+            connection=f"{context.name}-quotas", begins=self._latest.begins,
+        )  # fmt: skip
 
     def close(self) -> None:
         self._follower.close()

@@ -30,7 +30,7 @@ from quotahost.units import Duration
 
 POWER: Final = 2.0
 STANDING: Final = 3  # intervals with a pressure above 1, before the law begins
-FREE: Final = 2  # intervals at whose ends nobody is held back, before it ends
+FREE: Final = 3  # intervals with a pressure below 1 at whose ends nobody is held back, before it ends
 _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 _CALM: Final = 10.0  # seconds over which the pressure is averaged at least
@@ -53,8 +53,7 @@ class Law:
         #: Pressure, limit at the end, and seconds of the intervals since the overload began.
         self._past: deque[tuple[float, float, float]] = deque()
         self._standing = 0  # intervals since then
-        self._below = 0  # intervals in a row with a pressure below 1
-        self._free = 0  # those of them, but for the first, at whose ends nobody was held back
+        self._free = 0  # intervals in a row with a pressure below 1, at whose ends nobody was held back
 
     def mute(self, max_mute_ms: int) -> None:
         """``max.mute``, by which the tap in the broker goes from now on, too."""
@@ -66,19 +65,17 @@ class Law:
         ``held`` tells whether the factor holds anybody back now; asked only where the overload may have ended.
         """
         self._tap.step(self.factor, False, now_ms)
-        limit = self._tap.value
-        self._below = self._below + 1 if pressure < 1 else 0
-        self._free = self._free + 1 if self.factor < 1 and self._below > 1 and not held() else 0
-        if self._free >= FREE or (self.factor == 1 and self._below):
+        self._free = self._free + 1 if self.factor < 1 and pressure < 1 and not held() else 0
+        if self._free >= FREE or (self.factor == 1 and pressure < 1):
             self._past.clear()
             self._standing, self.factor = 0, 1.0
             return 1.0
-        self._past.append((pressure, limit, seconds))
+        self._past.append((pressure, self._tap.value, seconds))
         self._standing += 1
         # Intervals are some ms longer than set, so three of a second never fit into the 3 s of two windows.
         while sum(length for *_, length in self._past) - self._past[0][2] >= self._window:
             self._past.popleft()
-        if limit < 1 or self.factor < 1 or self._standing >= STANDING:
+        if self._standing >= STANDING:
             pressures, limits, lengths = zip(*self._past, strict=True)
             pressure = sum(map(mul, pressures, lengths)) / sum(lengths)
             recent = limits[-max(1, round(self._share * len(limits))) :]

@@ -28,9 +28,9 @@ class Roster:
 
     A snapshot's age runs from its arrival, and begins with how old the look was when it was published
     (``quotahost.kafka.latest_record``); so no jump of a wall clock makes a broker stale or fresh. Its own time
-    only says which of two snapshots is newer, with two exceptions. If a snapshot that has just arrived is older
+    only says which of two snapshots is newer, with one exception. If a snapshot that has just arrived is older
     than the kept one by more than half of ``validity``, it was not delayed for so long: its broker's clock was set
-    back, and it replaces the kept one. And once the kept one is stale, the next to arrive replaces it.
+    back, and it replaces the kept one.
 
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
@@ -98,7 +98,7 @@ class Roster:
         # Of one look that is published again, because something else has changed, the record with the greater age.
         if older_by < 0 or (older_by == 0 and (snapshot.age_ms or 0) > (before.record.age_ms or 0)):
             return True
-        return live and (older_by > validity / 2 or self._clock.age(before) > validity)
+        return live and older_by > validity / 2
 
 
 class Snapshots:
@@ -122,7 +122,7 @@ class Snapshots:
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        self._budgets, self._has_own = budgets or Budgets(context), budgets is None
+        self._budgets, self._has_own = budgets or Budgets(context, clock), budgets is None
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 

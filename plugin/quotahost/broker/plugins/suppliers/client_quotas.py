@@ -36,7 +36,6 @@ from typing import Final, TypeAlias
 
 from quotahost.api import Context
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, ClientQuotaChange, Default, Quota, QuotaType, Scope
-from quotahost.settings.sections import Telling
 
 _Name: TypeAlias = str | Default | None  # a name, Kafka's <default>, or not part of the entity
 _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id), _DEFAULT for DEFAULT
@@ -48,9 +47,7 @@ _DEFAULT: Final = object()
 class ClientQuotas:
     """Applies Kafka's client quotas by the rules above; the four types are apart, as each has a manager in Kafka."""
 
-    Section = Telling  # it has nothing to set
-
-    def __init__(self, context: Context[Telling]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
         # How many quotas name a client-id, by user, None for quotas of a default user or of none.

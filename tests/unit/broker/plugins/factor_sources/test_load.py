@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from statistics import mean
 from typing import Final
 
@@ -73,11 +74,18 @@ def test_normal_traffic_with_bursts_is_never_slowed(windows: QuotaWindows) -> No
 
 
 def test_the_factor_never_falls_below_the_least_one() -> None:
-    law = Law(WINDOWS[1], 30_000, LEAST)
-    factors = [law.step(1 / (1 - TARGET), 1.0, 1000 * second, lambda: True) for second in range(100)]
-    assert factors[-1] == LEAST
-    assert factors[:2] == [1.0, 1.0]  # only an overload that lasts is one
-    assert factors[2] < 1
+    law, now_ms = Law(WINDOWS[1], 30_000, LEAST), count(0, 1000)
+
+    def factors(pressure: float, seconds: int) -> list[float]:
+        return [law.step(pressure, 1.0, next(now_ms), lambda: False) for _ in range(seconds)]
+
+    overload = 1 / (1 - TARGET)
+    begun = factors(overload, 100)
+    assert begun[-1] == LEAST
+    assert begun[:2] == [1.0, 1.0]  # only an overload that lasts is one
+    assert begun[2] < 1
+    factors(0.1, 30)
+    assert factors(overload, 100) == begun, "nothing of one that is over is left"
 
 
 @pytest.fixture
@@ -136,7 +144,8 @@ def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) ->
     assert [counters.pass_second(0.9, 0.9).value < 1 for _ in range(4)] == [True] * 4
     # Neither who is at the own quota, nor who has gone and was delayed lately, is held back by the factor now.
     host.broker.looked = look(uses=[use(rate=990.0, limit=1000.0), use(rate=300.0, bound=LimitedBy.FACTOR)])
-    assert [counters.pass_second(0.9, 0.9) for _ in range(2)][-1] == Factor(1.0)
+    idle = [0.9, 0.9, *[0.0] * 10, 0.9, 0.9, 0.9]
+    assert [counters.pass_second(each, each) == Factor(1.0) for each in idle] == [False] * 14 + [True]
 
 
 def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[LoadSource]) -> None:

@@ -12,6 +12,7 @@ from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.budgets import Budget, Part
 from quotahost.records.snapshot import Snapshot, decode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeKafka, Publish
@@ -93,6 +94,22 @@ def test_a_limit_set_live_and_one_crossed_are_news_at_once(world: World) -> None
     assert world.run() == 1
     assert world.kafka.sent[-1].hard == AT_HALF
     assert world.run(consumed=500_000) == 1
+
+
+def test_a_budget_that_came_or_went_or_moved_by_a_thousandth_of_its_bytes_is_news_at_once(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    world.run()
+    world.hangs = True  # nobody else finds out what they take
+    budgets = monitor(world.context).budgets
+    budgets.wanted = {"b": Budget("b", ("t",), 10_000), "zero": Budget("zero", ("t",), 0)}
+
+    def news(**used: int) -> int:
+        budgets.parts = {name: Part(octets, frozenset("t")) for name, octets in used.items()}
+        return world.run()
+
+    assert [news(b=100), news(b=109), news(b=110), news(b=100)] == [1, 0, 1, 1]
+    assert [news(b=100, zero=0), news(b=100, zero=0), news(b=100, zero=1), news(b=100)] == [1, 0, 1, 1]
+    assert world.kafka.sent[-1].budgets == (("b", 100),)
 
 
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
