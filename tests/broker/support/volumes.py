@@ -135,15 +135,10 @@ def topic_on_each(directories: Sequence[Path], create: Callable[[str], None]) ->
     raise AssertionError(f"Kafka chose only {sorted(found)}")
 
 
-def snapshot_of(node: KafkaNode) -> snapshot_records.Snapshot:
-    """The broker's newest snapshot."""
-    key = str(node.node_id).encode()
-    return snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key])
-
-
 def published(node: KafkaNode) -> Volume:
     """The first volume of the broker's newest snapshot."""
-    return snapshot_of(node).volumes[0]
+    key = str(node.node_id).encode()
+    return snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0]
 
 
 @dataclass(frozen=True)

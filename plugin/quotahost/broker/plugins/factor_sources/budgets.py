@@ -7,18 +7,12 @@
 
 Where the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes
 the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
-
-Where a leader moves, its bytes count nowhere for some ten seconds (``disks.budgets``). So of each budget the largest
-sum of the last 15 to 30 s counts: a failover lets nobody on.
 """
 
-import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
 from quotahost.model.budgets import Budget, Part, as_volume, in_cluster
@@ -26,7 +20,6 @@ from quotahost.records.budgets import LatestBudgets
 
 _NOWHERE: Final = Part(0, frozenset())
 _SILENCE: Final = 3600.0  # seconds without a record of a quota after which the topic is read again
-_WINDOW: Final = 15.0  # seconds; the largest sums of this window and the one before count
 
 #: Names of budgets with the bytes that count for them on a broker, and whether that broker is in service.
 Used = tuple[Iterable[tuple[str, int]], bool]
@@ -35,15 +28,14 @@ Used = tuple[Iterable[tuple[str, int]], bool]
 class Budgets:
     """Follows the budgets of the topic, and makes volumes of them."""
 
-    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
+    def __init__(self, context: Context) -> None:
         """Nothing is read before :meth:`volumes` is called. ``context`` is the factor source's."""
-        self._context, self._topic, self._clock = context, context.settings.quotas_topic, clock
+        self._context, self._topic = context, context.settings.quotas_topic
         #: None before the topic is read; replaced as a whole when one has changed.
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()
         self._follower: Follower | None = None
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
-        self._window, self._most, self._most_before = 0.0, Counter[str](), Counter[str]()
 
     def close(self) -> None:
         if self._follower:
@@ -73,16 +65,11 @@ class Budgets:
             return ()
         if budgets is None or parts is None or told is None:
             return None
-        window = self._clock() // _WINDOW
         # Adding up takes 28 ms with 100 brokers and 1,000 budgets, and mostly nothing has changed.
-        if self._made[0] != (of := (budgets, parts, share, told, window)):
-            used = Counter(dict(zip(budgets, in_cluster(budgets, told), strict=True)))
-            if window != self._window:
-                self._window, self._most, self._most_before = window, Counter(), self._most
-            self._most |= used  # of each name the larger number
-            used = self._most | self._most_before
+        if self._made[0] != (of := (budgets, parts, share, told)):
+            used = zip(budgets.items(), in_cluster(budgets, told), strict=True)
             topics = {name: parts.get(name, _NOWHERE).topics for name in budgets}
-            self._made = of, tuple(as_volume(each, used[name], topics[name], share) for name, each in budgets.items())
+            self._made = of, tuple(as_volume(budget, taken, topics[name], share) for (name, budget), taken in used)
         return self._made[1]
 
     # ---- the follower's thread ----
