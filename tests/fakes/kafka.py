@@ -66,6 +66,7 @@ class FakeThread:
     Attributes:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
+        fault: see ``Follower``.
         again: how often the follower was asked to read the topic again.
         take: gives a record to the follower's reader, as the follower does.
     """
@@ -74,7 +75,7 @@ class FakeThread:
         self.argument = argument
         self.take = refusals_counted(context, argument, record)
         self.answered = False
-        self.again = 0
+        self.again, self.fault = 0, ""
 
     def read_again(self) -> None:
         self.again += 1
