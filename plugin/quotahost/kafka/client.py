@@ -229,7 +229,8 @@ class Login:
 
     def enter(self, topic: str) -> "Session":
         """How one client connects now, after an answer about its topic. Raises NoAnswer as ``admin``."""
-        return Session(self, self.admin(topic), self.careful)
+        self.admin(topic)
+        return Session(self, self.careful)
 
     def admin(self, topic: str) -> AdminClient:
         """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
@@ -267,16 +268,14 @@ class Login:
             self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
             raise
         self._rest = 0.0
-        # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second. Always careful,
-        # since nobody polls it, so that it hears of no refusal.
-        return AdminClient(self.config(careful=True))
+        # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
+        return AdminClient(self.config(careful=self.careful))
 
 
 class Session:
     """How one client is connected by a login, and whether it must leave. Only its own thread may call."""
 
-    def __init__(self, login: Login, admin: AdminClient, careful: bool) -> None:
-        self.admin = admin  # that of all clients of the login
+    def __init__(self, login: Login, careful: bool) -> None:
         self.refusal = ""  # why a broker refuses this client, in words
         self._login, self._careful = login, careful
         self._lost = False
@@ -286,10 +285,15 @@ class Session:
         """The client's. It keeps this session, which so ends with its client and must not keep it."""
         return {**self._login.config(careful=self._careful), "error_cb": self._hear}
 
-    @property
     def stands(self) -> bool:
         """Whether the client may stay, by what it has heard each time it was polled."""
-        return not self._lost and (self._login.careful or not self._careful)
+        if self._careful and not self._login.careful:
+            self._leave()
+        return not self._lost
+
+    def admin(self, topic: str) -> AdminClient:
+        """As ``Login.admin``."""
+        return self._login.admin(topic)
 
     @property
     def rest(self) -> float:
@@ -303,8 +307,11 @@ class Session:
             self._login.refuses()
         # A careful one stays as long as some broker lets it in.
         if error.code() == KafkaError._ALL_BROKERS_DOWN if self._careful else refused:
-            self._lost = True
-            self._login.doubt()
+            self._leave()
+
+    def _leave(self) -> None:
+        self._lost = True
+        self._login.doubt()
 
 
 #: By configuration, as long as a plugin needs it.

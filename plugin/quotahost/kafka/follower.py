@@ -166,7 +166,7 @@ class Follower:
                 looked_at = time.monotonic()
                 if self._is_another(consumer, session, assigned, topic_id, live):
                     return
-            if self._again.is_set() or not session.stands:
+            if self._again.is_set() or not session.stands():
                 return
             for message in consumer.consume(_BATCH, _POLL):
                 error: Any = message.error()
@@ -209,7 +209,7 @@ class Follower:
         """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
         wanted = TopicCollection([self._topic])
         try:
-            asked = session.admin.describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
+            asked = session.admin(self._topic).describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
             return str(answer(asked, _ANSWER).topic_id)
-        except (KafkaException, TimeoutError):
+        except (KafkaException, TimeoutError, NoAnswer):
             return ""

@@ -63,7 +63,7 @@ class Publisher:
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
-            if not self._in_flight and self._session and not self._session.stands:
+            if not self._in_flight and self._session and not self._session.stands():
                 self._producer = None
         return self._in_flight or self._clock() < self._again_at
 
