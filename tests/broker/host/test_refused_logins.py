@@ -142,7 +142,10 @@ def test_where_one_broker_of_two_has_another_password_each_client_tries_a_few_ti
     users = {"admin": "a", "quotahost": "now"}
     cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], probe=True, users=users)
     right, wrong = cluster.brokers
-    own = {"kafka.sasl.mechanism": "PLAIN", "kafka.bootstrap.servers": cluster.client_config()["bootstrap.servers"]}
+    own = {
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.bootstrap.servers": cluster.client_config("admin")["bootstrap.servers"],
+    }
     for node in cluster.brokers:
         node.properties = callback_properties(SETTINGS | own)
     jaas = "listener.name.clients.plain.sasl.jaas.config"
