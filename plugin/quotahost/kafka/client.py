@@ -213,9 +213,10 @@ class Login:
 
     1. No plugin makes a client before the cluster has answered one that all share (``admin``). While the login is
        refused that one tries alone, after pauses of up to 10 s.
-    2. A client that is connected and hears of a refusal leaves (:class:`Session`). The other ones stay.
-    3. For a minute after the last refusal all new clients are *careful*: some brokers may still let them in, and they
-       try the others every 10 s only. So they find a broker that has restarted within 10 s, other clients within 1 s.
+    2. A client that a broker refuses leaves, and another one comes (:class:`Session`). All others stay connected.
+    3. Who comes within a minute after the last refusal is *careful*: other brokers may let it in, and it tries each
+       every 10 s only. So it finds a broker that has restarted within 10 s, where others need 1 s. After the minute
+       it leaves once more.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
