@@ -66,6 +66,7 @@ class FakeThread:
     Attributes:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
+        fault: see ``Follower``.
         again: how often the follower was asked to read the topic again.
         take: gives a record to the follower's reader, as the follower does.
         begins: tells the reader that its topic is read from the beginning, as at first; nothing where it isn't told.
@@ -77,7 +78,7 @@ class FakeThread:
         self.begins = named.get("begins", lambda: None)
         self.begins()
         self.answered = False
-        self.again = 0
+        self.again, self.fault = 0, ""
 
     def read_again(self) -> None:
         self.again += 1

@@ -5,6 +5,7 @@ Commands connect as an operator's file says. :func:`reach` waits for the first a
 sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
 """
 
+import math
 import threading
 import time
 from collections import defaultdict
@@ -41,6 +42,7 @@ class Connection:
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
         self._connected: bool | None = None  # None until the first success
+        self.fault = ""  # the end of a sentence that says what the client waits for
         _open[self._name].append(self)
         self._show()
 
@@ -55,6 +57,7 @@ class Connection:
 
     def answers(self) -> None:
         """The cluster answers this client, which may wait for what it is to read."""
+        self.fault = ""
         if self._fault.healed():
             self._context.log.warning("connected again")
 
@@ -71,6 +74,7 @@ class Connection:
         """
         if self._connected is None and self.starting:
             return False
+        self.fault = f" (not connected: {error})"
         # Each time, since a connection that comes and goes is logged once a minute only.
         self._fault.report("not connected: %s", error)
         if self._connected:
@@ -197,16 +201,22 @@ def why(errors: Sequence[KafkaError]) -> str:
 
 _LONGEST_REST: Final = 10.0  # seconds
 _SOON: Final = 0.5  # seconds, after which it is known of most clusters that they refuse a login
-#: librdkafka tries a broker once in that time: its pauses are longer, of which only the first counts after TLS failed.
-_ONE_TRY: Final = {"reconnect.backoff.ms": 60_000, "reconnect.backoff.max.ms": 60_000}
+#: Both are the same: only the first pause counts after TLS failed.
+_CAREFUL: Final = {"reconnect.backoff.ms": 10_000, "reconnect.backoff.max.ms": 10_000}
+_CAREFUL_FOR: Final = 60.0  # seconds
 
 
 class Login:
     """The login of one configuration, for all clients of this process that have it. Any thread may call.
 
-    A broker logs each login that it refuses. So no plugin makes a client before the cluster has answered one that all
-    share (``admin``); while the login is refused that one tries alone, after pauses of up to 10 s, and clients that
-    were connected before leave (``stands``).
+    A broker logs each login that it refuses. So:
+
+    1. No plugin makes a client before the cluster has answered one that all share (``admin``). While the login is
+       refused that one tries alone, after pauses of up to 10 s.
+    2. A client that a broker refuses leaves, and another one comes (:class:`Session`). All others stay connected.
+    3. Who comes within a minute after the last refusal is *careful*: other brokers may let it in, and it tries each
+       every 10 s only. So it finds a broker that has restarted within 10 s, where others need 1 s. After the minute
+       it leaves once more.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -214,15 +224,14 @@ class Login:
         self._given = config
         self._lock = threading.Lock()
         self._admin: AdminClient | None = None
-        self._refused = False  # for some client by one broker, at some time; others may let it in
-        self._all_down = False  # likewise; librdkafka says it once, until a broker is up again
+        self._careful_until = -math.inf  # monotonic seconds, as is _again_at
         self._rest, self._again_at = 0.0, 0.0  # seconds
         self._why = ""
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """That of the clients. It keeps this login, which so ends with the last of them and must not keep it."""
-        return {**self._given, "error_cb": self._hear}
+    def enter(self, topic: str) -> "Session":
+        """How one client connects now, after an answer about its topic. Raises NoAnswer as ``admin``."""
+        self.admin(topic)
+        return Session(self, self.careful)
 
     def admin(self, topic: str) -> AdminClient:
         """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
@@ -231,15 +240,27 @@ class Login:
                 self._admin = self._reach(topic)
             return self._admin
 
-    def stands(self, admin: AdminClient | None) -> bool:
-        """Whether the login was not refused since ``admin`` returned this client."""
-        return self._admin is admin
+    @property
+    def careful(self) -> bool:
+        """Whether a broker has refused a client within the last minute."""
+        return time.monotonic() < self._careful_until
+
+    def config(self, *, careful: bool) -> dict[str, Any]:
+        return {**self._given, **(_CAREFUL if careful else {})}
+
+    def refuses(self) -> None:
+        """By a broker a client was refused just now."""
+        self._careful_until = time.monotonic() + _CAREFUL_FOR
+
+    def doubt(self) -> None:
+        """A client leaves; whether the login is refused, or the cluster is gone, the next try tells."""
+        self._admin = None
 
     def _reach(self, topic: str) -> AdminClient:
         if time.monotonic() < self._again_at:
             raise NoAnswer(self._why)
         try:
-            reach({**self._given, **(_ONE_TRY if self._rest else {})}, _MOMENT, topic, _SOON)
+            reach(self.config(careful=self.careful or self._rest > 0), _MOMENT, topic, _SOON)
         except NoAnswer as problem:
             # Whoever waits for an answer meanwhile gets this one, too.
             self._why = str(problem)
@@ -247,17 +268,51 @@ class Login:
                 self._rest = min(max(1.0, 2 * self._rest), _LONGEST_REST)
             self._again_at = time.monotonic() + (self._rest if problem.refused else _SOON)
             raise
-        self._rest, self._refused, self._all_down = 0.0, False, False
+        self._rest = 0.0
         # Another one: librdkafka goes on to ask for a topic that was absent or denied, twice a second.
-        return AdminClient(self._given)
+        return AdminClient(self.config(careful=self.careful))
+
+
+class Session:
+    """How one client is connected by a login, and whether it must leave. Only its own thread may call."""
+
+    def __init__(self, login: Login, careful: bool) -> None:
+        self.refusal = ""  # why a broker refuses this client, in words
+        self._login, self._careful = login, careful
+        self._lost = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The client's. It keeps this session, which so ends with its client and must not keep it."""
+        return {**self._login.config(careful=self._careful), "error_cb": self._hear}
+
+    def stands(self) -> bool:
+        """Whether the client may stay, by what it has heard each time it was polled."""
+        if self._careful and not self._login.careful:
+            self._leave()
+        return not self._lost
+
+    def admin(self, topic: str) -> AdminClient:
+        """As ``Login.admin``."""
+        return self._login.admin(topic)
+
+    @property
+    def rest(self) -> float:
+        """Seconds until the next client: that would at once try the broker which this one tries every 10 s."""
+        return _LONGEST_REST if self.refusal and not self._lost else 0.0
 
     def _hear(self, error: KafkaError) -> None:
-        """A client's error, on the thread that polls it."""
-        self._refused |= _refuses(error)
-        self._all_down |= error.code() == KafkaError._ALL_BROKERS_DOWN
-        if self._refused and self._all_down:
-            # Whether it is refused, or the cluster is gone, the next try tells.
-            self._admin, self._refused, self._all_down = None, False, False
+        refused = _refuses(error)
+        if refused:
+            self.refusal = why([error])
+            self._login.refuses()
+        # A careful one stays as long as some broker lets it in.
+        if error.code() == KafkaError._ALL_BROKERS_DOWN if self._careful else refused:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._lost = True
+        self._login.doubt()
 
 
 #: By configuration, as long as a plugin needs it.

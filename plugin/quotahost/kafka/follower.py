@@ -15,11 +15,10 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
-from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, answer, login, partitions
+from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, Session, answer, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -94,6 +93,11 @@ class Follower:
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
 
+    @property
+    def fault(self) -> str:
+        """Why nothing is read, as the end of a sentence; "" where nothing is known to be wrong."""
+        return self._connection.fault
+
     def read_again(self) -> None:
         self._again.set()
 
@@ -103,15 +107,16 @@ class Follower:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            pause = _RETRY
+            self._pause = _RETRY
             try:
-                self._follow()
+                mine = login(self._context)  # kept between two tries
+                self._follow(mine.enter(self._topic))
             except KafkaException as failure:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
                 if error.code() in DENIED:
-                    pause = DENIED_REST
+                    self._pause = DENIED_REST
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:
@@ -124,14 +129,12 @@ class Follower:
                 text = "following %s failed; it is read again from its beginning, again and again"
                 self._fault.report(text, self._topic, exc_info=True)
             # After a lost place, too: a topic that is absent or unreadable must not be asked for without a pause.
-            self._stop.wait(pause)
+            self._stop.wait(self._pause)
         self._connection.close()  # on this thread, the last one that may show it
 
-    def _follow(self) -> None:
-        self._login = login(self._context)  # kept between two tries
-        admin = self._login.admin(self._topic)
+    def _follow(self, session: Session) -> None:
         consumer = Consumer({
-            **self._login.config,
+            **session.config,
             "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
             "enable.auto.commit": False,
             # The only sign that all has been read: compaction leaves gaps between the offsets.
@@ -148,15 +151,16 @@ class Follower:
         try:
             self._again.clear()
             assigned = self._partitions(consumer)
-            topic_id = self._id(admin)
+            topic_id = self._id(session)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
             consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
-            self._connection.works()
-            self._read(consumer, admin, assigned, topic_id)
+            self._read(consumer, session, assigned, topic_id)
         finally:
+            consumer.poll(0)  # by that alone the session hears of a refusal
+            self._pause = max(self._pause, session.rest)
             consumer.close()
 
-    def _read(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> None:
+    def _read(self, consumer: Consumer, session: Session, assigned: set[int], topic_id: str) -> None:
         """Hand on records until the place or the login is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
         self._begins()
@@ -164,9 +168,9 @@ class Follower:
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._is_another(consumer, admin, assigned, topic_id):
+                if self._is_another(consumer, session, assigned, topic_id, live):
                     return
-            if self._again.is_set() or not self._login.stands(admin):
+            if self._again.is_set() or not session.stands():
                 return
             for message in consumer.consume(_BATCH, _POLL):
                 error: Any = message.error()
@@ -178,6 +182,7 @@ class Follower:
                     written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
                     self._record(message.key(), message.value(), live, written_ms)
                 elif error.code() == KafkaError._PARTITION_EOF:
+                    self._connection.works()
                     unread.discard(message.partition() or 0)
                 else:
                     self._connection.fails(error.str())
@@ -189,24 +194,26 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
 
-    def _is_another(self, consumer: Consumer, admin: AdminClient, assigned: set[int], topic_id: str) -> bool:
+    def _is_another(self, consumer: Consumer, session: Session, assigned: set[int], topic_id: str, live: bool) -> bool:
         """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
             current = self._partitions(consumer)
-        except KafkaException as failure:  # reading goes on, and shows by itself whether the cluster is gone
+        except KafkaException as failure:  # reading goes on: the cluster may be back, or busy
+            self._connection.fails(failure.args[0])
             return failure.args[0].code() in ABSENT
-        self._connection.works()  # in an empty topic no record ever shows that a fault is over
-        return not current <= assigned or self._id(admin) not in ("", topic_id)
+        if live:  # in an empty topic no record ever shows that a fault is over
+            self._connection.works()
+        return not current <= assigned or self._id(session) not in ("", topic_id)
 
     def _partitions(self, consumer: Consumer) -> set[int]:
         found = set(partitions(consumer, self._topic, wait=_ANSWER))
         return {self._partition_of(len(found))} if self._partition_of else found
 
-    def _id(self, admin: AdminClient) -> str:
+    def _id(self, session: Session) -> str:
         """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
         wanted = TopicCollection([self._topic])
         try:
-            asked = admin.describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
+            asked = session.admin(self._topic).describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
             return str(answer(asked, _ANSWER).topic_id)
-        except (KafkaException, TimeoutError):
+        except (KafkaException, TimeoutError, NoAnswer):
             return ""

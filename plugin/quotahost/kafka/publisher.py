@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from quotahost.api import Context
 from quotahost.background import Clock, LineLimit
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, login
+from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, Session, login
 
 _RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
@@ -48,7 +48,7 @@ class Publisher:
         self._clock = clock
         self._connection = Connection(context, connection, clock)
         self._login: Login | None = None
-        self._admin: AdminClient | None = None  # by which the producer's login was tried
+        self._session: Session | None = None
         self._producer: Producer | None = None
         self._again_at = clock()
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
@@ -63,8 +63,8 @@ class Publisher:
         if self._producer is not None:
             # librdkafka calls _delivered only within poll() and flush(), on the task's thread, so no lock is needed.
             self._producer.poll(0)
-            if not self._in_flight and self._login and not self._login.stands(self._admin):
-                self._producer = self._admin = None
+            if not self._in_flight and self._session and not self._session.stands():
+                self._producer = None
         return self._in_flight or self._clock() < self._again_at
 
     def send(self, key: bytes, make: Callable[[], bytes]) -> None:
@@ -86,21 +86,27 @@ class Publisher:
     def close(self) -> None:
         if self._producer is not None:
             self._producer.flush(_FLUSH)
+        # Not when the garbage is collected: until then they would go on to log in.
+        self._producer = self._session = self._login = None
         self._connection.close()
 
     def _connected(self) -> Producer:
         if self._producer is None:
+            # Before this broker is asked, which while it stops lets one wait for seconds.
+            self._login = login(self._context)
+            self._session = self._login.enter(self._topic)
             brokers, now = len(self._context.broker.registered()), self._clock()
             # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
             self._answered_at = now if self._answered_at is None else self._answered_at
             patient = self._connection.starting
             gathering = patient and now - self._answered_at < _REGISTERING
-            self._login = login(self._context)
-            self._admin = self._login.admin(self._topic)
-            asking = AdminClient(self._login.config)
-            for topic in self._topics:
-                ensure_compacted(asking, topic, brokers, patient, gathering)
-            self._producer = Producer(self._login.config | _PRODUCER)
+            asking = AdminClient(self._session.config)
+            try:
+                for topic in self._topics:
+                    ensure_compacted(asking, topic, brokers, patient, gathering)
+            finally:
+                asking.poll(0)  # by that alone the session hears of a refusal
+            self._producer = Producer(self._session.config | _PRODUCER)
         return self._producer
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
@@ -112,9 +118,12 @@ class Publisher:
             self._failed(error)
 
     def _failed(self, error: Any) -> None:
-        self._producer = self._admin = None  # the topic may be gone: the next try looks it up again
         denied = isinstance(error, KafkaError) and error.code() in DENIED
-        self._again_at = self._clock() + (DENIED_REST if denied else _RETRY)
+        rest = DENIED_REST if denied else _RETRY
+        if self._session:
+            rest, error = max(rest, self._session.rest), self._session.refusal or error
+        self._again_at = self._clock() + rest
+        self._producer = self._session = None  # the topic may be gone: the next try looks it up again
         self._lost()
         if not self._connection.fails(error):
             return

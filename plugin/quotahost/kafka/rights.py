@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from quotahost.kafka.admin import Shape, shape
-from quotahost.kafka.client import DENIED, NoAnswer, reach
+from quotahost.kafka.client import DENIED, NoAnswer, answer, reach
 from quotahost.records.topics import GROUPS
 
 _WAIT: Final = 10.0  # seconds
@@ -56,14 +56,13 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
     """
     admin = reach(config, _WAIT)
     try:
-        described: Any = admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT)
-        answer = described.result(_WAIT)
-        cluster = _named(answer.authorized_operations)
+        described = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
+        cluster = _named(described.authorized_operations)
         own, shapes, missing = _topics(admin, topics)
         # librdkafka gives an empty list instead of the error to a client that may not look.
         acls = _acls(admin, topics) if "Describe" in cluster else None
         may_group = not with_group or _group(admin)
-        return Rights(own, cluster, acls, _creatable(admin, missing), may_group, shapes, len(answer.nodes))
+        return Rights(own, cluster, acls, _creatable(admin, missing), may_group, shapes, len(described.nodes))
     except KafkaException as failure:
         # The client, too, gives up waiting: which of the two comes first is chance.
         silent = failure.args[0].code() == KafkaError._TIMED_OUT
@@ -72,10 +71,10 @@ def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = F
         raise NoAnswer(_SILENT) from None
 
 
-def _result(answer: Any) -> tuple[Any, KafkaException | None, int]:
+def _result(future: Any) -> tuple[Any, KafkaException | None, int]:
     """What a request has brought; or None, the error that it ended in, and the error's code, which is 0 without one."""
     try:
-        return answer.result(_WAIT), None, 0
+        return answer(future, _WAIT), None, 0
     except KafkaException as failure:
         return None, failure, failure.args[0].code()
 
@@ -89,8 +88,8 @@ def _topics(
     missing: list[str] = []
     wanted = TopicCollection(list(topics))
     asked = admin.describe_topics(wanted, include_authorized_operations=True, request_timeout=_WAIT)
-    for name, answer in asked.items():
-        topic, failure, code = _result(answer)
+    for name, future in asked.items():
+        topic, failure, code = _result(future)
         if failure is None:
             own[name] = _named(topic.authorized_operations)
             shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
@@ -108,13 +107,13 @@ def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
         return {}
     asked = admin.create_topics([NewTopic(name, 1, 1) for name in missing], request_timeout=_WAIT, validate_only=True)
     # Another reason, such as a PAUSE, says nothing of the client's rights.
-    return {name: _result(answer)[2] not in DENIED for name, answer in asked.items()}
+    return {name: _result(future)[2] not in DENIED for name, future in asked.items()}
 
 
 def _group(admin: AdminClient) -> bool:
     name = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
-    answer = admin.describe_consumer_groups([name], request_timeout=_WAIT)[name]
-    return _result(answer)[2] != KafkaError.GROUP_AUTHORIZATION_FAILED
+    future = admin.describe_consumer_groups([name], request_timeout=_WAIT)[name]
+    return _result(future)[2] != KafkaError.GROUP_AUTHORIZATION_FAILED
 
 
 def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
@@ -127,7 +126,7 @@ def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
             AclPermissionType.ALLOW,
         )  # fmt: skip
         try:
-            bindings: Any = admin.describe_acls(wanted, request_timeout=_WAIT).result(_WAIT)
+            bindings = answer(admin.describe_acls(wanted, request_timeout=_WAIT), _WAIT)
         except KafkaException as failure:
             if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
                 return {}

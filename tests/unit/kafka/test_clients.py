@@ -37,9 +37,18 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
 def nothing(*_: object) -> None: ...
 
 
+@pytest.fixture
+def mock() -> Iterator[str]:
+    """The address of a cluster."""
+    admin = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = admin.list_topics(timeout=10).brokers.values()
+    yield f"{address.host}:{address.port}"
+    del admin
+
+
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
-    broker.client, broker.brokers = NOBODY, {1: False}
+    broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
     publisher.send(b"1", bytes)
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
@@ -62,11 +71,9 @@ def test_a_reader_that_reaches_no_cluster_says_so_once_the_start_is_over(caplog:
     assert caplog.messages[0].startswith("not connected: ")
 
 
-def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
-    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = mock.list_topics(timeout=10).brokers.values()
+def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.LogCaptureFixture) -> None:
     broker, absent = FakeBroker(), list[int]()
-    broker.client = {"bootstrap.servers": f"{address.host}:{address.port}"}
+    broker.client = {"bootstrap.servers": mock}
     made = context(broker, startup__grace="1ms")
     follower = Follower(made, "t", nothing, absent=lambda: absent.append(len(caplog.messages)))
     eventually(lambda: len(absent) > 1)
@@ -75,12 +82,10 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(caplog: pytest.LogCaptureF
 
 
 def test_a_reader_that_waits_for_its_topic_says_when_the_cluster_answers_again(
-    caplog: pytest.LogCaptureFixture,
+    mock: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = mock.list_topics(timeout=10).brokers.values()
     broker = FakeBroker()
-    with Proxy(address.port) as network:
+    with Proxy(int(mock.split(":")[1])) as network:
         network.cut()
         broker.client = {"bootstrap.servers": f"127.0.0.1:{network.port}"}
         follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
@@ -88,6 +93,17 @@ def test_a_reader_that_waits_for_its_topic_says_when_the_cluster_answers_again(
         network.heal()
         eventually(lambda: "connected again" in caplog.messages)
         follower.close()
+
+
+def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics("t", timeout=10).brokers.values()
+    broker = FakeBroker(client={"bootstrap.servers": f"{address.host}:{address.port}"})
+    follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+    eventually(lambda: broker.number("Connection", "Connected", "mine") == 1)
+    del mock
+    eventually(lambda: broker.number("Connection", "Connected", "mine") == 0)
+    follower.close()
 
 
 @pytest.fixture
@@ -132,36 +148,39 @@ def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
     assert sum("not connected: TLS fails" in line for line in caplog.messages) == len([*followers, publisher])
 
 
-def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage() -> None:
-    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = mock.list_topics(timeout=10).brokers.values()
-    with Proxy(address.port) as network:
+def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
+    with Proxy(int(mock.split(":")[1])) as network:
         mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))
-        admin = mine.admin("t")
-        consumer = Consumer({**mine.config, "group.id": "g"})
-        mine.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
+        before = mine.enter("t")
+        before.config["error_cb"](KafkaError(KafkaError._SSL, "one broker was just starting"))
+        careful = mine.enter("t")
+        assert (before.stands(), careful.stands()) == (False, True), "other brokers let it in"
+        consumer = Consumer({**careful.config, "group.id": "g"})
         network.cut()
         consumer.assign([TopicPartition("t", 0)])
-        eventually(lambda: consumer.poll(0.1) or not mine.stands(admin))
+        eventually(lambda: consumer.poll(0.1) or not careful.stands())
         with pytest.raises(NoAnswer) as today:
-            mine.admin("t")
+            mine.enter("t")
         consumer.close()
     assert "TLS" not in str(today.value)
 
 
-def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once() -> None:
+def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) -> None:
     """After a live change of the password it would go on to log in with the old one."""
+    broker = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False})
     gc.collect()
     gc.disable()
     try:
-        mine = login(context(FakeBroker(client=NOBODY)))
-        consumer = Consumer({**mine.config, "group.id": "g"})
-        left = ref(mine)
-        del mine
+        mine = context(broker, startup__grace="1ms")
+        left = ref(login(mine))
+        assert left() is None, "nobody has used it"
+        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", "volumes", nothing)
+        publisher.send(b"1", bytes)
+        left = ref(login(mine))
+        follower.close()
         assert left() is not None
-        consumer.close()
-        del consumer
-        assert left() is None
+        publisher.close()
+        eventually(lambda: left() is None)
     finally:
         gc.enable()
 

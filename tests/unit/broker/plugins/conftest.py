@@ -27,7 +27,7 @@ def published(monkeypatch: pytest.MonkeyPatch) -> Publish[Any]:
     def make(decode: Callable[[bytes, bytes], Any]) -> FakeKafka[Any]:
         kafka = FakeKafka(decode)
         monkeypatch.setattr(Login, "admin", lambda login, topic: None)
-        monkeypatch.setattr(publisher, "AdminClient", lambda config: None)
+        monkeypatch.setattr(publisher, "AdminClient", lambda config: kafka)
         monkeypatch.setattr(publisher, "ensure_compacted", kafka.ensure)
         monkeypatch.setattr(publisher, "Producer", kafka.producer)
         return kafka

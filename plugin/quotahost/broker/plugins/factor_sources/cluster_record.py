@@ -56,7 +56,7 @@ class RecordReader:
         if self._follower is None:
             return "the cluster's id is not read from the log directories yet"
         if not self.topic_read:
-            return f"topic {self._topic} is not read yet"
+            return f"topic {self._topic} is not read yet{self._follower.fault}"
         return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
 
     def close(self) -> None:

@@ -208,7 +208,10 @@ class Snapshots:
             return "the cluster has not listed its brokers yet"
         if not self._disks.cluster_id:
             return "the cluster's id is not read from the log directories yet"
-        return "" if self._topic_read else f"topic {self._context.settings.snapshots_topic} is not read yet"
+        if self._topic_read:
+            return ""
+        fault = self._follower.fault if self._follower else ""
+        return f"topic {self._context.settings.snapshots_topic} is not read yet{fault}"
 
     def _show(self, view: View) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""

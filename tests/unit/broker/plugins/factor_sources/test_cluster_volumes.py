@@ -122,6 +122,8 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     monitor(world.context).look()
     assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
+    follower(world.source._reader).fault = " (not connected: it refuses the user)"
+    assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
     world.publishes(FULL, live=False)
     world.source._reader.caught_up()
     assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")

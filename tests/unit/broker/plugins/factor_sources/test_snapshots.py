@@ -69,7 +69,8 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     registered.argument({"1": False})
     registered.answered = True
     assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
-    assert world.source._follower is not None
+    follower(world.source).fault = " (not connected: it refuses the user)"
+    assert world.read().waiting.endswith("snapshots is not read yet (not connected: it refuses the user)")
     world.knows("1")
     assert world.read() == ClusterVolumes((OWN,))
 
