@@ -4,6 +4,7 @@ It puts PRODUCE load on a broker, for tests of producer quotas. ``harness.client
 measures its rate.
 """
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,7 +18,7 @@ _GIVEN_UP: Final = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class ProducerLoad(Load):
-    """Produces records of zeros, or numbered ones, to all partitions of a topic, as fast as the broker takes them.
+    """Produces records of zeros, noise or numbers to all partitions of a topic, as fast as the broker takes them.
 
     Batches are small and the queue is short (1 MB), so that the acknowledged rate follows a change of quota at
     once. The meter counts the bytes of values; Kafka charges about 8 bytes more a record and 61 more a batch.
@@ -33,6 +34,7 @@ class ProducerLoad(Load):
         record_size: int = 10_000,
         rate: float | None = None,
         numbered: bool = False,
+        noise: bool = False,
     ) -> None:
         """Prepares the load; it sends nothing before ``start()``.
 
@@ -40,20 +42,22 @@ class ProducerLoad(Load):
             config: librdkafka's properties, as from ``node.client_config()``; they replace the load's own.
             topic: an existing topic.
             record_size: bytes of each value.
-            rate: bytes/s to offer; None for as fast as possible.
+            rate: bytes/s to offer; None for as fast as possible. What it could not offer in time, on a busy machine, it
+                makes up for a second of at most.
             numbered: the values are "0", "1", ... instead.
+            noise: the value is of random bytes, which no compression shortens.
         """
         super().__init__(topic)
         self._config: Final = config
-        self._zeros: Final = bytes(record_size)
+        self._value: Final = os.urandom(record_size) if noise else bytes(record_size)
         self._numbered: Final = numbered
         self.sent = 0
         self._rate: Final = rate
-        self._offered = 0
+        self._offered = 0.0
         self._drain_for = 0.0
         self._undelivered = 0
 
-    def drain(self, timeout: float = 30) -> int:
+    def drain(self, timeout: float = 120) -> int:
         """Stops after waiting up to timeout seconds for deliveries; returns how many records were not delivered."""
         self._drain_for = timeout
         self.stop()
@@ -72,10 +76,14 @@ class ProducerLoad(Load):
         client.flush(1)
 
     def _is_ahead(self) -> bool:
-        return self._rate is not None and self._offered > self._rate * (time.monotonic() - self.meter.started)
+        if self._rate is None:
+            return False
+        due = self._rate * (time.monotonic() - self.meter.started)
+        self._offered = max(self._offered, due - self._rate)
+        return self._offered > due
 
     def _produce(self, client: Producer) -> None:
-        value = str(self.sent).encode() if self._numbered else self._zeros
+        value = str(self.sent).encode() if self._numbered else self._value
         try:
             client.produce(self.topic, value, on_delivery=self._delivered)
         except BufferError:

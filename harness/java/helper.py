@@ -17,6 +17,7 @@ from harness.java.jdk import class_path, harness_classes, program
 from harness.system.guard import kill_group, start_guarded
 
 _LOG_CONFIG: Final = Path(__file__).with_name("log4j2-helper.properties")
+_ATTACHES_WITHIN: Final = 60_000  # ms; the JDK's 10 s are too few for a broker that starts on a busy machine
 
 
 class HelperError(Exception):
@@ -65,7 +66,7 @@ class Helper:
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [program("java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        command += [f"-Dlog4j2.configurationFile={_LOG_CONFIG}"]
+        command += [f"-Dlog4j2.configurationFile={_LOG_CONFIG}", f"-Dsun.tools.attach.attachTimeout={_ATTACHES_WITHIN}"]
         command += ["-cp", class_path([broker_jars(self._version), harness_classes(self._version)])]
         command += ["harness.Helper"]
         pipe = subprocess.PIPE

@@ -66,7 +66,8 @@ def creates(config: Mapping[str, Any], topic: str, partitions: int, replicas: in
         error: KafkaError = failure.args[0]
         if error.name() == "TOPIC_ALREADY_EXISTS":  # the answer to the try before came too late
             return True
-        if error.code() >= 0 and error.name() != "INVALID_REPLICATION_FACTOR":  # below 0: nobody answers
+        # Below 0 nobody answers, and a busy controller only later.
+        if error.code() >= 0 and error.name() not in ("INVALID_REPLICATION_FACTOR", "REQUEST_TIMED_OUT"):
             refusals.append(f"{error.name()}: {error.str()}")
         return False
     return True

@@ -162,9 +162,9 @@ def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader
     assert end_offset(third, "moved") == before
     reassign(cluster, "moved", [3, 2])
     eventually(lambda: not held("moved"), what="free, since the full disk has no replica any more")
-    assert not held("stays")
+    eventually(lambda: not held("stays"))
     assert {state(node) for node in cluster.brokers} == {PAUSE}
-    assert "broker 1, volume" in causes(first)
+    eventually(lambda: "broker 1, volume" in causes(first))
 
 
 def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
@@ -249,10 +249,10 @@ def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_i
 def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> None:
     first = cluster.brokers[0]
     producer = Producer(first.client_config(client_id="quotahost-0") | {"transactional.id": "open"})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(TOPIC, "{", key="stranger")
-    producer.flush(30)
+    producer.flush(60)
     before, begun = transitions(*cluster.brokers), time.monotonic()
 
     def read_since() -> bool:
@@ -266,7 +266,7 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
 
     eventually(read_since)
     assert transitions(*cluster.brokers) == before
-    producer.abort_transaction(30)
+    producer.abort_transaction(60)
 
 
 @pytest.mark.proves("proposal-035.quick-start")
@@ -308,6 +308,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     refused["key"] = good
     refused["version"] = good.replace(b'"schemaVersion":1', b'"schemaVersion":99')
     before = refused_records(node, "stranger")  # other tests write as brokers that don't exist, too
+    silences = [gauge(each, "Lease", "FallbackApplied") for each in cluster.brokers]
     producer = Producer(node.client_config(client_id="hostile") | {"queue.buffering.max.messages": 200_000})
     for number in range(FLOOD):
         for reason in ("json", "schema", "key"):
@@ -324,8 +325,7 @@ def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cl
     eventually(lambda: refused_records(node, "stranger") == before + FLOOD)
     wait_for_state(cluster, OPEN)
     eventually(lambda: gauge(node, "Brokers", "Missing") == 0)
-    for each in cluster.brokers:
-        assert gauge(each, "Lease", "FallbackApplied") == 0
+    assert [gauge(each, "Lease", "FallbackApplied") for each in cluster.brokers] == silences
     disk_of_broker_1_is_full(cluster)
 
 

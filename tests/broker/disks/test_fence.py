@@ -69,9 +69,14 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_excluded_and_tells_others_wh
     wait_for_watch_topic(node)
     eventually(lambda: top(*root))
     set_factor(node, 0)
-    assert [broker["state"] for broker in top(*root)["brokers"].values()] == ["PAUSE"]
-    refused = quotahost("top", "--json", *alice)
-    assert (refused.exit_code, "excluded.principal.name.list" in refused.stderr) == (2, True)
+    eventually(lambda: [broker["state"] for broker in top(*root)["brokers"].values()] == ["PAUSE"])
+
+    def is_told() -> bool:
+        refused = quotahost("top", "--json", *alice)
+        assert refused.exit_code == 2
+        return "excluded.principal.name.list" in refused.stderr
+
+    eventually(is_told)
 
 
 @pytest.mark.proves("kip-13.refused-before-append")
@@ -89,7 +94,7 @@ def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
         assert numbers.sent > sent, "the client goes on sending meanwhile"
         set_factor(node, 1)
         eventually(lambda: numbers.meter.messages > sent)
-        assert numbers.drain(120) == 0
+        assert numbers.drain() == 0
     assert numbers.errors == []
     found = values(node, topic)
     expected = [str(number) for number in range(numbers.sent)]
@@ -116,7 +121,7 @@ def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topi
     producer.produce(topic, "meanwhile", partition=0)
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(producer.commit_transaction, 60)
-        wait_until_turned_back(node, 2)
+        wait_until_turned_back(node, more=2)
         assert not done.done()
         assert end_offset(node, topic) == 0, "nothing is committed yet"
         set_factor(node, 1)

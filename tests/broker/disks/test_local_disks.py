@@ -13,6 +13,7 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX, ROOT
 from harness.system.filesystem import own_file_system
@@ -22,13 +23,24 @@ from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, gauge, has_own_quota, scrape, state, table_row
+from tests.broker.support.seen import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    causes,
+    gauge,
+    has_own_quota,
+    scrape,
+    state,
+    table_row,
+)
 from tests.broker.support.volumes import DiskLimits
 
 pytestmark = pytest.mark.broker
 
 MEGA: Final = 1_000_000
-SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none", "validity": "10s"}
+SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +98,12 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
         disk_limits = set_limits_around_usage(node)
 
         def is_a_part_of_its_rate() -> bool:
-            limit = table_row(node, ANYONE, "free")["limit"]
+            quota = quota_now(node, ANYONE, "free")
+            assert quota.stand_in is not None
+            # As Kafka measured it when the factor fell: just then a busy machine may have held the client up.
+            assert 1e6 < quota.stand_in < 8e6
             # The limit follows the factor over a window, and the factor the disk.
-            wanted = 4e6 * disk_limits.factor(volume(node).consumed)
-            return limit != "null" and float(limit) == pytest.approx(wanted, rel=0.4)
+            return quota.limit == pytest.approx(quota.stand_in * disk_limits.factor(volume(node).consumed), rel=0.1)
 
         eventually(is_a_part_of_its_rate)
         since = time.monotonic()
@@ -130,10 +144,9 @@ def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: Ka
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
     disk_limits = set_limits_around_usage(node)
     change(node, **{"factor.source": source})
-    eventually(lambda: f"factor source {source}" not in node.log_text() and state(node) == THROTTLE)
     eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
-    eventually(lambda: state(node) == PAUSE)
+    eventually(lambda: state(node) == PAUSE and "broker 1, volume" in causes(node))
 
 
 def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
@@ -161,15 +174,16 @@ def test_the_commands_of_the_drill_pause_producers_and_take_the_pause_back(node:
     begin, end = drill()
     kafka_configs(node, *begin)
     eventually(lambda: state(node) == PAUSE)
-    assert attempt(node.client_config(), topic) == "NOT_ENOUGH_REPLICAS"
+    eventually(lambda: attempt(node.client_config(), topic) == "NOT_ENOUGH_REPLICAS")
     kafka_configs(node, *end)
     eventually(lambda: state(node) == OPEN)
-    assert attempt(node.client_config(), topic) is None
+    eventually(lambda: attempt(node.client_config(), topic) is None)
 
 
 @pytest.mark.proves("faults.directory-gone")
 def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path) -> None:
-    with callback_node(tmp_path, SETTINGS | {"static.storage.hard.min-free-bytes": "1"}, log_dirs=2) as node:
+    settings = SETTINGS | {"static.storage.hard.min-free-bytes": "1", "validity": "10s"}
+    with callback_node(tmp_path, settings, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)
         node.data_dirs[1].rename(tmp_path / "gone")
         eventually(lambda: gauge(node, "LogDirs", "Offline") == 1)

@@ -232,7 +232,7 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel
         (end,) = stopped_at(node, "t")
         eventually(lambda: len(series(server, bound("fence"), since)) == 1)
         eventually(lambda: alerts <= firing(server).keys())
-        assert "127.0.0.1" in firing(server)["QuotahostPause"]["summary"]
+        eventually(lambda: "127.0.0.1" in firing(server)["QuotahostPause"]["summary"])
         shown_nothing = partial(empty, server, since, ELSEWHERE)
         eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
         for each in (*panels(), *rules()):

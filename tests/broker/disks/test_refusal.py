@@ -122,7 +122,7 @@ def test_the_bytes_that_a_closed_fence_turns_back_are_metered_in_all_and_by_topi
 def test_a_topic_quota_mutes_a_client_that_sends_on_and_not_one_that_sends_little(node: KafkaNode, topic: str) -> None:
     filler = node.client_config("root", "filler")
     fill_topic(filler, topic, 1_000)  # so that the topic has a meter, and its credit is counted from now on
-    alter_broker_config(node, {PREFIX + TOTAL: "201K", PREFIX + OWN: f"{topic}:200K"})
+    alter_broker_config(node, {PREFIX + TOTAL: "51K", PREFIX + OWN: f"{topic}:50K"})
     eventually(lambda: gauge(node, "TopicQuotas", "Share") > 0)
     fill_topic(filler, topic, 30_000_000)
     with RawClient(node, "little") as client:

@@ -19,7 +19,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node
+from tests.broker.support.node import PLUGINS, callback_node, changed
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -62,12 +62,7 @@ def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
-    settings = {
-        "supplier": "crashing",
-        "validity": "5s",
-        "python.process": "child",
-        "python.executable": str(current / "bin/python3"),
-    }
+    settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
     with callback_node(tmp_path_factory.mktemp("node"), settings, env={"FAULT": str(fault)}) as node:
         create_topic(node, "t")
         yield node
@@ -166,11 +161,13 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
 @pytest.mark.proves("faults.hang")
 def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode, fault: Path) -> None:
     start = node.log.end()
-    fault.write_text("gil")
-    introduce_clients(node, ["bad-gil"])
-    node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
-    eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
-    eventually(lambda: gauge(node, "Lease", "Expired") == 0)
+    # In this test alone, since a busy machine may hold up the Python of the others for some seconds.
+    with changed(node, {"validity": "5s"}):
+        fault.write_text("gil")
+        introduce_clients(node, ["bad-gil"])
+        node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
+        eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
+        eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
 def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaNode, current: Path) -> None:

@@ -53,13 +53,17 @@ def test_every_metric_of_the_catalogue_is_shown_and_no_other_by_the_monitored_ca
     tmp_path: Path,
 ) -> None:
     with KafkaNode(tmp_path, classpath=[JAR], properties=callback_properties(name=MONITORED)) as node:
-        shown = {
-            (name.split("type=")[1].split(",")[0], attribute)
-            for name, attributes in Jmx(node).query("quotahost:*").items()
-            for attribute in attributes
-        }
         numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
-        assert shown == numbers | {(CLIENTS, "Uses")}
+
+        def shows_all() -> bool:
+            assert {
+                (name.split("type=")[1].split(",")[0], attribute)
+                for name, attributes in Jmx(node).query("quotahost:*").items()
+                for attribute in attributes
+            } == numbers | {(CLIENTS, "Uses")}
+            return True
+
+        eventually(shows_all)
         beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
         roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
         assert roles == {"broker", "controller"}
@@ -120,7 +124,7 @@ def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(clus
             return True
         return False
 
-    assert not refused("before")
+    eventually(lambda: not refused("before"))
     alter_broker_config(broker, {PREFIX + "static.storage.hard": "1"}, broker=broker.node_id)
     eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
     eventually(lambda: "broker 1, volume" in causes(controller))

@@ -122,9 +122,8 @@ def make_missing(node: KafkaNode) -> None:
 
 def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(node: KafkaNode) -> None:
     def published() -> bool:
-        return {topics.SNAPSHOTS.name, topics.USAGE.name} <= admin_of(node, "admin").list_topics(
-            timeout=10
-        ).topics.keys()
+        made = admin_of(node, "admin").list_topics(timeout=60).topics
+        return {topics.SNAPSHOTS.name, topics.USAGE.name} <= made.keys()
 
     eventually(published, what="topics made by the plugins' own principal")
     eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
@@ -170,7 +169,7 @@ def test_anybody_else_is_refused_on_every_topic_and_can_still_use_its_own(node: 
     with ThreadPoolExecutor(len(topics.TOPICS)) as pool:
         assert set(pool.map(lambda each: try_to_write(node, user, each.name), topics.TOPICS)) <= REFUSED
     assert operations(node, user) == {each.name: set() for each in topics.TOPICS}
-    assert not admin_of(node, user).list_topics(timeout=10).topics.keys() & {each.name for each in topics.TOPICS}
+    assert not admin_of(node, user).list_topics(timeout=60).topics.keys() & {each.name for each in topics.TOPICS}
 
 
 def try_to_write(node: KafkaNode, user: str | None, topic: str) -> str | None:

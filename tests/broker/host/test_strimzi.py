@@ -84,10 +84,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 def test_more_free_space_demanded_than_there_is_stops_producers_by_quotahost(ours: KafkaNode) -> None:
-    log = ours.log_text()
-    assert f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes" in log
-    assert f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s" in log
-    assert log.count(f"{INTERVAL}=2 read as") == 1
+    ours.wait_for_log(f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes")
+    ours.wait_for_log(f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s")
+    assert ours.log_text().count(f"{INTERVAL}=2 read as") == 1
 
 
 def test_changed_live_the_same_names_let_two_producers_share_the_files_rate(ours: KafkaNode) -> None:

@@ -109,15 +109,21 @@ class Ledger:
 
 
 def played(node: KafkaNode, client_id: str | None, send: Send, bound: float, *, takes_back: bool = False) -> Ledger:
-    """The ledger of a client that has sent at its moments; on a busy machine it may come too late, and tries again."""
+    """The ledger of a client that has sent at its moments, and was throttled in the end.
+
+    On a busy machine it may come too late, and tries again.
+    """
     throttle_times: list[int] = []
 
     def play() -> Ledger:
-        ledger, begin = Ledger(bound, takes_back, throttle_times), time.monotonic()
+        ledger, begin, first = Ledger(bound, takes_back, throttle_times), time.monotonic(), len(throttle_times)
         for moment in MOMENTS:
             time.sleep(max(0.0, begin + moment - time.monotonic()))
             with RawClient(node, client_id) as client:
                 ledger.add(*send(client))
+        assert max(throttle_times[first:]) > 0
+        # What was charged for a throttled fetch is taken back, so that the last one need not be throttled.
+        assert takes_back or throttle_times[-1] > 1000
         return ledger
 
     return eventually(play, poll=SAMPLES + 1)  # seconds, so that the windows are empty
@@ -145,7 +151,6 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
     make_known(node, client_id)
     ledger = played(node, client_id, producing(size), bound)
     assert ledger.throttle_times[0] == 0
-    assert ledger.throttle_times[-1] > 1000
     ledger.check_beans(node, "Produce" + bean_name(client_id))
     assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
 
@@ -156,7 +161,6 @@ def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, c
     make_known(node, client_id)
     ledger = played(node, client_id, fetching(size_of_filled(node)), bound, takes_back=True)
     assert ledger.throttle_times[0] == 0
-    assert max(ledger.throttle_times) > 0
     ledger.check_beans(node, "Fetch" + bean_name(client_id))
 
 
@@ -171,25 +175,33 @@ def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_i
     node: KafkaNode,
 ) -> None:
     make_known(node, "greedy")
-    end = end_offset(node, "t")
-    with RawClient(node, "greedy") as client:
-        first = client.produce("t", record_batch(90_000))
-        throttled = first.throttle_ms
-        assert end_offset(node, "t") == end + 1
-        second = client.produce("t", record_batch(10))
-    # Kafka mutes before it responds, so the mute began within the first round trip.
-    assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+    def answered_at_once() -> bool:
+        end = end_offset(node, "t")
+        with RawClient(node, "greedy") as client:
+            first = client.produce("t", record_batch(90_000))
+            throttled = first.throttle_ms
+            assert end_offset(node, "t") == end + 1
+            second = client.produce("t", record_batch(10))
+        # Kafka mutes before it responds, so the mute began within the first round trip.
+        return first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+    eventually(answered_at_once, poll=SAMPLES + 1)  # as played()
 
 
 @pytest.mark.proves("kip-13.read-later", "kip-13.throttle-time-field")
 def test_a_throttled_fetch_is_answered_at_once_without_a_record_and_its_connection_is_muted(node: KafkaNode) -> None:
     make_known(node, "slow")
-    with RawClient(node, "slow") as client:
-        first = client.fetch("filled", 21_000)
-        throttled = first.throttle_ms
-        second = client.fetch("filled", 21_000)
-    assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
-    assert first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+    def answered_at_once() -> bool:
+        with RawClient(node, "slow") as client:
+            first = client.fetch("filled", 21_000)
+            throttled = first.throttle_ms
+            second = client.fetch("filled", 21_000)
+        assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
+        return first.duration_ms < throttled <= second.received_ms - first.sent_ms
+
+    eventually(answered_at_once, poll=SAMPLES + 1)  # as played()
 
 
 @pytest.mark.proves("kip-13.client-metrics")
@@ -223,9 +235,13 @@ def test_a_client_over_its_quota_slows_no_other(node: KafkaNode) -> None:
 def test_all_clients_without_a_client_id_share_one_quota(node: KafkaNode) -> None:
     make_known(node, None)
     batch = record_batch(70_000)
-    with RawClient(node, None) as one, RawClient(node, "") as other:
-        one.produce("t", batch)
-        assert other.produce("t", batch).throttle_ms > 1000
+
+    def share() -> bool:
+        with RawClient(node, None) as one, RawClient(node, "") as other:
+            one.produce("t", batch)
+            return other.produce("t", batch).throttle_ms > 1000
+
+    eventually(share, poll=SAMPLES + 1)  # as played()
 
 
 @pytest.mark.proves("kip-13.default-and-override", "kip-13.static-config")
@@ -234,9 +250,13 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
 
     def limited_to(rate: float) -> None:
         eventually(lambda: limit_of(node, ANYONE, "live") == rate)
-        with RawClient(node, "live") as client:
-            client.produce("t", record_batch(10))
-        assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [rate]
+
+        def enforced() -> bool:
+            with RawClient(node, "live") as client:
+                client.produce("t", record_batch(10))
+            return [q.bound for q in enforced_quotas(node, "PRODUCE", client_id="live")] == [rate]
+
+        eventually(enforced)
 
     make_known(node, "live")
     limited_to(50_000)

@@ -41,7 +41,8 @@ SETTINGS: Final = {
 }
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
-KEPT: Final = {"important": 1_485_000, "modest": 740_000}
+#: Three quarters of what each may: who connects late, on a busy machine, makes up for a second in Kafka's first sample.
+KEPT: Final = {"important": 1_125_000, "modest": 562_500}
 OFFERS: Final = KEPT | {"greedy": 20_000_000}
 PERIOD: Final = 30.0  # seconds
 LONG: Final = 240.0  # seconds; only a test that fails waits so long
@@ -71,6 +72,9 @@ def topics_over(node: KafkaNode) -> list[str]:
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
     idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
+    idempotent["queue.buffering.max.kbytes"] = (
+        256  # or else what it sends at once when it connects is seconds of modest's
+    )
     loads = {
         topic: ProducerLoad(node.client_config(client_id=topic) | idempotent, topic, rate=rate)
         for topic, rate in OFFERS.items()
@@ -78,7 +82,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     with ExitStack() as running:
         for load in loads.values():
             running.enter_context(load)
-        eventually(lambda: topics_over(node) == ["greedy"])
+        eventually(lambda: topics_over(node) == ["greedy"], on_timeout=lambda: str(topics_over(node)))
         assert topics(node, "Share") == SHARE
         # At first greedy exceeded its share, before the mean of a minute could show it.
         owing = bytes_in(node, "greedy")
@@ -86,7 +90,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
         wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
         assert topics(node, "Rejections") > 20
         with changed(node, {TOTAL: "1G"}):
-            assert {topic: load.drain(120) for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
+            assert {topic: load.drain() for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
     assert [error for load in loads.values() for error in load.errors] == []
     for topic, load in loads.items():
         appended = bytes_in(node, topic)
@@ -195,7 +199,7 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 
     for topic in (full, "neighbour") * 3:
         producer.produce(topic, "one", partition=0, on_delivery=note)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
     assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
 
 
@@ -228,8 +232,13 @@ def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, full: str
             before, shadowed = topics(node, "Rejections"), topics(node, "Shadowed")
             eventually(lambda old=shadowed: attempt(alice, full) is None and topics(node, "Shadowed") > old)
             assert topics(node, "Rejections") == before
-            beans = Jmx(node).query("quotahost:type=Shadow,*")
-    assert sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name) > 0
+            eventually(lambda: counted_seconds(node) > 0)
+
+
+def counted_seconds(node: KafkaNode) -> float:
+    """For how long topic quotas in shadow would have turned requests back."""
+    beans = Jmx(node).query("quotahost:type=Shadow,*")
+    return sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name)
 
 
 @pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")

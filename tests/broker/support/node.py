@@ -1,5 +1,6 @@
 """Nodes that run quotahost's callback, and what a test does to them."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from harness.system.waiting import eventually
 from tests.broker.support.seen import gauge
 
 PLUGINS: Final = Path(__file__).parents[1] / "plugins"
+#: Of a node that is asked for by its id: no other broker that may run on this machine has it.
+OWN_ID: Final = 1_000_000 + os.getpid()
 FACTOR: Final = PREFIX + "plugin.fixed.factor"
 #: Settings of a broker with a fence whose factor tests set by hand.
 FIXED: Final = {

@@ -63,19 +63,26 @@ def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:
     return eventually(known, what=f"the end offset of {topic}-{partition}")[1]
 
 
-def wait_until_turned_back(node: KafkaNode, more: int = 5) -> None:
-    """Waits until the fence has turned so many more requests back."""
-    before = gauge(node, "Fence", "Rejections")
-    eventually(lambda: gauge(node, "Fence", "Rejections") >= before + more, what=f"{more} more rejections")
+def wait_until_turned_back(*nodes: KafkaNode, more: int = 5) -> None:
+    """Waits until the fences of these nodes have together turned so many more requests back."""
+
+    def rejections() -> float:
+        return sum(gauge(node, "Fence", "Rejections") for node in nodes)
+
+    before = rejections()
+    eventually(lambda: rejections() >= before + more, what=f"{more} more rejections")
 
 
 def stopped_at(node: KafkaNode, *topics: str) -> list[int]:
     """The end offsets at which these topics stay while a closed fence turns requests back."""
-    wait_until_turned_back(node, 2)
-    ends = [end_offset(node, topic) for topic in topics]  # what was under way is there by now
+
+    def ends() -> list[int]:
+        return [end_offset(node, topic) for topic in topics]
+
+    stopped = _settled(ends, node)
     wait_until_turned_back(node)
-    assert [end_offset(node, topic) for topic in topics] == ends
-    return ends
+    assert ends() == stopped
+    return stopped
 
 
 def appended(cluster: Cluster) -> list[int]:
@@ -84,9 +91,19 @@ def appended(cluster: Cluster) -> list[int]:
 
 
 def settled_ends(cluster: Cluster) -> list[int]:
-    """The same once requests that were under way when the fences closed have been appended."""
-    eventually(lambda: appended(cluster) == appended(cluster))
-    return appended(cluster)
+    """The same once requests that were under way when the fences closed have been appended; a producer goes on."""
+    return _settled(lambda: appended(cluster), *cluster.brokers)
+
+
+def _settled(ends: Callable[[], list[int]], *nodes: KafkaNode) -> list[int]:
+    """The ends once they stay while requests are turned back: what passed a fence before is there by then."""
+
+    def stay() -> list[int] | None:
+        before = ends()
+        wait_until_turned_back(*nodes)
+        return before if ends() == before else None
+
+    return eventually(stay, what="ends that stay")
 
 
 def values(node: KafkaNode, topic: str) -> list[str]:

@@ -100,7 +100,7 @@ class FakeShares(Background):
 
     def _publish(self, producer: Producer) -> None:
         now = datetime.now(UTC)
-        self.partitions = len(producer.list_topics(SHARES, timeout=10).topics[SHARES].partitions)
+        self.partitions = len(producer.list_topics(SHARES, timeout=60).topics[SHARES].partitions)
         silent = {each.broker for each in self._newest.values() if now - each.captured_at > SHARES_VALIDITY}
         for broker, row in shares(self._newest.values(), silent).items():
             record = Shares(broker, self._run_ms, self.sequence, now, row)

@@ -187,7 +187,7 @@ def _shows(found: list[dict[str, str]], labels: frozenset[str]) -> bool:
 
 def _ask(server: Server, path: str, query: dict[str, Any] | None = None) -> Any:
     try:
-        with urlopen(f"{server.url}/api/v1/{path}?{urlencode(query or {})}", timeout=10) as answer:
+        with urlopen(f"{server.url}/api/v1/{path}?{urlencode(query or {})}", timeout=60) as answer:
             return json.load(answer)["data"]
     except HTTPError as error:
         raise ValueError(f"{query}: {error.read().decode()}") from None

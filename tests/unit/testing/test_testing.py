@@ -237,13 +237,16 @@ TASKS: list[tuple[Any, str, int]] = [
         *((partial(check_supplier, clients=[CAROL]), *each) for each in SUPPLIERS),
         *((check_factor_source, *each) for each in SOURCES),
         *((check_policy, *each) for each in POLICIES),
-        *((partial(check_task, within=1.0), *each) for each in TASKS),
+        *((check_task, *each) for each in TASKS),
     ],
 )
 def test_what_breaks_the_contract_is_caught_with_its_number(
-    monkeypatch: pytest.MonkeyPatch, check: Callable[[Any], None], broken: Any, words: str, number: int
+    monkeypatch: pytest.MonkeyPatch, check: Callable[..., None], broken: Any, words: str, number: int
 ) -> None:
-    monkeypatch.setattr(FakeHost, "patience", 1.0)
+    # What hangs is given up soon; all others may take as long as a busy machine takes.
+    if "did not return" in words or "still runs" in words:
+        monkeypatch.setattr(FakeHost, "patience", 1.0)
+        check = partial(check, within=1.0) if check is check_task else check
     with pytest.raises(AssertionError, match=rf"(?s){words}.*\(contract {number} of quotahost.api\)"):
         check(broken)
 

@@ -193,7 +193,7 @@ def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(d
 def test_each_look_asks_what_kafka_has_taken_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = FakeBroker({"log.dirs": str(tmp_path)})
     disks = monitor(context(broker, volumes__period="2ms"))
-    assert len(disks.known().volumes) == 1
+    eventually(lambda: len(disks.known().volumes) == 1)
     broker.offline = (str(tmp_path),)
     eventually(lambda: disks.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
     disks.close()

@@ -266,7 +266,7 @@ def closing() -> Iterator[str]:
 )
 def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
     with pytest.raises(NoAnswer, match=words) as raised:
-        reach({"bootstrap.servers": closing} | config, 1)
+        reach({"bootstrap.servers": closing} | config, 60, moment=1)
     assert "secret" not in str(raised.value)
 
 
@@ -288,7 +288,7 @@ def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_
     told(1, (), *against, "--as", "pipeline")  # its rights were asked for
     told(1, ["can't be read"], *against, "--client-config", tmp_path / "no")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
-    monkeypatch.setattr(kafka_rights, "_WAIT", 2)
+    monkeypatch.setattr(kafka_rights, "_WAIT", 60)  # why nobody answers is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
     words = ["127.0.0.1:2 doesn't answer with these credentials: nobody listens there"]
     assert "hush" not in told(1, words, *against, properties_file(tmp_path, f"{lines}hush"))
