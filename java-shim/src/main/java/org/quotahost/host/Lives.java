@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.config.ConfigException;
+import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
@@ -35,8 +36,6 @@ final class Lives {
     private static final String GENERATION = BrokerConfigs.PREFIX + "python.generation";
     private static final String NO_CHILD = GENERATION + ": a new value starts another Python beside the one that runs, which needs "
             + BrokerConfigs.PREFIX + "python.process=child; restart the broker instead";
-    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
-    private static final long STACK_BYTES = 16L << 20;
     private static final long LOOK_MS = 50;
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
     /** A life of so long had started well: its end is not the one before it once more. */
@@ -80,14 +79,15 @@ final class Lives {
         generation = config.generation();
         Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
         serving = first;
-        thread = new Thread(null, this::run, "quotahost-host", STACK_BYTES);
+        thread = new Thread(null, this::run, "quotahost-host", Interpreter.STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
         await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
         await(first.ready, START_SECONDS * 1_000, "the Python host was not ready within " + START_SECONDS
-                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. See the log above");
+                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. The broker's standard"
+                + " error, or with python.process=child its log, has Python's stack");
         started = true;
     }
 
