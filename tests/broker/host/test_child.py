@@ -5,6 +5,7 @@ import signal
 import site
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
@@ -24,6 +25,7 @@ from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
+VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
 #: The supplier's versions, by the rate that each gives; the broken one gives none.
 RATES: Final = {"v1": "5000000.0", "v2": "7000000.0", "broken": ""}
@@ -61,7 +63,7 @@ def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
     settings = {
         "supplier": "crashing",
-        "validity": "5s",
+        "validity": f"{VALIDITY}s",
         "python.process": "child",
         "python.executable": str(current / "bin/python3"),
     }
@@ -168,6 +170,17 @@ def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: Ka
     node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
     eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
     eventually(lambda: gauge(node, "Lease", "Expired") == 0)
+
+
+@pytest.mark.proves("faults.stopped-broker")
+def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_python(node: KafkaNode) -> None:
+    before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), children(node.pid)
+    os.kill(node.pid, signal.SIGSTOP)  # as a machine does that is moved
+    time.sleep(1.5 * VALIDITY)
+    os.kill(node.pid, signal.SIGCONT)
+    known_again(node, "after-the-stop")
+    assert (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")) == before
+    assert children(node.pid) == python
 
 
 def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaNode, current: Path) -> None:

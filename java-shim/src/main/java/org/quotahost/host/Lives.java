@@ -176,10 +176,19 @@ final class Lives {
                 }
                 if (closing()) close(serving);
             } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
-                Schedule.failed("Looking after Python", lines, e);
-                if (problem != null) serving.kill("nobody could look after it");
+                failed(problem, lines, e);
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
+        }
+    }
+
+    /** Where the heap is full even the first use of a text fails, so all of it is guarded. */
+    private void failed(String problem, LineLimit lines, Throwable e) {
+        try {
+            Schedule.failed("Looking after Python", lines, e);
+            if (problem != null) serving.kill("nobody could look after it");
+        } catch (Throwable again) {
+            // Logged or not, the next turn comes.
         }
     }
 
@@ -215,7 +224,7 @@ final class Lives {
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
         if (life.isReady()) {
-            if (host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
+            if (host.lease.expired && host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");

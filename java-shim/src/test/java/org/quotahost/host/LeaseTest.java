@@ -78,6 +78,20 @@ class LeaseTest {
     }
 
     @Test
+    void aTimeInWhichThisProcessWasStoppedIsNoSilenceAndEndsNone() {
+        lease.configure(10_000, "PAUSE");
+        pass(9_000);
+        now += 60_000_000_000L;
+        pass(9_000);
+        assertEquals(List.of(), applied);
+
+        pass(1_000);
+        now += 60_000_000_000L;
+        pass(1_000);
+        assertEquals(List.of(0.0), applied, "it is silent still");
+    }
+
+    @Test
     void anotherActionComesIntoForceAtOnceWhileTheHostIsSilent() {
         lease.configure(1_000, "PAUSE");
         pass(5_000);
