@@ -17,6 +17,14 @@ import org.quotahost.internals.ShutdownOrder;
 public final class Interpreter {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
     public static final long STACK_BYTES = 16L << 20;
+    /** For this module Python's main thread is the one that imports it; libraries ask it before they take a signal. */
+    private static final String MAIN_THREAD = """
+            try:
+                import threading
+            except ImportError:
+                pass
+            quotahost_error = ''
+            """;
     private static ConfigException failure;
     /** Of the Python that runs; null until one does. */
     private static String executable;
@@ -67,8 +75,7 @@ public final class Interpreter {
     private static String startApart(PythonEnvironment environment) {
         return CompletableFuture.supplyAsync(() -> {
             String problem = initialize(environment.libpython(), environment.executable());
-            // For this module Python's main thread is the one that imports it; libraries ask it before they take a signal.
-            return problem != null ? problem : run("import threading\nquotahost_error = ''");
+            return problem != null ? problem : run(MAIN_THREAD);
         }, Interpreter::runAndStay).join();
     }
 
