@@ -23,6 +23,7 @@ it and names the number of the sentence that the plugin breaks:
     other, so they need no locks. They must answer from memory: work that waits belongs in a task, or in a thread that
     the plugin starts itself. While one of them hangs, clients that the host doesn't know yet share the newcomers'
     quota, and after ``validity`` Java applies ``fallback.action`` without Python. Requests never wait for a plugin.
+    In the broker's process it is not Python's main thread: signals are the broker's, and no plugin can take one.
  4. Tasks. Each task has a thread of its own. The host calls ``run`` at once and then after every ``period``, and never
     begins a call before the last one has returned.
  5. Exceptions. The host counts an exception for the plugin that raised it, logs it (once for each type of exception,

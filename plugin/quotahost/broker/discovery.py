@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any
 
 from pydantic import BaseModel
@@ -63,7 +63,7 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
 
 def load(role: Role, name: str) -> Any:
     """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
-    known = entry_points(group=role.group)
+    known = _offered(role, name)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
@@ -81,6 +81,27 @@ def load(role: Role, name: str) -> Any:
             return found
         module = matching[0].module
         raise TypeError(f"it can't be called; name a class or function in the entry point: {module}:CLASS")
+
+
+def _offered(role: Role, name: str = "*") -> EntryPoints:
+    try:
+        return entry_points(group=role.group)
+    except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
+        text = (
+            f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error}); install it anew"
+        )
+        raise PluginError(role, name, text) from error
+
+
+def _broken_package() -> str:
+    for dist in distributions():
+        try:
+            dist.entry_points  # noqa: B018 - it reads the file
+        except Exception:
+            with suppress(Exception):
+                return f"the package {dist.name} in {dist.locate_file('')}"
+            return f"a package in {dist.locate_file('')}"
+    return "a package"
 
 
 def _origin(entry: EntryPoint) -> str:
@@ -170,10 +191,7 @@ class Found:
 
 def survey() -> dict[Role, list[Found]]:
     """Every installed entry point of every role, and why one can't be used; it imports all of them."""
-    return {
-        role: [_found(role, entry) for entry in sorted(entry_points(group=role.group), key=lambda e: e.name)]
-        for role in Role
-    }
+    return {role: [_found(role, entry) for entry in sorted(_offered(role), key=lambda e: e.name)] for role in Role}
 
 
 def _found(role: Role, entry: EntryPoint) -> Found:

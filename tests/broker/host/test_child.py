@@ -5,6 +5,7 @@ import signal
 import site
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
@@ -24,6 +25,7 @@ from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
 
+VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
 #: The supplier's versions, by the rate that each gives; the broken one gives none.
 RATES: Final = {"v1": "5000000.0", "v2": "7000000.0", "broken": ""}
@@ -162,12 +164,24 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
 def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode, fault: Path) -> None:
     start = node.log.end()
     # In this test alone, since a busy machine may hold up the Python of the others for some seconds.
-    with changed(node, {"validity": "5s"}):
+    with changed(node, {"validity": f"{VALIDITY}s"}):
         fault.write_text("gil")
         introduce_clients(node, ["bad-gil"])
         node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
         eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
         eventually(lambda: gauge(node, "Lease", "Expired") == 0)
+
+
+@pytest.mark.proves("faults.stopped-broker")
+def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_python(node: KafkaNode) -> None:
+    before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), children(node.pid)
+    with changed(node, {"validity": f"{VALIDITY}s"}):
+        os.kill(node.pid, signal.SIGSTOP)  # as a machine does that is moved
+        time.sleep(1.5 * VALIDITY)
+        os.kill(node.pid, signal.SIGCONT)
+        known_again(node, "after-the-stop")
+    assert (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")) == before
+    assert children(node.pid) == python
 
 
 def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaNode, current: Path) -> None:

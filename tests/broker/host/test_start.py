@@ -35,7 +35,11 @@ def start_error(directory: Path, settings: dict[str, str]) -> str:
     [
         ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
         ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
-        pytest.param({"supplier": "hangs-when-built"}, ["python.start.seconds"], marks=pytest.mark.long),
+        pytest.param(
+            {"supplier": "hangs-when-built"},
+            ["python.start.seconds", "in hangs_when_built"],  # Python's stack
+            marks=pytest.mark.long,
+        ),
         ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -47,6 +51,12 @@ def test_a_wrong_property_is_named_with_its_remedy(
     log = start_error(tmp_path, settings)
     for word in expected_words:
         assert word in log
+
+
+@pytest.mark.skipif(IN_CHILD, reason="the signals of a process of its own are Python's")
+@pytest.mark.proves("faults.unfit-start")
+def test_a_plugin_can_not_take_the_brokers_signals(tmp_path: Path) -> None:
+    assert "ValueError: signal only works in main thread" in start_error(tmp_path, {"supplier": "takes-a-signal"})
 
 
 @pytest.mark.skipif(IN_CHILD, reason="a process of its own needs no libpython")

@@ -1,6 +1,7 @@
 """A supplier that fails in the way that a file names, and plugins that can't even be built."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -70,6 +71,10 @@ class Roleless:
 
 def ends_itself(context: Context) -> None:
     sys.exit(7)
+
+
+def takes_a_signal(context: Context) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: None)
 
 
 def hangs_when_built(context: Context) -> None:

@@ -87,6 +87,18 @@ def test_a_broken_plugin_harms_no_other(site: Path) -> None:
     assert "other_broken" not in sys.modules
 
 
+@pytest.mark.parametrize("content", [b"[console_scripts]\ncut off", b"[x]\na = \xff"], ids=["cut", "not UTF-8"])
+def test_another_package_whose_entry_points_can_not_be_read_is_named(site: Path, content: bytes) -> None:
+    good(site)
+    distribute(site, "torn", {})
+    (site / "torn-1.0.dist-info" / "entry_points.txt").write_bytes(content)
+    words = rf"^supplier 'good': the entry points of the package torn in {site} can't be read .* install it anew$"
+    with pytest.raises(PluginError, match=words):
+        load(Role.SUPPLIER, "good")
+    with pytest.raises(PluginError, match="the package torn"):
+        survey()
+
+
 def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> None:
     supplier(site, "same", "plugin = None", distribution="first")
     supplier(site, "same", "plugin = None", distribution="second")

@@ -21,8 +21,8 @@ import gc
 import logging
 import math
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from quotahost.api import Disks
@@ -51,6 +51,7 @@ _factor_log = logging.getLogger("quotahost.factor")
 
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
+_LONG_START: Final = 25.0  # seconds: the shim gives up after 30
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
@@ -101,7 +102,8 @@ class Host:
         changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install)
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
-        changes.stage(given)
+        with stacks_of_a_long_start():
+            changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
@@ -261,6 +263,20 @@ class Host:
 
 
 # ---- Python's faulthandler -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stacks_of_a_long_start() -> Iterator[None]:
+    """A plugin that hangs while it is imported or built is found by Python's stacks on the process's standard error.
+
+    C code writes them, without the interpreter's lock, and takes no signal for it.
+    """
+    faulthandler.dump_traceback_later(_LONG_START, repeat=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
 
 NO_FAULT_HANDLER: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
 

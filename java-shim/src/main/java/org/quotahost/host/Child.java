@@ -42,6 +42,9 @@ final class Child extends Life {
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
     private static final long LAST_CALLS_MS = 1_000;
+    /** A process that was killed so long ago counts as ended. */
+    private static final long KILLED_MS = 4_000;
+    private static final int SIGKILL = 9;
     private static final Map<Integer, String> SIGNALS = Map.of(4, "SIGILL", 6, "SIGABRT", 7, "SIGBUS", 8, "SIGFPE",
             9, "SIGKILL", 11, "SIGSEGV", 15, "SIGTERM");
     private static final ThreadPoolExecutor CALLS = new ThreadPoolExecutor(0, Integer.MAX_VALUE, 10, TimeUnit.SECONDS,
@@ -59,6 +62,9 @@ final class Child extends Life {
     private volatile String problem;
     /** What it has printed last. */
     private String lastLine = "";
+    private volatile boolean unanswered;
+    /** By System.nanoTime; 0 if it was not. */
+    private volatile long killedAt;
 
     Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         super(host, config, environment, waits);
@@ -118,6 +124,8 @@ final class Child extends Life {
             CALLS.execute(() -> {
                 try {
                     answer(number, calls.answer(request));
+                } catch (Throwable e) { // such as a full heap: the thread that has called would wait for good
+                    unanswered = true;
                 } finally {
                     places.release();
                 }
@@ -183,7 +191,10 @@ final class Child extends Life {
     /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
-        boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS);
+        if (unanswered) kill("a call of it could not be answered");
+        // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
+        boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
+                || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
         if (ended && !waits()) reader.join(LAST_CALLS_MS);
         return ended;
@@ -192,6 +203,7 @@ final class Child extends Life {
     @Override
     void kill(String why) {
         if (problem == null) problem = why;
+        if (killedAt == 0) killedAt = System.nanoTime() | 1;
         if (process != null) process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
     }
 
@@ -214,7 +226,7 @@ final class Child extends Life {
                 LOG.debug("A pipe of {} cannot be closed", this, e);
             }
         });
-        int code = process.exitValue(); // Java has 128 + the signal
+        int code = process.isAlive() ? 128 + SIGKILL : process.exitValue(); // Java has 128 + the signal
         String signal = code > 128 ? SIGNALS.getOrDefault(code - 128, "signal " + (code - 128)) : null;
         String how = this + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
         // One that cannot even import quotahost can tell nothing but what Python itself prints.

@@ -16,6 +16,7 @@ final class Lease {
     private final LongSupplier nanoClock;
     private final Consumer<Double> fallback;
     private volatile long renewedAt;
+    private long checkedAt;
     private volatile long validityMs = 60_000;
     private volatile String action = "OPEN";
     volatile boolean expired;
@@ -27,6 +28,7 @@ final class Lease {
         this.nanoClock = nanoClock;
         this.fallback = fallback;
         renew();
+        checkedAt = renewedAt;
     }
 
     // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
@@ -43,6 +45,10 @@ final class Lease {
 
     /** Puts the fallback in force if the lease has run out, and ends it if the lease was renewed. */
     synchronized void check() {
+        long now = nanoClock.getAsLong(), passed = now - checkedAt;
+        checkedAt = now;
+        // This process was stopped itself (SIGSTOP, a long collection of garbage): the host could not ask for work.
+        if (!expired && passed / 1_000_000 > validityMs / 2) renew();
         // One interval early, since the next check comes only after it.
         boolean silent = silent(CHECK_MS);
         if (silent == expired) return;

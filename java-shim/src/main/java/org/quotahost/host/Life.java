@@ -65,7 +65,9 @@ abstract class Life {
 
     /** Python in this process, on the host thread. Nobody can end it but itself. */
     static final class InBroker extends Life {
+        private boolean served;
         private String problem;
+        private Throwable error;
 
         InBroker(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment) {
             super(host, config, environment, false);
@@ -77,19 +79,22 @@ abstract class Life {
             Interpreter.start(environment.join());
         }
 
+        /** It runs once, however often it is asked: the next one begins with all that a host has to know. */
         @Override
         boolean ended(long waitMs) {
+            if (served) return true;
+            served = true;
             try {
                 problem = Interpreter.serve();
             } catch (Throwable e) {
-                problem = e.toString();
+                error = e; // where the heap is full, no text can be made of it now
             }
             return true;
         }
 
         @Override
         String cause() {
-            return problem != null ? problem : "the Python host ended at once";
+            return problem != null ? problem : error != null ? error.toString() : "the Python host ended at once";
         }
 
         @Override

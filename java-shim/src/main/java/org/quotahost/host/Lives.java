@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.common.config.ConfigException;
+import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
@@ -35,8 +36,6 @@ final class Lives {
     private static final String GENERATION = BrokerConfigs.PREFIX + "python.generation";
     private static final String NO_CHILD = GENERATION + ": a new value starts another Python beside the one that runs, which needs "
             + BrokerConfigs.PREFIX + "python.process=child; restart the broker instead";
-    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
-    private static final long STACK_BYTES = 16L << 20;
     private static final long LOOK_MS = 50;
     private static final long SHORTEST_PAUSE_MS = 500, LONGEST_PAUSE_MS = 30_000;
     /** A life of so long had started well: its end is not the one before it once more. */
@@ -83,14 +82,15 @@ final class Lives {
         generation = config.generation();
         Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
         serving = first;
-        thread = new Thread(null, this::run, "quotahost-host", STACK_BYTES);
+        thread = new Thread(null, this::run, "quotahost-host", Interpreter.STACK_BYTES);
         thread.setDaemon(true);
         thread.start();
         await(CompletableFuture.anyOf(first.starting, first.ready), START_SECONDS * 1_000,
                 "Python did not start and read its settings within " + START_SECONDS
                         + " s (-Dquotahost.python.start.seconds): the machine is too busy, or an import hangs");
         await(first.ready, START_SECONDS * 1_000, "the Python host was not ready within " + START_SECONDS
-                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. See the log above");
+                + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. The broker's standard"
+                + " error, or with python.process=child its log, has Python's stack");
         started = true;
     }
 
@@ -180,10 +180,19 @@ final class Lives {
                 }
                 if (closing()) close(serving);
             } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
-                Schedule.failed("Looking after Python", lines, e);
-                if (problem != null) serving.kill("nobody could look after it");
+                failed(problem, lines, e);
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
+        }
+    }
+
+    /** Where the heap is full even the first use of a text fails, so all of it is guarded. */
+    private void failed(String problem, LineLimit lines, Throwable e) {
+        try {
+            Schedule.failed("Looking after Python", lines, e);
+            if (problem != null) serving.kill("nobody could look after it");
+        } catch (Throwable again) {
+            // Logged or not, the next turn comes.
         }
     }
 
@@ -219,7 +228,7 @@ final class Lives {
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
         if (life.isReady()) {
-            if (host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
+            if (host.lease.expired && host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");

@@ -45,7 +45,7 @@ public final class Inbox {
     }
 
     private final Queue<Batch.Lookup> posts = new ConcurrentLinkedQueue<>();
-    /** The size of posts; the queue's own size() walks through all of it. */
+    /** The size of posts, or one less for each that is added just now; the queue's own size() walks through all of it. */
     private final AtomicInteger depth = new AtomicInteger();
     private final LongAdder overflow = new LongAdder();
     /** The clients posted in this second of takes and the one before, so that a burst of one new client is one post. */
@@ -81,8 +81,8 @@ public final class Inbox {
             return;
         }
         if (!recent.add(names)) return;
-        depth.incrementAndGet();
         posts.add(new Batch.Lookup(principal, clientId, System.nanoTime()));
+        depth.incrementAndGet(); // last: where the heap is full nothing is added, and nothing must count
         wake();
     }
 
@@ -116,9 +116,10 @@ public final class Inbox {
 
     /** Both callbacks of a combined node tell it: only what differs from before is news. Null: it holds no longer. */
     private synchronized void fact(List<String> what, List<String> value) {
-        List<String> old = value == null ? facts.remove(what) : facts.put(what, value);
-        if (Objects.equals(old, value)) return;
-        news.add(what);
+        if (Objects.equals(facts.get(what), value)) return;
+        news.add(what); // first: what is a fact and no news nobody would tell the host
+        if (value == null) facts.remove(what);
+        else facts.put(what, value);
         eventArrived();
     }
 
@@ -146,7 +147,7 @@ public final class Inbox {
     public Batch take(long timeoutMs) {
         long deadline = System.nanoTime() + timeoutMs * 1_000_000;
         waiting = Thread.currentThread();
-        while (depth.get() == 0 && !eventsWait) {
+        while (posts.isEmpty() && !eventsWait) {
             long left = deadline - System.nanoTime();
             if (left <= 0) break;
             LockSupport.parkNanos(this, left);
@@ -163,7 +164,7 @@ public final class Inbox {
     }
 
     public int depth() {
-        return depth.get();
+        return Math.max(0, depth.get());
     }
 
     public long overflow() {
@@ -176,7 +177,7 @@ public final class Inbox {
             recent = ConcurrentHashMap.newKeySet();
             recentSince = System.nanoTime();
         }
-        List<Batch.Lookup> clients = new ArrayList<>(Math.min(depth.get(), BATCH));
+        List<Batch.Lookup> clients = new ArrayList<>();
         Batch.Lookup post;
         while (clients.size() < BATCH && (post = posts.poll()) != null) {
             depth.decrementAndGet();

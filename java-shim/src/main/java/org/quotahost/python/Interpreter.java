@@ -3,6 +3,8 @@ package org.quotahost.python;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
@@ -13,6 +15,16 @@ import org.quotahost.internals.ShutdownOrder;
  * attach.c.
  */
 public final class Interpreter {
+    /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
+    public static final long STACK_BYTES = 16L << 20;
+    /** For this module Python's main thread is the one that imports it; libraries ask it before they take a signal. */
+    private static final String MAIN_THREAD = """
+            try:
+                import threading
+            except ImportError:
+                pass
+            quotahost_error = ''
+            """;
     private static ConfigException failure;
     /** Of the Python that runs; null until one does. */
     private static String executable;
@@ -47,12 +59,33 @@ public final class Interpreter {
         } catch (UnsatisfiedLinkError e) {
             throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
-        requireNoProblem("Python does not start", initialize(environment.libpython(), environment.executable()));
+        requireNoProblem("Python does not start", startApart(environment));
         requireNoProblem("JPype does not start", run(resource("bootstrap.py")
                 .replace("{path}", literal(String.join("\n", environment.path())))
                 .replace("{executable}", literal(environment.executable()))
                 .replace("{library}", literal(environment.attach()))));
         ShutdownOrder.keep();
+    }
+
+    /**
+     * Starts Python on a thread of its own, which does nothing else and never ends. Code that runs on the thread that has
+     * started Python may take signals, and these are the JVM's: a plugin that took SIGTERM would keep the broker from stopping,
+     * and one that took SIGPIPE would end it with the next client that leaves.
+     */
+    private static String startApart(PythonEnvironment environment) {
+        return CompletableFuture.supplyAsync(() -> {
+            String problem = initialize(environment.libpython(), environment.executable());
+            return problem != null ? problem : run(MAIN_THREAD);
+        }, Interpreter::runAndStay).join();
+    }
+
+    private static void runAndStay(Runnable start) {
+        Thread thread = new Thread(null, () -> {
+            start.run();
+            while (true) LockSupport.park();
+        }, "quotahost-python", STACK_BYTES);
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private static void requireNoProblem(String what, String problem) {

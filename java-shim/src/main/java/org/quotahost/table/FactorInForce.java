@@ -57,6 +57,8 @@ public final class FactorInForce {
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     private volatile Affected affected;
+    /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
+    private int toRenew;
     private volatile Rule rule = next(0, 0);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
@@ -196,9 +198,12 @@ public final class FactorInForce {
         if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
     }
 
-    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed. */
+    /** Has limits of some types, a bit for each, made anew, since what they are made of has changed; each beat asks again. */
     void renew(int changed, int beat) {
-        if (changed != 0) put(rule.at(beat), changed);
+        toRenew |= changed;
+        if (toRenew == 0) return;
+        put(rule.at(beat), toRenew); // where the heap is full it fails, and a later beat does it
+        toRenew = 0;
     }
 
     private void put(Rule next, int changed) {

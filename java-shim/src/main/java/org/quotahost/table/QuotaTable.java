@@ -224,15 +224,19 @@ public final class QuotaTable {
     public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
         var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
-        for (int i = 0; i < batch.clients().size(); i++) {
-            Batch.Lookup lookup = batch.clients().get(i);
-            // Also of who is exempt only since the host has taken the batch: an event in it may have said so.
-            Answer exempt = Answer.ofExempt(lookup.principal(), lookup.clientId());
-            if (publication.store(lookup, exempt != null ? exempt : answers.get(numbers[i]))) changed++;
-            if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
+        try {
+            for (int i = 0; i < batch.clients().size(); i++) {
+                Batch.Lookup lookup = batch.clients().get(i);
+                // Also of who is exempt only since the host has taken the batch: an event in it may have said so.
+                Answer exempt = Answer.ofExempt(lookup.principal(), lookup.clientId());
+                if (publication.store(lookup, exempt != null ? exempt : answers.get(numbers[i]))) changed++;
+                if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
+            }
+        } finally {
+            // After a failure, too: what is stored by then makes no difference when it is answered again.
+            factorInForce.renew(publication.changed, now);
         }
         changes.add(changed);
-        factorInForce.renew(publication.changed, now);
         return changed;
     }
 
@@ -334,7 +338,7 @@ public final class QuotaTable {
         }
         boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
         synchronized (this) {
-            if (measured) factorInForce.renew(EVERY_TYPE, now);
+            factorInForce.renew(measured ? EVERY_TYPE : 0, now);
             factorInForce.settle(now);
         }
     }

@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -241,6 +242,25 @@ class ChildTest {
 
         while (Files.readString(lives).length() < 3) Thread.sleep(10);
         end(host);
+    }
+
+    /** Such as by a full heap. The thread that has called waits for nothing else. */
+    @Test
+    @Timeout(60)
+    void aProcessWithACallThatNoAnswerCanBeMadeForIsEnded() throws Exception {
+        properties = new HashMap<>(properties) {
+            @Override
+            public Set<Entry<String, String>> entrySet() {
+                throw new OutOfMemoryError() {
+                    @Override
+                    public String getMessage() {
+                        throw this;
+                    }
+                };
+            }
+        };
+        String why = end(start(frame(1, "properties") + "; exec sleep 50"));
+        assertTrue(why.contains("could not be answered"), why);
     }
 
     /** Such as a heap that is full for a moment: what serves goes on, and is followed by another one when it ends. */

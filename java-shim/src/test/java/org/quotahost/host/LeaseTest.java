@@ -33,8 +33,7 @@ class LeaseTest {
             last.set(factor);
         });
         raced.configure(1_000, "PAUSE");
-        now += 5_000_000_000L;
-        raced.check(); // the fallback is in force
+        pass(raced, 5_000); // the fallback is in force
         raced.renew();
 
         Thread host = new Thread(() -> raced.configure(1_000, "PAUSE"));
@@ -52,9 +51,13 @@ class LeaseTest {
     }
 
     private void pass(long ms) {
+        pass(lease, ms);
+    }
+
+    private void pass(Lease any, long ms) {
         for (long at = 0; at < ms; at += Lease.CHECK_MS) {
             now += Lease.CHECK_MS * 1_000_000;
-            lease.check();
+            any.check();
         }
     }
 
@@ -75,6 +78,20 @@ class LeaseTest {
         assertTrue(log.contains("fallback.action=PAUSE") && log.contains("validity 10000 ms"), log);
         assertEquals(2, lease.applied);
         assertFalse(lease.expired);
+    }
+
+    @Test
+    void aTimeInWhichThisProcessWasStoppedIsNoSilenceAndEndsNone() {
+        lease.configure(10_000, "PAUSE");
+        pass(9_000);
+        now += 60_000_000_000L;
+        pass(9_000);
+        assertEquals(List.of(), applied);
+
+        pass(1_000);
+        now += 60_000_000_000L;
+        pass(1_000);
+        assertEquals(List.of(0.0), applied, "it is silent still");
     }
 
     @Test

@@ -2,14 +2,18 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 import static org.quotahost.table.Tables.publish;
 
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.table.Answer.Quota;
 
 /** quotaResetRequired has Kafka look at every metric of the broker: it is true when it has to be, and only then. */
 class QuotaTableGenerationTest {
@@ -72,6 +76,20 @@ class QuotaTableGenerationTest {
         assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, 1_000)));
         assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.EXEMPT, Double.NaN)), "Kafka sees other tags");
         assertFalse(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.USER, 500)));
+    }
+
+    /** Such as by a full heap. The next host answers the same, which is no change by then. */
+    @Test
+    void whatWasStoredOfABatchThatFailedIsAReasonForAReset() {
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        Tables.tags(table, PRODUCE, "alice", "a");
+        Batch.Lookup alice = new Batch.Lookup("alice", "a", 0), bob = new Batch.Lookup("bob", "b", 0);
+        Quota[] quotas = {new Quota(Scopes.CLIENT, 500, "", ""), new Quota(Scopes.CLIENT, 500, "", ""),
+                new Quota(Scopes.CLIENT, 500, "", ""), new Quota(Scopes.CLIENT, 500, "", "")};
+        var answers = List.of(new Answer(quotas, Answer.Reach.EACH, Set.of(), ""));
+
+        assertTrue(resets(PRODUCE, () -> assertThrows(IndexOutOfBoundsException.class,
+                () -> table.publish(new Batch(List.of(alice, bob), List.of()), new int[] {0, 1}, answers))));
     }
 
     /** Two request threads may read limits at the same time, and the older reading may be written last. */
