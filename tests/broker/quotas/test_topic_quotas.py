@@ -41,8 +41,8 @@ SETTINGS: Final = {
 }
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
-#: Three quarters of what each may: who connects late, on a busy machine, makes up for a second in Kafka's first sample.
-KEPT: Final = {"important": 1_125_000, "modest": 562_500}
+#: A little less than each may: Kafka's meters begin with the first 5 s, in which who connects late makes up for some.
+KEPT: Final = {"important": 1_400_000, "modest": 700_000}
 OFFERS: Final = KEPT | {"greedy": 20_000_000}
 PERIOD: Final = 30.0  # seconds
 LONG: Final = 240.0  # seconds; only a test that fails waits so long
@@ -72,9 +72,7 @@ def topics_over(node: KafkaNode) -> list[str]:
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # Small requests one after the other: some 20 MB/s when it is let in.
     idempotent = {"enable.idempotence": True, "max.in.flight": 1, "batch.size": 16 * 1024}
-    idempotent["queue.buffering.max.kbytes"] = (
-        256  # or else what it sends at once when it connects is seconds of modest's
-    )
+    idempotent["queue.buffering.max.kbytes"] = 128  # what one that connects late sends at once
     loads = {
         topic: ProducerLoad(node.client_config(client_id=topic) | idempotent, topic, rate=rate)
         for topic, rate in OFFERS.items()
@@ -87,7 +85,7 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
         # At first greedy exceeded its share, before the mean of a minute could show it.
         owing = bytes_in(node, "greedy")
         eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
-        wait_for_topic_rates(node, {"greedy": SHARE} | KEPT)
+        wait_for_topic_rates(node)
         assert topics(node, "Rejections") > 20
         with changed(node, {TOTAL: "1G"}):
             assert {topic: load.drain() for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
@@ -101,19 +99,20 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     assert "where 750,000 are expected, and this broker" in lines[0]
 
 
-def wait_for_topic_rates(node: KafkaNode, expected: dict[str, int]) -> None:
-    """Waits until over the last period each topic's mean bytes/s is as expected, and their sum below the total."""
+def wait_for_topic_rates(node: KafkaNode) -> None:
+    """Waits until over the last period all keep their mean bytes/s but greedy, which has the rest of the total."""
     begin = time.monotonic()
     samples: list[tuple[float, dict[str, int]]] = []
 
     def rates_are_met() -> bool:
         now = time.monotonic()
-        samples.append((now, {topic: bytes_in(node, topic) for topic in expected}))
+        samples.append((now, {topic: bytes_in(node, topic) for topic in OFFERS}))
         assert now >= begin + PERIOD, "a period has not passed yet"
         since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
-        rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in expected}
-        assert rates == pytest.approx(expected, rel=0.15)
-        assert sum(rates.values()) < 1.1 * 3_000_000
+        rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in OFFERS}
+        assert sum(rates.values()) == pytest.approx(3_000_000, rel=0.1)
+        assert rates.pop("greedy") > 0.85 * SHARE
+        assert rates == pytest.approx(KEPT, rel=0.15)
         return True
 
     eventually(rates_are_met, LONG, poll=0.5)
