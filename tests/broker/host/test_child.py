@@ -176,9 +176,12 @@ def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: Ka
 def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_python(node: KafkaNode) -> None:
     before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), children(node.pid)
     with changed(node, {"validity": f"{VALIDITY}s"}):
-        os.kill(node.pid, signal.SIGSTOP)  # as a machine does that is moved
+        os.kill(python[0], signal.SIGSTOP)
+        time.sleep(0.3)  # by then no call of it is under way, whose end would renew the lease
+        os.kill(node.pid, signal.SIGSTOP)  # both stand still, as on a machine that is moved
         time.sleep(1.5 * VALIDITY)
         os.kill(node.pid, signal.SIGCONT)
+        os.kill(python[0], signal.SIGCONT)
         known_again(node, "after-the-stop")
     assert (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")) == before
     assert children(node.pid) == python
