@@ -53,13 +53,14 @@ class LiveChange:
     in_force: Configuration  # from the first :meth:`apply` on
 
     def __init__(
-        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None]
-    ) -> None:
-        """``install`` puts a configuration in force."""
+        self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None],
+        started: Mapping[str, str], *, strict: bool,
+    ) -> None:  # fmt: skip
+        """``install`` puts a configuration in force; ``started`` and ``strict`` are those of ``without_unknown``."""
         self._shim, self._builder, self._guard = shim, builder, guard
         self._clock, self._install = clock, install
-        self._strict = not shim.restarted()  # until the first is in force
-        self._started = shim.started_with()
+        self._started = started
+        self._strict = strict  # until the first is in force
         self._staged: tuple[float, Configuration] | None = None
         self._plugins = PluginSet(())  # those in force
         self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
@@ -86,9 +87,7 @@ class LiveChange:
         return made
 
     def _read(self, given: Mapping[str, str]) -> tuple[tuple[Settings, Translation, Sections], list[Problem]]:
-        kept, changed = as_started(given, self._started)
-        made, unknown = without_unknown(kept, self._validated, strict=self._strict)
-        return made, changed + unknown
+        return without_unknown(given, self._started, self._validated, strict=self._strict)
 
     def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
         settings, translation = read_properties(known)
@@ -183,10 +182,14 @@ class LiveChange:
 
 
 def without_unknown(
-    given: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], *, strict: bool = False
+    given: Mapping[str, str], started: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], *, strict: bool
 ) -> tuple[_T, list[Problem]]:
-    """What ``read`` makes of the properties but unknown names, and those. With ``strict`` these are a SettingsError."""
-    known, unknown = dict(given), list[Problem]()
+    """What ``read`` makes of the properties without those that have no effect, and a problem for each of these.
+
+    They are unknown names, and what isn't live and differs from what the broker has ``started`` with. With ``strict``
+    an unknown name is a SettingsError.
+    """
+    known, unknown = as_started(given, started)
     while True:
         try:
             return read(known), unknown

@@ -43,7 +43,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.errors import QuotahostError
 from quotahost.model import Cluster
-from quotahost.settings.broker import as_started, read_properties
+from quotahost.settings.broker import read_properties
 from quotahost.settings.declaration import SettingsError
 
 log = logging.getLogger("quotahost.host")
@@ -89,17 +89,17 @@ class Host:
 
     def _start(self) -> LiveChange:
         self._refuse_fault_handler("Python's start")
-        given = self._shim.properties()
+        given, started = self._shim.properties(), self._shim.started_with()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
-        kept, _ = as_started(given, self._shim.started_with())
-        (settings, _), _ = without_unknown(kept, read_properties, strict=not self._shim.restarted())
+        strict = not self._shim.restarted()
+        (settings, _), _ = without_unknown(given, started, read_properties, strict=strict)
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install)
+        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, started, strict=strict)
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         with stacks_of_a_long_start():
