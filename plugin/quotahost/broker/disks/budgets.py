@@ -4,8 +4,10 @@ On the disk monitor's thread ``look`` lists the log directories, and asks Java f
 budgeted topic, which Kafka has in memory. It looks once a second at most, and for at most a hundredth of the time,
 however many partitions there are.
 
-A replica that has followed before leads, for budgets, from the tenth second on: until then the snapshot of the leader
-before may count the same bytes, and a failover would stop the writers of a budget that is half used.
+When another replica of a partition becomes the leader, its bytes count from the tenth second on: until then the
+snapshot of the leader before may count the same bytes, and a failover would stop the writers of a budget that is half
+used. The leader before, if it follows now, counts until shortly before: else a move would let those on whose budget is
+used up.
 
 A log directory that can't be listed, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown
 counts with what was known of it last.
@@ -17,7 +19,7 @@ import os
 import time
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce
@@ -33,7 +35,8 @@ _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
 #: Seconds within which every broker has seen who is out of service (``kafka.registered_brokers``), and has read what
 #: another one no longer leads.
-_HANDED_OVER: Final = 10.0
+_TAKEN_OVER: Final = 10.0
+_HANDED_OVER: Final = 8.5  # as two brokers see a move up to a second apart, and a snapshot takes some time to be read
 _KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
 _LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
 _LARGEST: Final = 5  # topics of a budget
@@ -64,8 +67,8 @@ class BudgetSizes:
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
-        #: The replicas that follow, or have in the last seconds: when that was seen last.
-        self._followed: dict[tuple[str, int], float] = {}
+        #: Of each replica that Kafka knows, whether it counts as a leader, and when Kafka last said the same.
+        self._roles: dict[tuple[str, int], tuple[bool, float]] = {}
         self._fault = LoggedOnce(log)
 
     def look(self, offline: frozenset[str] = frozenset()) -> None:
@@ -126,9 +129,20 @@ class BudgetSizes:
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        lately = {name: seen for name, seen in self._followed.items() if at - seen < _HANDED_OVER}
-        follow = {name: at for name, replica in zip(names, told, strict=True) if replica is not None and not replica[1]}
-        self._followed = lately | follow
         sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
-        leads = bytes(name not in self._followed for name in names)
-        return _Reading(at, names, sizes, leads)
+        return _Reading(at, names, sizes, bytes(self._counts_as_leader(at, zip(names, told, strict=True))))
+
+    def _counts_as_leader(
+        self, at: float, replicas: Iterable[tuple[tuple[str, int], tuple[int, bool] | None]]
+    ) -> Iterator[bool]:
+        before, self._roles = self._roles, {}
+        for name, replica in replicas:
+            leads = replica is not None and replica[1]
+            counts, since = before.get(name, (leads, at))
+            if leads is counts:
+                since = at
+            elif at - since >= (_HANDED_OVER if counts else _TAKEN_OVER):
+                counts, since = leads, at
+            if replica is not None:
+                self._roles[name] = counts, since
+            yield counts

@@ -128,14 +128,27 @@ def world(tmp_path: Path) -> World:
     )
 
 
-def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do_with_the_old_one(world: World) -> None:
+def test_after_a_move_bytes_count_with_the_new_leader_when_they_no_longer_do_with_the_old_one(world: World) -> None:
     world.look()
     world.broker.sizes["orders.eu", 1] = (7, True)
     assert world.look()["orders"].used == 10
     assert world.look(8.9)["orders"].used == 10
     assert world.look(1.1)["orders"].used == 17
-    world.broker.sizes["orders.eu", 1] = (7, False)
+
+
+def test_while_a_new_leader_does_not_count_the_old_one_does(world: World) -> None:
+    world.look()
+    world.broker.sizes["orders.eu", 0] = (10, False)
     assert world.look()["orders"].used == 10
+    assert world.look(7)["orders"].used == 10
+    assert world.look(1.1)["orders"].used == 0
+
+
+def test_a_leader_that_loses_its_part_for_a_moment_counts_all_the_time(world: World) -> None:
+    world.look()
+    for leads in (False, True) * 6:
+        world.broker.sizes["orders.eu", 0] = (10, leads)
+        assert world.look(6)["orders"].used == 10
 
 
 def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> None:
