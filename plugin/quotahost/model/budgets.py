@@ -86,19 +86,22 @@ def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, 
     return {name: Part(used[name], frozenset(topics[name])) for name in used}
 
 
-def in_cluster(budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]) -> list[int]:
-    """The bytes used of each budget in the whole cluster, in the order of ``budgets``.
+def in_cluster(
+    budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]
+) -> list[tuple[int, int]]:
+    """The bytes used of each budget in the whole cluster, in the order of ``budgets``, and those that no longer count.
 
     ``brokers`` tells of each, or of several together, the bytes that count there by budget, and whether it is in
     service. One out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can
     write to it. So of leaders' bytes it has none, whatever it last said.
     """
-    used = dict.fromkeys(budgets, 0)
+    used, gone = dict.fromkeys(budgets, 0), dict.fromkeys(budgets, 0)
     for parts, serves in brokers:
         for name, part in parts:
-            if name in used and (serves or budgets[name].replicas):
-                used[name] += part
-    return list(used.values())
+            if name in used:
+                counts = used if serves or budgets[name].replicas else gone
+                counts[name] += part
+    return list(zip(used.values(), gone.values(), strict=True))
 
 
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:

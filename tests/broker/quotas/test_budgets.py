@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -182,25 +182,36 @@ def test_a_reader_that_is_needed_no_more_leaves_no_metric_behind(node: KafkaNode
 
 
 @pytest.mark.long
-def test_no_byte_counts_twice_when_a_broker_dies_and_others_lead_what_it_led(tmp_path: Path) -> None:
+def test_no_byte_counts_twice_or_not_at_all_when_brokers_stop_or_die_and_others_lead_what_they_led(
+    tmp_path: Path,
+) -> None:
     size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
+    used_up, half_used = "used-up", "half-used"
     with cluster_with_fence(tmp_path, settings) as cluster:
         create_topic(cluster.brokers[0], "orders", partitions=6, replicas=3)
         fill_topic(cluster.client_config() | EVERYWHERE, "orders", size)
         quotas = CompactedTopic(cluster.client_config(), QUOTAS, "quotahost-quotas")
-        assert quotas.write({key_of(BUDGET): encode(Budget(BUDGET, (BUDGET,), 2 * size))}) == {}
-        left = cluster.brokers[:2]
-
+        budgets = (Budget(name, ("orders",), most) for name, most in ((used_up, size), (half_used, 2 * size)))
+        assert quotas.write({key_of(budget.name): encode(budget) for budget in budgets}) == {}
         told: list[float] = []
 
-        def used() -> float:
+        def used(nodes: Sequence[KafkaNode]) -> float:
             """The least that a broker knows; the most is kept."""
-            both = [gauge(node, f"Budget,name={BUDGET}", "Used") for node in left]
-            told.append(max(both))
-            return min(both)
+            each = [gauge(node, f"Budget,name={half_used}", "Used") for node in nodes]
+            told.append(max(each))
+            return min(each)
 
-        eventually(lambda: is_shown(left[0]) and is_shown(left[1]) and used() >= size)
-        cluster.brokers[2].kill()
-        eventually(lambda: used() < size)  # it is out of service, and its part counts ten seconds later with others
-        eventually(lambda: used() >= size)
+        def ends() -> list[int]:
+            return [end_offset(cluster.brokers[0], "orders", partition) for partition in range(6)]
+
+        first, second, third = everybody = cluster.brokers
+        eventually(lambda: all(map(is_shown, everybody)) and used(everybody) >= size)
+        before = ends()
+        with ProducerLoad(cluster.client_config() | EVERYWHERE, "orders"):
+            for broker, end in ((second, second.stop), (first, first.stop), (third, third.kill)):
+                end()
+                broker.start()
+                # It has just begun to read, so others count by now what it led.
+                eventually(lambda: used(everybody) >= size)
+        assert ends() == before
         assert max(told) < size * 1.1

@@ -148,7 +148,7 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
 def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service() -> None:
     budgets = {"a": Budget("a", ("t",), 9), "r": Budget("r", ("t",), 9, replicas=True), "n": Budget("n", ("n",), 9)}
     parts = [([("a", 1), ("r", 2)], True), ([], True), ([("a", 4), ("r", 8), ("gone", 5)], False), ([("a", 16)], True)]
-    assert in_cluster(budgets, parts) == [17, 10, 0]
+    assert in_cluster(budgets, parts) == [(17, 4), (10, 0), (0, 0)]
 
 
 def test_a_budget_is_judged_as_a_volume_between_a_share_of_its_bytes_and_all_of_them() -> None:

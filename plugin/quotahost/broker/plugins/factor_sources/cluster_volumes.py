@@ -81,7 +81,7 @@ class ClusterVolumesSource:
         """Begin to read; the last three are from Kafka, but in the simulator of the loop."""
         self._context, self._clock, self._started = context, clock, clock()
         self._state = ClusterState(str(context.node_id), clock)
-        self._budgets, self._without_sums = Budgets(context), LoggedOnce(context.log)
+        self._budgets, self._without_sums = Budgets(context, clock), LoggedOnce(context.log)
         self._reader = reader or RecordReader(context, clock, wall)
         build = partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)
         self._standby = standby or Standby(context, build)

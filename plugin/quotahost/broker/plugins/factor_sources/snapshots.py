@@ -122,7 +122,7 @@ class Snapshots:
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        self._budgets, self._has_own = budgets or Budgets(context), budgets is None
+        self._budgets, self._has_own = budgets or Budgets(context, clock), budgets is None
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 

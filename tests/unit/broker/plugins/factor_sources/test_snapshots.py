@@ -200,6 +200,8 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     world.passes(1000)
     assert used(world) == {"orders": 42, "all": 70}, "what a silent broker has takes space on"
     world.knows("1", "2", "3", fenced="2")
+    assert used(world) == {"orders": 42, "all": 70}, "a new leader doesn't tell of its bytes yet"
+    world.passes(13)
     assert used(world) == {"orders": 12, "all": 70}, "a broker out of service leads nothing"
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
