@@ -61,12 +61,13 @@ class Cluster:
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
-        self._refused = 0
+        self._refused, self._left = 0, False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._left = True  # another thread that reads ends now, and lets go of the lock
         with self._lock:
             if self._announced:  # whose watch no broker has taken has none to end, and would only wait
                 with suppress(QuotahostError):
@@ -149,7 +150,8 @@ class Cluster:
                 # Without this watch it names no client: the last watcher has left, or the broker has just started.
                 if look.watched:
                     self._known[look.broker] = time.monotonic(), look
-            if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
+            patience = _PATIENCE if self._known or self._refused else _LONGEST
+            if enough() or self._left or time.monotonic() - began >= patience:
                 return
 
     def _renew(self) -> None:
