@@ -93,12 +93,11 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
 
 def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
     """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
-    uses = stored(spark, USAGE_COLUMNS, folder(report.question.directory, "usage"))
-    if uses is None:
-        return report
     # Until the last reading, and that included.
     question = replace(report.question, since=report.since, until=report.until + timedelta(microseconds=1))
-    rows = _fitting(uses, question)
+    rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
+    if rows is None:
+        return report
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -180,10 +179,10 @@ def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     return rows
 
 
-def stored(spark: SparkSession, columns: str, directory: str) -> DataFrame | None:
-    """What the pipeline has written to a folder beside the history; None without that folder."""
+def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
+    """What is asked for of what the pipeline has written to a folder beside the history; None without that folder."""
     system, path = _hadoop(spark, directory)
-    return _read(spark, columns, directory) if system.exists(path) else None
+    return _fitting(_read(spark, columns, directory), question) if system.exists(path) else None
 
 
 def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
