@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.lab import asking
+from quotahost.cli import asking
 from quotahost.cli.lab.curves import Name, Question, Report
 from quotahost.cli.lab.history import ranked, worst
 from quotahost.cli.main import app

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.lab.curves import Question, in_utc
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import begin, console, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed
+from quotahost.cli.console import begin, console, say, table, writing
 from quotahost.cli.lab.curves import Question
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
