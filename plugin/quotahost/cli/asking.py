@@ -78,10 +78,11 @@ def at_most(most: int, what: str, number: int) -> int:
     return number
 
 
-def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+def parse_range(since: str | None, until: str | None) -> tuple[float | None, float | None]:
     """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
 
-    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
+    Both are seconds since 1970. A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if
+    it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, partial(_parse_time, is_end=True))
@@ -90,10 +91,10 @@ def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, 
     return start, end
 
 
-def _parse_time(text: str, is_end: bool = False) -> datetime:
+def _parse_time(text: str, is_end: bool = False) -> float:
     is_day = len(text) <= len("2026-11-21")  # no time of day
     try:
         at = datetime.fromisoformat(text) + timedelta(days=is_end and is_day)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None

@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 from rich.console import Console
@@ -204,12 +203,12 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else _span
+    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else show_span
     if kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    now = f"{show(base or 0)} a partition" if kept.by_size else _span(kept.seconds or 0)
+    now = f"{show(base or 0)} a partition" if kept.by_size else show_span(kept.seconds or 0)
     if not kept.by_size and kept.seconds is None:
-        now = f"for ever; its oldest closed segment is {_span(base)} old" if base else "for ever"
+        now = f"for ever; its oldest closed segment is {show_span(base)} old" if base else "for ever"
     parts = ["" if base is None else f" ({show(base / share)})" for share in SHARES]
     return printable(cut.topic), now, *(show_bytes(size) + part for size, part in zip(cut.freed, parts, strict=True))
 
@@ -222,10 +221,6 @@ def stalled_uploads(cuts: Iterable[Cut]) -> str:
         for cut in cuts
         if cut.overdue
     )
-
-
-def _span(seconds: float) -> str:
-    return show_span(timedelta(seconds=seconds))
 
 
 def _share(part: float, whole: float) -> str:

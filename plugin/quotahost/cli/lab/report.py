@@ -34,7 +34,7 @@ def report(
     """
     check_packages("report", "pyspark", "matplotlib", "jinja2")
     times = parse_range(since, until)
-    span = parsed("--recent", recent, parse_duration) if recent is not None else None
+    span = parsed("--recent", recent, parse_duration).total_seconds() if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
     check_out("--out", out, ".html")
     from quotahost.cli.lab.history import start

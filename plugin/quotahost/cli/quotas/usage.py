@@ -109,7 +109,10 @@ def bill(
 
     Raises QuotahostError if nothing is recorded of that month.
     """
-    made, question = Bill(*month), Question(history, tuple(clusters), since=month[0], until=month[1])
+    made, question = (
+        Bill(*month),
+        Question(history, tuple(clusters), since=month[0].timestamp(), until=month[1].timestamp()),
+    )
     for name, columns, add, lacking in _KINDS:
         rows = stored(spark, columns, folder(history, name), question)
         if rows is None:
