@@ -167,23 +167,17 @@ def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T
 
 def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
     """Tell the supplier all that may happen, and ask for all again: it must have announced each answer that differs."""
-
-    def brokers_come_and_go() -> None:
+    events: dict[str, list[Callable[[], None]]] = {
+        "nothing has happened": [],
         # A supplier may divide a quota by the number of brokers, and must announce what that changes.
-        host.cluster(1, 2, 3)
-        host.cluster(1)
-
-    def client_quotas_change() -> None:
-        for change in CLIENT_QUOTAS:
-            host.client_quota(change)
-
+        "cluster_changed()": [partial(host.cluster, 1, 2, 3), partial(host.cluster, 1)],
+        "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
+        "tick()": [host.tick],
+    }
     begin, known = len(host.announced), _ask(host, clients)
-    for after, happen in (
-        ("nothing has happened", None), ("cluster_changed()", brokers_come_and_go),
-        ("client_quota_changed()", client_quotas_change), ("tick()", host.tick),
-    ):  # fmt: skip
-        if happen is not None:
-            happen()
+    for after, calls in events.items():
+        for call in calls:
+            call()
         answers = _ask(host, clients)
         announced = host.announced[begin:]
         # An announcement too many costs a question; one too few leaves a client with its old quota.
