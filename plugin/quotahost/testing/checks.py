@@ -31,13 +31,9 @@ _BREACHES: Final = ("breaches_soft_limit", "breaches_hard_limit")
 
 
 def check_supplier(
-    entry: Entry[QuotaSupplier],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    clients: Sequence[Client] = (),
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaSupplier], properties: Properties | None = None, *,
+    name: str | None = None, clients: Sequence[Client] = (), reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a supplier: its answers for all kinds of clients, whether it announces what changes, and whether the
     client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
 
@@ -56,24 +52,17 @@ def check_supplier(
 
 
 def check_factor_source(
-    entry: Entry[QuotaFactorSource],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaFactorSource], properties: Properties | None = None, *,
+    name: str | None = None, reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a factor source: what it reads, again and again. Arguments and errors as of :func:`check_supplier`."""
     _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, _check_readings)
 
 
 def check_policy(
-    entry: Entry[QuotaPolicy],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    volumes: Sequence[Volume] = (),
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaPolicy], properties: Properties | None = None, *,
+    name: str | None = None, volumes: Sequence[Volume] = (), reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
 
     ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments and errors as of
@@ -84,13 +73,9 @@ def check_policy(
 
 
 def check_task(
-    entry: Entry[DataSourceTask],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    reconfigured: Properties | None = None,
-    within: float = 30.0,
-) -> None:
+    entry: Entry[DataSourceTask], properties: Properties | None = None, *,
+    name: str | None = None, reconfigured: Properties | None = None, within: float = 30.0,
+) -> None:  # fmt: skip
     """Check a task: it runs, and runs again, each time ``within`` so many seconds.
 
     Other arguments and errors as of :func:`check_supplier`.

@@ -109,10 +109,8 @@ def bill(
 
     Raises QuotahostError if nothing is recorded of that month.
     """
-    made, question = (
-        Bill(*month),
-        Question(history, tuple(clusters), since=month[0].timestamp(), until=month[1].timestamp()),
-    )
+    since, until = (time.timestamp() for time in month)
+    made, question = Bill(*month), Question(history, tuple(clusters), since=since, until=until)
     for name, columns, add, lacking in _KINDS:
         rows = stored(spark, columns, folder(history, name), question)
         if rows is None:
