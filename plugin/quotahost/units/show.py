@@ -117,7 +117,7 @@ def show_rate(rate: float | None) -> str:
 
 
 def show_time(seconds: float | None) -> str:
-    """Seconds until something in two units: ``3 d 4 h``; or ``reached``, ``in over a year``, ``not at this rate``."""
+    """When something is reached, by seconds: ``in 3 d 4 h``, ``reached``, ``in over a year``, ``not at this rate``."""
     if seconds is None:
         return "not at this rate"
     if seconds <= 0:
@@ -125,7 +125,7 @@ def show_time(seconds: float | None) -> str:
     if seconds > YEAR:
         return "in over a year"
     # "0 s" would say that it is reached already.
-    return show_span(max(1.0, seconds))
+    return f"in {show_span(max(1.0, seconds))}"
 
 
 def show_span(seconds: float) -> str:

@@ -172,10 +172,9 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     yield "state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"
     growth = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
-    ends = [("its hard limit", measured.until(use.hard)), ("full", measured.until(capacity))]
+    ends = {"its hard limit": measured.until(use.hard), "full": measured.until(capacity)}
     # A limit that is reached needs no time.
-    times = [(end, show_time(seconds)) for end, seconds in ends if seconds]
-    if known := [f"{end} {time if time.startswith('in ') else f'in {time}'}" for end, time in times]:
+    if known := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
         growth += f"; at this growth {', '.join(known)}"
     yield "growth", growth
     for text in measured.unread:

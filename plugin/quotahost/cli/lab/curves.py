@@ -103,7 +103,7 @@ class Curve:
             return "no limit"
         seconds = self.seconds_to(level)
         if seconds is not None and 0 < seconds <= YEAR:
-            return f"in {show_time(seconds)} ({show_at(self.newest.at + seconds)})"
+            return f"{show_time(seconds)} ({show_at(self.newest.at + seconds)})"
         return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)
 
 

@@ -249,11 +249,10 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
-    for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
-        words = " ".join(refusals[entity].split())  # also of a message with a line of its own for the remedy
-        screen.print(Text.assemble(("failed ", "bold red"), one_line(f"{entity}: {words}")), soft_wrap=True)
-    if len(refusals) > _MOST_ROWS:
-        screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
+    # Also of a message with a line of its own for the remedy.
+    failed = [f"{entity}: {' '.join(refusals[entity].split())}" for entity in sorted(refusals, key=Entity.order)]
+    for words in bounded(failed, _MOST_ROWS, "entities"):
+        screen.print(Text.assemble(("failed ", "bold red"), one_line(words)), soft_wrap=True)
 
 
 def _show_bill(made: "Bill") -> None:
