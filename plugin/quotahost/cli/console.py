@@ -119,6 +119,15 @@ def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
         screen.print(Text.assemble((f"  {label:<10}", "dim"), one_line(value)), soft_wrap=True)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None
+
+
 # ---- findings, of doctor and plugins ---------------------------------------------------------------------------
 
 
@@ -171,12 +180,3 @@ def show(sections: Iterable[Section], screen: Console | None = None) -> None:
                 screen.print(Text(f"         -> {one_line(finding.remedy)}"), soft_wrap=True)
         if section.rows:
             screen.print(table(section.columns, section.rows))
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None
