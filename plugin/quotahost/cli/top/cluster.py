@@ -67,7 +67,7 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left = True  # another thread that reads ends now, and lets go of the lock
+        self._left = True  # a thread that reads ends now, and lets go of the lock; none asks any more
         with self._lock:
             if self._announced:  # whose watch no broker has taken has none to end, and would only wait
                 with suppress(QuotahostError):
@@ -137,7 +137,7 @@ class Cluster:
     def _read(self, enough: Callable[[], bool]) -> None:
         """Read what there is; until there is enough, but not longer than patience lasts."""
         began = time.monotonic()
-        while True:
+        while not self._left:
             self._renew()
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:
@@ -150,8 +150,7 @@ class Cluster:
                 # Without this watch it names no client: the last watcher has left, or the broker has just started.
                 if look.watched:
                     self._known[look.broker] = time.monotonic(), look
-            patience = _PATIENCE if self._known or self._refused else _LONGEST
-            if enough() or self._left or time.monotonic() - began >= patience:
+            if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
                 return
 
     def _renew(self) -> None:
