@@ -140,7 +140,8 @@ def _add_clients(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
 
 
 def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
-    parts = dict(rows.groupBy("cluster").agg(F.countDistinct("at")).collect())
+    counted = rows.groupBy("cluster").agg(F.countDistinct("at").alias("parts")).collect()
+    parts = {row["cluster"]: row["parts"] for row in counted}
     in_cluster = rows.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
     sums = in_cluster.groupBy("cluster", "budget").agg(
         F.sum("bytes").alias("bytes"), F.expr("max_by(bytes, at) AS newest")
