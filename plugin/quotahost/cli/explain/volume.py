@@ -68,7 +68,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
             remedy = "; ".join([f"it has: {known}", *disks.offline])
-            raise Unanswered(f"broker {state.node} has no volume {printable(name)}", remedy)
+            raise Unanswered(f"{state.where} has no volume {printable(name)}", remedy)
         try:
             measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
         except OSError as error:

@@ -268,6 +268,6 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
 
 
 def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:
-    told(2, ["broker 1 has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
+    told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
     told(2, ["isn't of this version"], *VOLUME, str(volume))
