@@ -19,7 +19,7 @@ from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -28,8 +28,6 @@ from rich.text import Text
 
 from quotahost.errors import QuotahostError
 from quotahost.text import escaped
-
-T = TypeVar("T")
 
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
 
@@ -121,6 +119,15 @@ def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
         screen.print(Text.assemble((f"  {label:<10}", "dim"), one_line(value)), soft_wrap=True)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None
+
+
 # ---- findings, of doctor and plugins ---------------------------------------------------------------------------
 
 
@@ -173,25 +180,3 @@ def show(sections: Iterable[Section], screen: Console | None = None) -> None:
                 screen.print(Text(f"         -> {one_line(finding.remedy)}"), soft_wrap=True)
         if section.rows:
             screen.print(table(section.columns, section.rows))
-
-
-# ---- what a command line gives ---------------------------------------------------------------------------------
-
-
-def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """The value of an option. Raises typer.BadParameter, which names it, in place of the parser's ValueError."""
-    import typer  # only here: explain and top start without it (quotahost.cli.start)
-
-    try:
-        return parse(text)
-    except ValueError as wrong:
-        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None

@@ -5,7 +5,7 @@ needs Spark, so its help works without the extra ``spark``.
 """
 
 from importlib.metadata import PackageNotFoundError, version
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +13,10 @@ import typer
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 
+from quotahost.cli.asking import check_packages
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.install import install
-from quotahost.cli.lab.asking import check_packages
 from quotahost.cli.lab.replay import replay
 from quotahost.cli.lab.report import report
 from quotahost.cli.lab.simulate_disk import disk
@@ -70,7 +70,9 @@ def properties() -> None:
     say(properties_table(), end="")
 
 
-def pipeline(*, print_submit: bool, **given: object) -> None:
+def pipeline(
+    *, print_submit: Annotated[bool, typer.Option(help="Print the spark-submit line and end.")] = False, **given: object
+) -> None:
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
     Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on; secrets belong into
@@ -87,26 +89,19 @@ def pipeline(*, print_submit: bool, **given: object) -> None:
     main.run(chosen)
 
 
-def _parameter(name: str, kind: Any, default: Any, **option: Any) -> Parameter:
-    annotation = Annotated[kind, typer.Option(**option)]
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
 def _of_field(name: str, field: FieldInfo) -> Parameter:
     """An option of the pipeline, None where it isn't given; the model converts and checks what typer doesn't."""
     kind: Any = field.annotation if field.annotation in (int, int | None, Path | None) else str
     default = not field.is_required() and field.default is not None and as_text(field.default)
+    annotation = Annotated[kind | None, typer.Option(help=field.description, show_default=default)]
     # None and not the default itself, which would win over a variable of the environment.
-    return _parameter(name, kind | None, None, help=field.description, show_default=default)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-# Typer reads a command's options from its signature.
+_print_submit, _ = signature(pipeline).parameters.values()
+# Typer reads a command's options from its signature. kafka takes secrets, and others on the machine see a command line.
 pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
-    [
-        _parameter("print_submit", bool, False, help="Print the spark-submit line, and end."),
-        # kafka takes secrets, and a command line is visible to others on the machine.
-        *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka"),
-    ]
+    [_print_submit, *(_of_field(name, field) for name, field in Options.model_fields.items() if name != "kafka")]
 )
 
 

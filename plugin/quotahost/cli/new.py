@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -94,9 +93,10 @@ def new(
 
 
 def _files(role: Role, module: str) -> Iterator[tuple[str, str]]:
-    example = _EXAMPLES[role]
+    example, packaged = _EXAMPLES[role], files("quotahost") / "examples"
+    examples = packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"  # of a source tree
     for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
-        text = (_examples() / example / file).read_text(encoding="utf-8")
+        text = (examples / example / file).read_text(encoding="utf-8")
         for form in (str, _entry_point, _class_name):
             text, file = text.replace(form(example), form(module)), file.replace(form(example), form(module))
         if file == f"{module}.py":
@@ -111,9 +111,3 @@ def _entry_point(module: str) -> str:
 
 def _class_name(module: str) -> str:
     return "".join(word.capitalize() for word in module.split("_"))
-
-
-def _examples() -> Traversable:
-    """The examples in the wheel, or in the source tree that this is run from."""
-    packaged = files("quotahost") / "examples"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"

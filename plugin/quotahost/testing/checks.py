@@ -31,13 +31,9 @@ _BREACHES: Final = ("breaches_soft_limit", "breaches_hard_limit")
 
 
 def check_supplier(
-    entry: Entry[QuotaSupplier],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    clients: Sequence[Client] = (),
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaSupplier], properties: Properties | None = None, *,
+    name: str | None = None, clients: Sequence[Client] = (), reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a supplier: its answers for all kinds of clients, whether it announces what changes, and whether the
     client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
 
@@ -56,24 +52,17 @@ def check_supplier(
 
 
 def check_factor_source(
-    entry: Entry[QuotaFactorSource],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaFactorSource], properties: Properties | None = None, *,
+    name: str | None = None, reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a factor source: what it reads, again and again. Arguments and errors as of :func:`check_supplier`."""
     _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, _check_readings)
 
 
 def check_policy(
-    entry: Entry[QuotaPolicy],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    volumes: Sequence[Volume] = (),
-    reconfigured: Properties | None = None,
-) -> None:
+    entry: Entry[QuotaPolicy], properties: Properties | None = None, *,
+    name: str | None = None, volumes: Sequence[Volume] = (), reconfigured: Properties | None = None,
+) -> None:  # fmt: skip
     """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
 
     ``volumes`` are judged in addition to :data:`quotahost.testing.VOLUMES`; other arguments and errors as of
@@ -84,13 +73,9 @@ def check_policy(
 
 
 def check_task(
-    entry: Entry[DataSourceTask],
-    properties: Properties | None = None,
-    *,
-    name: str | None = None,
-    reconfigured: Properties | None = None,
-    within: float = 30.0,
-) -> None:
+    entry: Entry[DataSourceTask], properties: Properties | None = None, *,
+    name: str | None = None, reconfigured: Properties | None = None, within: float = 30.0,
+) -> None:  # fmt: skip
     """Check a task: it runs, and runs again, each time ``within`` so many seconds.
 
     Other arguments and errors as of :func:`check_supplier`.
@@ -167,23 +152,17 @@ def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T
 
 def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
     """Tell the supplier all that may happen, and ask for all again: it must have announced each answer that differs."""
-
-    def brokers_come_and_go() -> None:
+    events: dict[str, list[Callable[[], None]]] = {
+        "nothing has happened": [],
         # A supplier may divide a quota by the number of brokers, and must announce what that changes.
-        host.cluster(1, 2, 3)
-        host.cluster(1)
-
-    def client_quotas_change() -> None:
-        for change in CLIENT_QUOTAS:
-            host.client_quota(change)
-
+        "cluster_changed()": [partial(host.cluster, 1, 2, 3), partial(host.cluster, 1)],
+        "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
+        "tick()": [host.tick],
+    }
     begin, known = len(host.announced), _ask(host, clients)
-    for after, happen in (
-        ("nothing has happened", None), ("cluster_changed()", brokers_come_and_go),
-        ("client_quota_changed()", client_quotas_change), ("tick()", host.tick),
-    ):  # fmt: skip
-        if happen is not None:
-            happen()
+    for after, calls in events.items():
+        for call in calls:
+            call()
         answers = _ask(host, clients)
         announced = host.announced[begin:]
         # An announcement too many costs a question; one too few leaves a client with its old quota.

@@ -48,15 +48,9 @@ class Caller:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def call(
-        self,
-        what: str,
-        function: Callable[[], T],
-        within: float,
-        *,
-        hanging: int = 3,
-        raising: int = 5,
-        passing: tuple[type[BaseException], ...] = (),
-    ) -> T:
+        self, what: str, function: Callable[[], T], within: float, *,
+        hanging: int = 3, raising: int = 5, passing: tuple[type[BaseException], ...] = (),
+    ) -> T:  # fmt: skip
         """Run the function ``within`` so many seconds, and return its answer; ``what`` names the call.
 
         Raises ContractBroken number ``hanging`` if it took longer, ``raising`` if it raised anything but ``passing``.
@@ -96,15 +90,9 @@ class FakeHost(Generic[PluginT]):
     start_patience: ClassVar[float] = 10.0  # seconds for importing and constructing; a broker waits for 30 s
 
     def __init__(
-        self,
-        role: Role,
-        entry: Entry[PluginT],
-        properties: Properties | None = None,
-        *,
-        name: str | None = None,
-        node_id: int = 1,
-        broker: FakeBroker | None = None,
-    ) -> None:
+        self, role: Role, entry: Entry[PluginT], properties: Properties | None = None, *,
+        name: str | None = None, node_id: int = 1, broker: FakeBroker | None = None,
+    ) -> None:  # fmt: skip
         """Build the plugin as at a broker's start; arguments as of ``check_supplier``.
 
         ``broker`` is the broker around it, by default one that knows nothing. Raises PluginError or SettingsError as at

@@ -8,7 +8,7 @@ Private; :mod:`quotahost.units` is public.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -117,7 +117,7 @@ def show_rate(rate: float | None) -> str:
 
 
 def show_time(seconds: float | None) -> str:
-    """Seconds until something in two units: ``3 d 4 h``; or ``reached``, ``in over a year``, ``not at this rate``."""
+    """When something is reached, by seconds: ``in 3 d 4 h``, ``reached``, ``in over a year``, ``not at this rate``."""
     if seconds is None:
         return "not at this rate"
     if seconds <= 0:
@@ -125,23 +125,23 @@ def show_time(seconds: float | None) -> str:
     if seconds > YEAR:
         return "in over a year"
     # "0 s" would say that it is reached already.
-    return show_span(timedelta(seconds=max(1.0, seconds)))
+    return f"in {show_span(max(1.0, seconds))}"
 
 
-def show_span(span: timedelta) -> str:
-    """A span in its two largest units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
+def show_span(seconds: float) -> str:
+    """Seconds in their two largest units, rounded: ``3 d 4 h``; 90 s are ``1 min 30 s``."""
     for (unit, size), (finer, step) in zip(_TIMES, (*_TIMES[1:], ("", 1)), strict=True):
         # Rounded in the finer unit first: 59.9 s are 1 min, never 60 s.
-        left = round(span.total_seconds() / step)
+        left = round(seconds / step)
         if left * step >= size:
             whole, rest = divmod(left, size // step)
             return f"{whole} {unit}" + (f" {rest} {finer}" if rest else "")
     return "0 s"
 
 
-def show_at(at: datetime) -> str:
-    """A time in UTC as ``2026-11-21 21:30``."""
-    return f"{at:%Y-%m-%d %H:%M}"
+def show_at(at: float) -> str:
+    """A time in seconds since 1970 as that of UTC: ``2026-11-21 21:30``."""
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
 def show_share(share: float | None) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.lab import asking
+from quotahost.cli import asking
 from quotahost.cli.lab.curves import Name, Question, Report
 from quotahost.cli.lab.history import ranked, worst
 from quotahost.cli.main import app
@@ -101,7 +101,7 @@ def _slope(points: list[tuple[int, int]]) -> float | None:
     ("question", "expected", "known"),
     [
         pytest.param({}, ["2", "1", "3"], 3, id="a silent one is left out"),
-        pytest.param({"recent": timedelta(hours=40)}, ["1", "2", "3"], 3, id="the one that fills fast, far ahead"),
+        pytest.param({"recent": 40 * HOUR}, ["1", "2", "3"], 3, id="the one that fills fast, far ahead"),
         pytest.param({"worst": 1}, ["2"], 3, id="at most so many"),
         pytest.param({"volumes": ("/<b>&old",)}, ["4"], 1, id="a silent one that is asked for"),
     ],
@@ -131,9 +131,9 @@ def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_o
     for day in ("day=2026-11-19", "day=2026-11-23"):
         (tmp_path / day).mkdir()
         (tmp_path / day / "broken.parquet").write_text("no Parquet")
-    end = NOON + timedelta(seconds=120)
-    report = found(spark, tmp_path, since=NOON, until=end)
-    assert (report.since, report.until) == (NOON, NOON + timedelta(seconds=60))
+    begin = NOON.timestamp()
+    report = found(spark, tmp_path, since=begin, until=begin + 120)
+    assert (report.since, report.until) == (begin, begin + 60)
     assert report.curves[0].newest.last == 60
 
 
@@ -156,7 +156,7 @@ def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak_and_dip(
         ({"clusters": ("d",)}, "no readings of cluster d; on 2026-11-23 there are those of c"),
         ({"brokers": ("7", "8")}, "no readings of broker 7 or 8; on 2026-11-23 there are those of 1, 2, 3"),
         ({"volumes": ("/e",)}, "no readings of volume /e; on 2026-11-23 there are those of /d"),
-        ({"since": NOON + timedelta(days=9)}, "has them from 2026-11-21 to 2026-11-23"),
+        ({"since": NOON.timestamp() + 9 * 24 * HOUR}, "has them from 2026-11-21 to 2026-11-23"),
     ],
 )
 def test_an_error_names_the_volumes_that_there_are_instead(

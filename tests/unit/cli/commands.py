@@ -39,7 +39,5 @@ def properties_file(tmp_path: Path, properties: str) -> Path:
 
 def broker_file(tmp_path: Path, *lines: str) -> BrokerFile:
     """A broker's file; lines that begin with a dot have the common prefix."""
-    path = tmp_path / "server.properties"
     text = "\n".join(PREFIX + line[1:] if line.startswith(".") else line for line in lines)
-    path.write_bytes(text.encode("latin-1"))
-    return read_broker_file(path)
+    return read_broker_file(properties_file(tmp_path, text))

@@ -124,8 +124,8 @@ DAY = 24 * HOUR
             3.42e12: "3.42 TB", 9.5e8: "950 MB", 45_600: "45.6 kB", 2**63: "9.22 EB", -1500: "-1.50 kB"}),
         (show_rate, {None: "\N{EN DASH}", 0.4: "0", 1_250_000: "+1.25 MB/s", -300_000: "-300 kB/s"}),
         (show_time, {  # in two units
-            None: "not at this rate", 0: "reached", 0.2: "1 s", 90: "1 min 30 s", 2 * HOUR: "2 h", 3599.7: "1 h",
-            2 * DAY - 5: "2 d", 3 * DAY + 4 * HOUR: "3 d 4 h", 400 * DAY: "in over a year"}),
+            None: "not at this rate", 0: "reached", 0.2: "in 1 s", 90: "in 1 min 30 s", 2 * HOUR: "in 2 h",
+            3599.7: "in 1 h", 2 * DAY - 5: "in 2 d", 3 * DAY + 4 * HOUR: "in 3 d 4 h", 400 * DAY: "in over a year"}),
     ],
 )  # fmt: skip
 def test_a_value_is_shown_for_people(show: Callable[[Any], str], shown: dict[object, str]) -> None:

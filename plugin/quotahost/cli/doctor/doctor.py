@@ -14,13 +14,13 @@ import typer
 
 from quotahost.broker.discovery import survey
 from quotahost.broker.host.broker_status import gauges, numbers_of
+from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
-from quotahost.cli.lab.asking import ClientConfig
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
@@ -61,11 +61,11 @@ def doctor(
     broker = read_broker_file(properties) if properties else None
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
-    in_child = broker is not None and broker.get(PROCESS) == "child"
     interpreter: installation.Interpreter | None = None
     try:
-        interpreter = installation.ask(python or configured, "child" if in_child else "broker")
-        of_interpreter = list(check_python(interpreter, in_child))
+        process = "child" if broker and broker.get(PROCESS) == "child" else "broker"
+        interpreter = installation.ask(python or configured, process)
+        of_interpreter = list(check_python(interpreter))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and python and python != configured:
@@ -83,7 +83,7 @@ def doctor(
         raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
     sections = [
         Section("Interpreter", of_interpreter),
-        Section("Jar", list(check_jar(kafka_home, interpreter, in_child))),
+        Section("Jar", list(check_jar(kafka_home, interpreter))),
         *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
     ]
     unknown = Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")])
@@ -157,12 +157,10 @@ def check_client_software() -> Iterator[Finding]:
         try:
             with BrokerSocket(broker) as connection:
                 told = numbers_of(gauges(connection.ask), "ImpatientClients")
-                own = {software: int(told[software]["Connections"]) for software in _IMPATIENT if software in told}
+                connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
+                asked = True
         except Unanswered as problem:
             yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
-        else:
-            asked = True
-            connections.update(own)
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

@@ -59,6 +59,7 @@ class Interpreter(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     named: str  # the executable as the operator named it, a path or a name to look up on PATH
+    process: str = "broker"  # or "child", where the broker starts it as a process of its own (``python.process``)
     version: str
     executable: str = ""  # the path that it gives for itself
     prefix: str = ""
@@ -98,7 +99,7 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
         raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
     # Many lines have one of these keys, of which the dict above keeps the last value only.
     lists = {name: [value for key, _, value in lines if key == name] for name in ("path", "problem")}
-    return Interpreter.model_validate(facts | lists | {"named": executable})
+    return Interpreter.model_validate(facts | lists | {"named": executable, "process": process})
 
 
 def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -113,8 +114,8 @@ def _last_line(text: str) -> str:
     return next(iter(text.strip().splitlines()[-1:]), "")
 
 
-def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[Finding]:
-    """What the broker's start would find, if ``in_child`` with a process of its own (``python.process=child``)."""
+def check_python(interpreter: Interpreter) -> Iterator[Finding]:
+    """What the broker's start would find."""
     for name in filter(os.environ.get, _FAULT_HANDLERS):
         text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
         remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"
@@ -130,26 +131,26 @@ def check_python(interpreter: Interpreter, in_child: bool = False) -> Iterator[F
     if not interpreter.problem:
         yield good(f"Python {interpreter.version}, quotahost {interpreter.quotahost}, jpype1 {interpreter.jpype1}")
         needs = f"shared libpython: {interpreter.libpython} ({interpreter.build})"
-        yield good(f"{PROCESS}=child: no shared libpython is needed" if in_child else needs)
+        yield good(f"{PROCESS}=child: no shared libpython is needed" if interpreter.process == "child" else needs)
 
 
 # ---- the jar ---------------------------------------------------------------------------------------------------
 
 
-def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child: bool = False) -> Iterator[Finding]:
+def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Iterator[Finding]:
     """The jar in Kafka's ``libs``, or without a Kafka the one that this package carries."""
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
             with carried_jar() as jar:
-                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost", in_child)
+                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost")
         except QuotahostError as error:
             yield note(str(error))
         return
     libs, install = kafka_home / "libs", f"quotahost install --kafka-home {shlex.quote(str(kafka_home))}"
     jars = jars_in(libs)
     if len(jars) == 1:
-        yield from _versions(jars[0], interpreter, install, in_child)
+        yield from _versions(jars[0], interpreter, install)
     elif jars:
         # Java would take each class from whichever of them the classpath lists first.
         names = ", ".join(jar.path.name for jar in jars)
@@ -158,11 +159,11 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None, in_child
         yield wrong(f"no jar of quotahost's in {libs}", install)
 
 
-def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str, in_child: bool) -> Iterator[Finding]:
+def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterator[Finding]:
     yield good(f"{jar.path}, of quotahost {jar.quotahost} with jpype {jar.jpype}")
     if interpreter is None or not interpreter.quotahost:
         return  # that quotahost isn't installed there is a finding of the interpreter
-    if in_child:
+    if interpreter.process == "child":
         if jar.quotahost != interpreter.quotahost:
             yield note(f"Python has quotahost {interpreter.quotahost}: it has to have the same protocol, or is refused")
         return

@@ -111,18 +111,13 @@ def _budget(quota: QuotaState, budget: Row) -> str:
     told = [f"this client {writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
-    topics = [
-        f"{printable(topic)} ({', '.join([show_bytes(size), *_an_hour(growth)])})"
-        for topic, size, growth in budget.get("largest", ())
-    ]
+    topics = []
+    for topic, size, growth in budget.get("largest", ()):
+        an_hour = "" if growth is None else f", {'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"
+        topics.append(f"{printable(topic)} ({show_bytes(size)}{an_hour})")
     if topics:
         told.append(f"the largest on this broker: {', '.join(topics)}")
     return "; ".join(told)
-
-
-def _an_hour(growth: float | None) -> list[str]:
-    """Bytes/s as what comes or goes in an hour: ``+2.00 GB/h``; nothing if it isn't known."""
-    return [] if growth is None else [f"{'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"]
 
 
 def writes(quota: QuotaState) -> str:

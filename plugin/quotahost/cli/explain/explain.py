@@ -13,6 +13,7 @@ from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.answer import Answer, common_facts, parse
 from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
 from quotahost.cli.explain.limits import limited_by, quota_facts
+from quotahost.cli.start import QUICK
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -21,19 +22,15 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def parser() -> ArgumentParser:
-    made = ArgumentParser(
-        "quotahost explain",
-        description="Say why a client goes as fast as it does, or what fills a volume, on a broker that runs on this "
-        "machine. Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker "
-        "answered.",
-        allow_abbrev=False,
+    ends = (
+        "Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker answered."
     )
+    made = ArgumentParser("quotahost explain", description=f"{QUICK['explain']} {ends}", allow_abbrev=False)
     add = made.add_argument
     add("--client", metavar="USER/CLIENT", help="principal name and client-id, split at the last /")
     add("--user", help="the principal name, if given apart")
     add("--client-id", help="the client-id, if given apart; it may be empty")
-    add_broker(made)
-    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
+    add_common(made)
     add(
         "--volume", nargs="?", const="", metavar="NAME",
         help="instead of a client: what fills this volume; without a name, which there are",
@@ -43,9 +40,12 @@ def parser() -> ArgumentParser:
     return made
 
 
-def add_broker(made: ArgumentParser) -> None:
-    made.add_argument("--pid", type=int, help="process id of the broker")
-    made.add_argument("--broker-id", type=int, metavar="ID", help="its node.id")
+def add_common(made: ArgumentParser) -> None:
+    """Add the options that ``top`` has as well."""
+    add = made.add_argument
+    add("--pid", type=int, help="process id of the broker")
+    add("--broker-id", type=int, metavar="ID", help="its node.id")
+    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
 
 
 def one_of(names: type[E]) -> Callable[[str], E]:

@@ -89,9 +89,8 @@ def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | Non
             left = sum(segment.length for segment in log)
             for segment in log[:-1]:
                 left -= segment.length
-                age = (
-                    now - segment.newest
-                )  # by size, it counts from the segment's end, which came after its newest record
+                # By size, it counts from the segment's end, which came after its newest record.
+                age = now - segment.newest
                 is_past = left >= limit and (not lately or age > lately) if kept.by_size else age > limit + lately
                 if not is_past:
                     break

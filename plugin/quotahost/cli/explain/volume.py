@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Final
 
 from rich.console import Console
@@ -69,7 +68,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
             remedy = "; ".join([f"it has: {known}", *disks.offline])
-            raise Unanswered(f"broker {state.node} has no volume {printable(name)}", remedy)
+            raise Unanswered(f"{state.where} has no volume {printable(name)}", remedy)
         try:
             measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
         except OSError as error:
@@ -173,10 +172,9 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     yield "state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"
     growth = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
-    ends = [("its hard limit", measured.until(use.hard)), ("full", measured.until(capacity))]
+    ends = {"its hard limit": measured.until(use.hard), "full": measured.until(capacity)}
     # A limit that is reached needs no time.
-    times = [(end, show_time(seconds)) for end, seconds in ends if seconds]
-    if known := [f"{end} {time if time.startswith('in ') else f'in {time}'}" for end, time in times]:
+    if known := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
         growth += f"; at this growth {', '.join(known)}"
     yield "growth", growth
     for text in measured.unread:
@@ -204,12 +202,12 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else _span
+    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else show_span
     if kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    now = f"{show(base or 0)} a partition" if kept.by_size else _span(kept.seconds or 0)
+    now = f"{show(base or 0)} a partition" if kept.by_size else show_span(kept.seconds or 0)
     if not kept.by_size and kept.seconds is None:
-        now = f"for ever; its oldest closed segment is {_span(base)} old" if base else "for ever"
+        now = f"for ever; its oldest closed segment is {show_span(base)} old" if base else "for ever"
     parts = ["" if base is None else f" ({show(base / share)})" for share in SHARES]
     return printable(cut.topic), now, *(show_bytes(size) + part for size, part in zip(cut.freed, parts, strict=True))
 
@@ -222,10 +220,6 @@ def stalled_uploads(cuts: Iterable[Cut]) -> str:
         for cut in cuts
         if cut.overdue
     )
-
-
-def _span(seconds: float) -> str:
-    return show_span(timedelta(seconds=seconds))
 
 
 def _share(part: float, whole: float) -> str:

@@ -148,7 +148,7 @@ class Broker:
         events, scene = self._events, self.scene
         self.up, self.up_since = True, events.now
         self.closed, self.closed_since = False, events.now  # the fence
-        self.factor, self.cause = 1.0, ""  # what the host has set last
+        self.factor = 1.0  # what the host has set last
         self.fallback: float | None = None  # the factor in force instead, while the lease is over
         self.hung_since: int | None = None  # None while the host doesn't hang
         # The way of the produce limits of all clients, and of those who write to affected topics (``slowing``) while
@@ -226,7 +226,7 @@ class Broker:
     # ---- the factor ----
 
     def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
-        self.factor, self.cause, self._affected = value, cause, affected
+        self.factor, self._affected = value, affected
         self._follow()
 
     def _follow(self) -> None:

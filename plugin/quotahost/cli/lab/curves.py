@@ -1,10 +1,11 @@
 """What the history of volumes answers: a curve for each volume, and the words and times that follow from it.
 
+All times are seconds since 1970, all spans seconds.
 The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from quotahost.text import printable
@@ -14,7 +15,6 @@ STATES: Final = {"hard": "at the hard limit", "soft": "above the soft limit", "b
 
 
 def in_utc(at: float) -> datetime:
-    """A time in seconds since 1970."""
     return datetime.fromtimestamp(at, UTC)
 
 
@@ -30,10 +30,10 @@ class Question:
     clusters: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
+    since: float | None = None
+    until: float | None = None
     worst: int = 20
-    recent: timedelta | None = None
+    recent: float | None = None
 
 
 class Name(NamedTuple):
@@ -52,7 +52,7 @@ class Name(NamedTuple):
 class Bucket(NamedTuple):
     """A volume's readings in one part of the report's time, in bytes."""
 
-    at: float  # seconds since 1970, of the last reading; that has ``last``, ``capacity`` and the limits
+    at: float  # of the last reading; that has ``last``, ``capacity`` and the limits
     low: int
     high: int
     last: int
@@ -103,14 +103,14 @@ class Curve:
             return "no limit"
         seconds = self.seconds_to(level)
         if seconds is not None and 0 < seconds <= YEAR:
-            return f"in {show_time(seconds)} ({show_at(in_utc(self.newest.at + seconds))})"
+            return f"{show_time(seconds)} ({show_at(self.newest.at + seconds)})"
         return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)
 
 
 class Use(NamedTuple):
     """What one client used on one broker in a part of the time, of its quota in the whole cluster; bytes/s."""
 
-    at: float  # when the part begins, in seconds since 1970
+    at: float  # when the part begins
     broker: str
     rate: float
     demand: float | None  # what it would have used if nothing had held it back; None for whatever it gets
@@ -137,16 +137,12 @@ class Report:
     """
 
     question: Question
-    since: datetime
-    until: datetime
-    recent: timedelta
+    since: float
+    until: float
+    recent: float
     known: int
     curves: tuple[Curve, ...]
     clients: tuple[ClientUse, ...] | None = None
-
-    @property
-    def span(self) -> timedelta:
-        return self.until - self.since
 
     @property
     def clusters(self) -> list[str]:

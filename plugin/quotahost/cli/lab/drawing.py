@@ -6,7 +6,6 @@ leaves out what no pixel shows (``path.simplify``).
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from io import StringIO
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -42,11 +41,12 @@ At = TypeVar("At", Bucket, UsePoint)
 # ---- what the figures have in common ----
 
 
-def _timeline(height: float, since: datetime, until: datetime) -> tuple[Figure, Any]:
+def _timeline(height: float, since: float, until: float) -> tuple[Figure, Any]:
     figure = Figure(figsize=(8.6, height), layout="constrained")
     axes: Any = figure.add_subplot()
     with rc_context({"date.converter": "concise"}):
-        axes.set_xlim(since, until)
+        # At least a second wide: matplotlib can't draw an axis of no length.
+        axes.set_xlim(in_utc(since), in_utc(max(until, since + 1.0)))
     axes.tick_params(colors=COLOURS["text"], labelsize=8, length=3)
     axes.xaxis.get_offset_text().set(color=COLOURS["text"], fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
@@ -126,9 +126,8 @@ def svg(figure: Figure) -> str:
 
 def draw_volume(curve: Curve, report: Report) -> Figure:
     newest = curve.newest
-    # At least a second wide: matplotlib can't draw an axis of no length.
-    end = max(report.until.timestamp() + _AHEAD * report.span.total_seconds(), newest.at + 1.0)
-    figure, axes = _timeline(2.9, report.since, in_utc(end))
+    end = max(report.until + _AHEAD * (report.until - report.since), newest.at + 1.0)
+    figure, axes = _timeline(2.9, report.since, end)
     _levels(axes, [*curve.buckets, newest._replace(at=end)])
     for part in _unbroken(curve.buckets):
         at = [in_utc(bucket.at) for bucket in part]
@@ -143,7 +142,7 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
         seconds = end - newest.at if rate == 0 else max(0.0, min(end - newest.at, left / rate))
         at = [in_utc(newest.at), in_utc(newest.at + seconds)]
         axes.plot(at, [newest.last, newest.last + rate * seconds], color=COLOURS["line"], linestyle=":")
-    axes.axvline(report.until, color=COLOURS["grid"], linewidth=1)
+    axes.axvline(in_utc(report.until), color=COLOURS["grid"], linewidth=1)
     _scale(axes, max(max(bucket.high, bucket.capacity) for bucket in curve.buckets), newest)
     return figure
 
@@ -153,7 +152,7 @@ def draw_volume(curve: Curve, report: Report) -> Figure:
 
 def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     """The factor, then and with these settings; where these throttle or pause, the background says so."""
-    figure, axes = _timeline(1.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
+    figure, axes = _timeline(1.9, replay.since, replay.until)
     # To the end of the time: the last factor is still in force there.
     points = [*factor.points, factor.points[-1]._replace(at=replay.until)]
     states = ((Factor(point.new).state, point.at, following.at) for point, following in pairwise(points))
@@ -166,7 +165,7 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
 
 
 def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
-    figure, axes = _timeline(2.9, in_utc(replay.since), in_utc(max(replay.until, replay.since + 1)))
+    figure, axes = _timeline(2.9, replay.since, replay.until)
     for part in _unbroken(volume.points):
         _levels(axes, part)
         at = [in_utc(point.at) for point in part]

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, date, timedelta
+from datetime import date
 from itertools import groupby
 from math import isfinite
 from typing import Any, Final
@@ -30,11 +30,12 @@ _CONF: Final = {"spark.sql.shuffle.partitions": "8", "spark.sql.codegen.wholeSta
 MOST_BUCKETS: Final = 500  # of one volume: about one for each two pixels of its figure
 MOST_READINGS: Final = 200_000  # that this process takes for a replay, and as many of clients' use
 MOST_CLIENTS: Final = 500
-WEEK: Final = timedelta(days=7)
+WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 _MOST_NAMES: Final = 10
+_MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 
 def start(command: str) -> SparkSession:
@@ -58,9 +59,9 @@ def worst(spark: SparkSession, question: Question) -> Report:
     """
     readings, since, until = _asked(spark, question)
     # A quarter of the span, from microseconds to seconds.
-    recent = question.recent or min(WEEK, timedelta(seconds=max(60, (until - since) // 4_000_000)))
+    recent = question.recent or min(WEEK, max(60, (until - since) // 4_000_000))
     begin(f"Ranking the volumes by their last {show_span(recent)}")
-    length = recent // timedelta(microseconds=1)
+    length = round(recent * 1e6)
     # Spark doesn't open the folders of earlier days.
     newest = readings.where(F.col("day") >= F.lit(in_utc((until - length) / 1e6).date()))
     rows = ranked(newest, until, length).limit(question.worst).collect()
@@ -70,7 +71,7 @@ def worst(spark: SparkSession, question: Question) -> Report:
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
     known = {name: rate if rate is not None and isfinite(rate) else None for name, rate in rates.items()}
     drawn = tuple(Curve(name, curves[name], rate) for name, rate in known.items())
-    return Report(question, in_utc(since / 1e6), in_utc(until / 1e6), recent, rows[0]["known"], drawn)
+    return Report(question, since / 1e6, until / 1e6, recent, rows[0]["known"], drawn)
 
 
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
@@ -86,19 +87,18 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
     # With a width of 1 microsecond every reading is one by itself.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
     curves = tuple(Curve(name, of, None) for name, of in _curves(buckets(readings, None, since, width)).items())
-    report = Report(question, in_utc(since / 1e6), in_utc(until / 1e6), timedelta(), len(curves), curves)
+    report = Report(question, since / 1e6, until / 1e6, 0.0, len(curves), curves)
     begin("Reading what clients used")
     return with_clients(spark, report)
 
 
 def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
     """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
-    uses = stored(spark, USAGE_COLUMNS, folder(report.question.directory, "usage"))
-    if uses is None:
-        return report
     # Until the last reading, and that included.
-    question = replace(report.question, since=report.since, until=report.until + timedelta(microseconds=1))
-    rows = _fitting(uses, question)
+    question = replace(report.question, since=report.since, until=report.until + _MOMENT)
+    rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
+    if rows is None:
+        return report
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -142,9 +142,9 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:
         raise QuotahostError(f"{place} holds no readings; the pipeline writes the first soon after its start")
-    since = question.since.astimezone(UTC).date() if question.since else date.min
+    since = in_utc(question.since).date() if question.since else date.min
     # ``until`` is excluded: midnight belongs to the day before.
-    last = (question.until - timedelta(microseconds=1)).astimezone(UTC).date() if question.until else date.max
+    last = in_utc(question.until - _MOMENT).date() if question.until else date.max
     asked = [day for day in days if since <= day <= last]
     if not asked:
         raise QuotahostError(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
@@ -170,20 +170,20 @@ def _names(question: Question) -> dict[str, Collection[str]]:
 
 def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     if question.since is not None:
-        since = question.since.astimezone(UTC)
+        since = in_utc(question.since)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
     if question.until is not None:
-        until = question.until.astimezone(UTC)
+        until = in_utc(question.until)
         rows = rows.where((F.col("day") <= F.lit(until.date())) & (F.col("at") < F.lit(until)))
     for column, names in _names(question).items():
         rows = rows.where(F.col(column).isin(list(names)))
     return rows
 
 
-def stored(spark: SparkSession, columns: str, directory: str) -> DataFrame | None:
-    """What the pipeline has written to a folder beside the history; None without that folder."""
+def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
+    """What is asked for of what the pipeline has written to a folder beside the history; None without that folder."""
     system, path = _hadoop(spark, directory)
-    return _read(spark, columns, directory) if system.exists(path) else None
+    return _fitting(_read(spark, columns, directory), question) if system.exists(path) else None
 
 
 def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:

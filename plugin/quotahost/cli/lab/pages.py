@@ -10,7 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from quotahost.cli.lab.curves import STATES, Report, in_utc
+from quotahost.cli.lab.curves import STATES, Report
 from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
 from quotahost.text import printable
@@ -30,8 +30,7 @@ def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
     drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in factors[:_MOST]]
     drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
     figures = [(title, _figure(figure, title)) for title, figure in drawn]
-    times = {"since": in_utc(replay.since), "until": in_utc(replay.until)}
-    return _render("replay.html", name=name, notes=replay.notes, tables=tables, figures=figures, **times)
+    return _render("replay.html", name=name, replay=replay, tables=tables, figures=figures)
 
 
 def _figure(figure: Any, label: str) -> Markup:

@@ -37,7 +37,7 @@ _MEMORY: Final = 300.0  # seconds at full share over which the demand is measure
 Limits = tuple[Limit | None, Limit | None]  # soft and hard
 
 
-# ---- what comes out; all times are seconds since 1970 ----
+# ---- what comes out ----
 
 
 @dataclass(slots=True)
@@ -157,7 +157,7 @@ def play(report: Report, plan: Plan) -> Replay:
 
     Raises PluginError if a policy can't be had; SettingsError if one of its properties is wrong.
     """
-    since, until = report.since.timestamp(), report.until.timestamp()
+    since, until = report.since, report.until
     now = since
     factors = tuple(_factors(report, plan, lambda: now))
     steps = max(_LEAST_STEPS, min(_MOST_STEPS, _QUESTIONS // len(report.curves)))

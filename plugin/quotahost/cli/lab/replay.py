@@ -2,16 +2,15 @@
 
 import json as json_module
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.text import Text
 
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
-from quotahost.cli.lab.curves import Question, in_utc
+from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
@@ -137,11 +136,11 @@ def _change(then: str, new: str) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return show_span(timedelta(seconds=seconds)) if seconds >= 0.5 else UNKNOWN
+    return show_span(seconds) if seconds >= 0.5 else UNKNOWN
 
 
 def _time(at: float | None) -> str:
-    return UNKNOWN if at is None else show_at(in_utc(at))
+    return UNKNOWN if at is None else show_at(at)
 
 
 # ---- as JSON ----

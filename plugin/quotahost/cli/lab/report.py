@@ -5,8 +5,8 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.cli.console import begin, console, parsed, say, table, writing
-from quotahost.cli.lab.asking import Clusters, Since, Until, check_out, check_packages, parse_range
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed
+from quotahost.cli.console import begin, console, say, table, writing
 from quotahost.cli.lab.curves import Question
 from quotahost.units.parse import parse_duration
 from quotahost.units.show import show_bytes, show_rate, show_share
@@ -34,7 +34,7 @@ def report(
     """
     check_packages("report", "pyspark", "matplotlib", "jinja2")
     times = parse_range(since, until)
-    span = parsed("--recent", recent, parse_duration) if recent is not None else None
+    span = parsed("--recent", recent, parse_duration).total_seconds() if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
     check_out("--out", out, ".html")
     from quotahost.cli.lab.history import start

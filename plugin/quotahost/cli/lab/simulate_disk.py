@@ -13,8 +13,8 @@ from typing import Annotated, Final, TypeAlias, cast
 
 import typer
 
-from quotahost.cli.console import console, parsed, say, table, writing
-from quotahost.cli.lab.asking import check_plot, windows_of
+from quotahost.cli.asking import check_plot, parsed, windows_of
+from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record, volume_of

@@ -12,8 +12,8 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from quotahost.cli.console import console, parsed, table, writing
-from quotahost.cli.lab.asking import at_most, check_plot
+from quotahost.cli.asking import at_most, check_plot, parsed
+from quotahost.cli.console import console, table, writing
 from quotahost.cli.lab.traffic import ms
 from quotahost.throttling import (
     RevisionDiffRate,

@@ -19,12 +19,7 @@ from typing import Any, Final
 from kafka.errors import KafkaError
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.protocol.admin import (
-    AlterClientQuotasRequest,
-    DescribeClientQuotasRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-)
+from kafka.protocol import admin
 
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, DeclarationError, Entity, Quotas, Refusals
 from quotahost.kafka.client import NoAnswer, reach
@@ -149,7 +144,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 
 def describe(connection: Connection) -> Quotas:
     """All client quotas of the cluster. Raises DeclarationError if it doesn't tell (DescribeConfigs on the cluster)."""
-    answer = connection.ask(DescribeClientQuotasRequest(components=[], strict=False))
+    answer = connection.ask(admin.DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code == _NO_RIGHT:
         raise DeclarationError(f"this client may not read client quotas; {_GIVE} DescribeConfigs on the cluster")
     if answer.error_code:
@@ -168,7 +163,7 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
-        answer = connection.ask(AlterClientQuotasRequest(entries=some, validate_only=validate_only))
+        answer = connection.ask(admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
         for entry in (entry for entry in answer.entries if entry.error_code):
             told = entry.error_message or f"error {entry.error_code}"
             refusals[_entity(entry.entity)] = no_right if entry.error_code == _NO_RIGHT else told
@@ -176,7 +171,7 @@ def alter(connection: Connection, changes: Iterable[Change], *, validate_only: b
 
 
 def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
-    form = AlterClientQuotasRequest.EntryData
+    form = admin.AlterClientQuotasRequest.EntryData
     names = {kind: None if name is DEFAULT else name for kind, name in entity.parts().items()}
     parts = [form.EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     made = [form.OpData(key=change.key, value=change.after or 0.0, remove=change.after is None) for change in changes]
@@ -199,9 +194,9 @@ def not_enforced(connection: Connection, sections: Collection[str]) -> Iterator[
 
 
 def _not_enforced_by(connection: Connection, broker: int, sections: Collection[str]) -> Iterator[str]:
-    form = DescribeConfigsRequest.DescribeConfigsResource
+    form = admin.DescribeConfigsRequest.DescribeConfigsResource
     resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
-    (answer,) = connection.ask(DescribeConfigsRequest(resources=[resource]), broker).results
+    (answer,) = connection.ask(admin.DescribeConfigsRequest(resources=[resource]), broker).results
     if answer.error_code:
         yield f"whether it enforces what is set here can't be seen; {_GIVE} DescribeConfigs on the cluster"
         return
@@ -231,10 +226,10 @@ def _has_supplier(connection: Connection, broker: int, supplier: str) -> bool | 
     Kafka has a change validated together with all properties in force, and hands on the reason of a refusal. So
     putting a supplier in shadow passes where the broker has it, and is refused where not. Nothing is changed.
     """
-    form = IncrementalAlterConfigsRequest.AlterConfigsResource
+    form = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
     asks = form.AlterableConfig(name=f"{PREFIX}shadow", config_operation=_SET, value=f"{SUPPLIER}{supplier}")
     resource = form(resource_type=_BROKER, resource_name=str(broker), configs=[asks])
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+    request = admin.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
     (answer,) = connection.ask(request, broker).responses
     if not answer.error_code:
         return True

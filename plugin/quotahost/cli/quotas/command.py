@@ -10,6 +10,7 @@ commands import them when they run.
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
@@ -18,8 +19,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from quotahost.cli.console import begin, console, csv_text, one_line, parsed, say, table, writing
-from quotahost.cli.lab.asking import ClientConfig, Clusters, check_packages
+from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
+from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
 from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import QUOTAS
@@ -166,8 +167,8 @@ def usage(
     made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
         rows: list[tuple[str | int, ...]] = [
-            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, amounts))
-            for cluster, label, amounts in made.amounts()
+            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, astuple(used)))
+            for (cluster, label), used in sorted(made.sums.items())
         ]
         with writing(csv):
             csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
@@ -248,16 +249,16 @@ def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
 
 
 def _show_refusals(screen: Console, refusals: Refusals) -> None:
-    for entity in sorted(refusals, key=Entity.order)[:_MOST_ROWS]:
-        words = " ".join(refusals[entity].split())  # also of a message with a line of its own for the remedy
-        screen.print(Text.assemble(("failed ", "bold red"), one_line(f"{entity}: {words}")), soft_wrap=True)
-    if len(refusals) > _MOST_ROWS:
-        screen.print(f"... and {len(refusals) - _MOST_ROWS} more failed")
+    # Also of a message with a line of its own for the remedy.
+    failed = [f"{entity}: {' '.join(refusals[entity].split())}" for entity in sorted(refusals, key=Entity.order)]
+    for words in bounded(failed, _MOST_ROWS, "entities"):
+        screen.print(Text.assemble(("failed ", "bold red"), one_line(words)), soft_wrap=True)
 
 
 def _show_bill(made: "Bill") -> None:
-    rows = [(cluster, label or "(no label)", *_shown_bytes(amounts)) for cluster, label, amounts in made.amounts()]
-    total = [sum(column) for column in zip(*(amounts for *_, amounts in made.amounts()), strict=True)]
+    sums = sorted(made.sums.items())
+    rows = [(cluster, label or "(no label)", *_shown_bytes(astuple(used))) for (cluster, label), used in sums]
+    total = [sum(column) for column in zip(*(astuple(used) for _, used in sums), strict=True)]
     console().print(table(_BILL, [*rows, ("", "all", *_shown_bytes(total))]))
     of = "of what is recorded: clients with cluster-wide quotas, topics of budgets"
     say(f"\nMonth {made.since:%Y-%m}, in UTC, {of}.")

@@ -21,6 +21,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.errors import QuotahostError
@@ -33,11 +34,12 @@ _TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR her
 
 @dataclass(slots=True)
 class Sum:
-    """What one label used in the month: bytes from and to clients; of budgets byte-hours, and the newest bytes."""
+    """What one label used in the month: bytes from and to clients; of budgets byte-hours, mean and newest bytes."""
 
     written: float = 0.0
     read: float = 0.0
     byte_hours: float = 0.0
+    mean: float = 0.0
     newest: float = 0.0
 
 
@@ -49,7 +51,6 @@ class Bill:
         since, until: the first time of the month, and that of the next one.
         sums: by cluster and label; the label "" is of what has none.
         hours: by cluster the hours of which something is recorded, counted from ``since``.
-        stored_hours: by cluster for how many hours budgets are recorded.
         missing: the kinds of records that the history has none of, and what to turn on for them.
     """
 
@@ -57,20 +58,11 @@ class Bill:
     until: datetime
     sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
     hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    stored_hours: dict[str, float] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
     @property
     def length(self) -> int:
         return (self.until - self.since) // _HOUR
-
-    def amounts(self) -> list[tuple[str, str, tuple[float, float, float, float, float]]]:
-        """By cluster and label the bytes in and out, the byte-hours, the mean and the newest of the bytes stored."""
-        return [
-            (cluster, label, (used.written, used.read, used.byte_hours,
-             used.byte_hours / self.stored_hours.get(cluster, 1.0), used.newest))
-            for (cluster, label), used in sorted(self.sums.items())
-        ]  # fmt: skip
 
     def incomplete_days(self, cluster: str) -> list[tuple[datetime, int]]:
         """The days of which some hours are missing, each with the number of hours that are there."""
@@ -117,16 +109,16 @@ def bill(
 
     Raises QuotahostError if nothing is recorded of that month.
     """
-    made = Bill(*month)
+    since, until = (time.timestamp() for time in month)
+    made, question = Bill(*month), Question(history, tuple(clusters), since=since, until=until)
     for name, columns, add, lacking in _KINDS:
-        rows = stored(spark, columns, folder(history, name))
+        rows = stored(spark, columns, folder(history, name), question)
         if rows is None:
             made.missing.append(lacking)
         else:
-            # By the day first, so that the folders of other days stay closed.
-            rows = rows.where((F.col("day") >= F.lit(made.since.date())) & (F.col("day") < F.lit(made.until.date())))
-            rows = rows.where(F.col("cluster").isin(list(clusters))) if clusters else rows
-            _add_hours(made, rows)
+            hour = F.expr("unix_micros(at) div 3600000000L").alias("hour")
+            for row in rows.select("cluster", hour).distinct().collect():
+                made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
             add(made, rows, labels)
     if len(made.missing) == len(_KINDS):
         raise QuotahostError(f"{history} has no usage of clients or budgets; {_TURN_ON}")
@@ -148,23 +140,17 @@ def _add_clients(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
 
 
 def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> None:
-    part = PART / _HOUR
-    for row in rows.groupBy("cluster").agg(F.countDistinct("at").alias("parts")).collect():
-        made.stored_hours[row["cluster"]] = row["parts"] * part
+    counted = rows.groupBy("cluster").agg(F.countDistinct("at").alias("parts")).collect()
+    parts = {row["cluster"]: row["parts"] for row in counted}
     in_cluster = rows.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
     sums = in_cluster.groupBy("cluster", "budget").agg(
         F.sum("bytes").alias("bytes"), F.expr("max_by(bytes, at) AS newest")
     )
     for row in sums.toLocalIterator():
         to = made.sums[row["cluster"], labels.get(Entity(budget=row["budget"]), "")]
-        to.byte_hours += row["bytes"] * part
+        to.byte_hours += row["bytes"] * (PART / _HOUR)
+        to.mean += row["bytes"] / parts[row["cluster"]]
         to.newest += row["newest"]
-
-
-def _add_hours(made: Bill, rows: DataFrame) -> None:
-    first, hour = int(made.since.timestamp()) // 3600, F.expr("unix_micros(at) div 3600000000L").alias("hour")
-    for row in rows.select("cluster", hour).distinct().collect():
-        made.hours[row["cluster"]].add(row["hour"] - first)
 
 
 #: The folders of the history, what their rows are added by, and what to do where there is no such folder.

@@ -61,12 +61,13 @@ class Cluster:
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
-        self._refused = 0
+        self._refused, self._left = 0, False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._left = True  # a thread that reads ends now, and lets go of the lock; none asks any more
         with self._lock:
             if self._announced:  # whose watch no broker has taken has none to end, and would only wait
                 with suppress(QuotahostError):
@@ -136,7 +137,7 @@ class Cluster:
     def _read(self, enough: Callable[[], bool]) -> None:
         """Read what there is; until there is enough, but not longer than patience lasts."""
         began = time.monotonic()
-        while True:
+        while not self._left:
             self._renew()
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:

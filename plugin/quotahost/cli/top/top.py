@@ -19,10 +19,11 @@ from typing import Final
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, lines_of, say
 from quotahost.cli.explain.broker_socket import connect, name_of
-from quotahost.cli.explain.explain import add_broker, explain_client, one_of, seconds
+from quotahost.cli.explain.explain import add_common, explain_client, one_of, seconds
+from quotahost.cli.start import QUICK
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
-from quotahost.model import Look, QuotaType
+from quotahost.model import Look
 from quotahost.records.topics import LOOKS, WATCH
 
 MOST: Final = 1_000  # scopes of one look
@@ -30,18 +31,13 @@ _BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
 
 def parser() -> ArgumentParser:
-    made = ArgumentParser(
-        "quotahost top",
-        description="Show live who uses what of a broker on this machine, or of a cluster, who is held back, and by "
-        "what. The brokers of a cluster answer if they run the task publish-usage. Without a terminal it prints one "
-        "look. Ends with 2 if no broker answered.",
-        allow_abbrev=False,
-    )
+    of_a_cluster = "The brokers of a cluster answer if they run the task publish-usage."
+    ends = "Without a terminal it prints one look. Ends with 2 if no broker answered."
+    made = ArgumentParser("quotahost top", description=f"{QUICK['top']} {of_a_cluster} {ends}", allow_abbrev=False)
     add = made.add_argument
-    add_broker(made)
+    add_common(made)
     orders = f"what comes first: {', '.join(Order)} (rate)"
     add("--sort", type=one_of(Order), default=Order.RATE, metavar="ORDER", help=orders)
-    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
     wanted = "only rows with this text in user, client-id, address or what binds"
     add("--filter", default="", metavar="TEXT", help=wanted)
     add("--held", action="store_true", help="only clients that are held back")

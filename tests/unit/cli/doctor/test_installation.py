@@ -22,8 +22,8 @@ FACTS = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+    ("process", "changes", "words"),
+    [*(("broker", *each) for each in [
         ({}, []),
         ({"version": "3.11.0"}, []),
         ({"version": "3.14.0rc1"}, []),
@@ -36,27 +36,18 @@ FACTS = {
         ({"quotahost": "9.9.9"}, ["it has quotahost 9.9.9, this jar needs 0.1.0", "/opt/python -m pip install"]),
         ({"jpype1": ""}, ["jpype1 is not installed there"]),
         ({"jpype1": "1.6.0"}, ["it has jpype1 1.6.0, this jar needs 1.7.1"]),
-        ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"]),
-    ],
+        ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"])]),
+     # A process of its own needs no library and no jpype1.
+     ("child", {"libpython": "", "attach": "", "jpype1": "", "quotahost": "9.9.9"}, []),
+     ("child", {"quotahost": ""}, ["quotahost is not installed"]),
+     ("child", {"version": "3.10.1"}, ["3.11 or newer"])],
 )  # fmt: skip
-def test_an_interpreter_of_no_use_is_told_with_its_remedy(changes: dict[str, str], words: list[str]) -> None:
-    told = ["; ".join(problem) for problem in problems(FACTS | changes, "0.1.0", "1.7.1", "broker")]
+def test_an_interpreter_of_no_use_is_told_with_its_remedy(
+    process: str, changes: dict[str, str], words: list[str]
+) -> None:
+    told = ["; ".join(problem) for problem in problems(FACTS | changes, "0.1.0", "1.7.1", process)]
     assert len(told) == bool(words)
     assert [word for word in words if word not in told[0]] == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"libpython": "", "attach": "", "jpype1": "", "quotahost": "9.9.9"}, ""),
-        ({"quotahost": ""}, "quotahost is not installed"),
-        ({"version": "3.10.1"}, "3.11 or newer"),
-    ],
-)
-def test_a_process_of_its_own_needs_no_library_and_no_jpype(changes: dict[str, str], words: str) -> None:
-    told = [text for text, _ in problems(FACTS | changes, "0.1.0", "1.7.1", "child")]
-    assert len(told) == bool(words)
-    assert words in "".join(told)
 
 
 def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is_weak() -> None:

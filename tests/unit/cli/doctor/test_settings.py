@@ -27,15 +27,8 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
     [
         (["listeners=PLAINTEXT://:9092"], "nobody authenticates on PLAINTEXT, and no principal is excluded"),
         (["listeners=SSL://:9092"], "nobody authenticates on SSL, and"),
-        (
-            [
-                "listeners=A://:1,B://:2",
-                "listener.security.protocol.map=A:SSL,B:SSL",
-                "ssl.client.auth=required",
-                "listener.name.b.ssl.client.auth=requested",
-            ],
-            "nobody authenticates on B, and",
-        ),
+        (["listeners=A://:1,B://:2", "listener.security.protocol.map=A:SSL,B:SSL", "ssl.client.auth=required",
+          "listener.name.b.ssl.client.auth=requested"], "nobody authenticates on B, and"),
         (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),
         ([".metrics.port=0.0.0.0:9404"], "metrics are served on 0.0.0.0"),
         ([".clients.idle=59m"], "clients.idle is below the hour"),
@@ -50,12 +43,9 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         ([".supplier=static"], "nobody is throttled"),
         ([".supplier=mine", ".static.fetch=1M"], "the supplier static is not named"),
         ([f".{TOTAL}=10M"], "the broker's authorizer is not the fence"),
-        (
-            [FENCE, f".{TOTAL}=10M", f".{TOTAL.replace('total.', '')}=a:4M,b:6M"],
-            "topics without a threshold take nothing",
-        ),
+        ([FENCE, f".{TOTAL}=10M", f".{TOTAL.replace('total.', '')}=a:4M,b:6M"], "without a threshold take nothing"),
     ],
-)
+)  # fmt: skip
 def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str], words: str) -> None:
     (weak,) = found(
         check_weaknesses, EVEN, "super.users=User:a", *([] if "listeners" in lines[0] else [CLOSED]), *lines

@@ -134,13 +134,9 @@ def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     ],
 )  # fmt: skip
 def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
-    cluster: Cluster,
-    party: Party,
-    own: dict[str, frozenset[str] | None],
-    missing: list[Topic],
-    level: Level,
+    cluster: Cluster, party: Party, own: dict[str, frozenset[str] | None], missing: list[Topic], level: Level,
     words: str,
-) -> None:
+) -> None:  # fmt: skip
     given = {name: rights for name, rights in (all_of(party) | own).items() if rights is not None}
     found = cluster(Rights(given, NONE, {}, {each.name: False for each in missing}), party)
     (text,) = [text for of, text in found if of is not Level.GOOD]

@@ -153,18 +153,13 @@ def test_errors_have_a_remedy_and_end_with_2(broker: FakeAdminSocket, answer: ob
     assert remedy in told(2, [words], *ALICE).partition("-> ")[2]
 
 
-HOSTILE = "\x1b]0;T\x07\x9b2J\u202e\r\nOPEN -> PAUSE: forged"
+#: Names that command a terminal are in tests/unit/test_hostile_names.py.
 LIES: dict[str, Any] = {
     "deep": "[" * 200_000,
     "infinite": dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
     "no-numbers": dump.client(state=dump.state(pid="1", clients=float("inf"))),
     "other-types": dump.client(dump.row(supplier=7), state=dump.state(cause=["x"], topics={"over": [{}]})),
-    "names": dump.client(
-        dump.row(**dict.fromkeys(("user", "client_id", "supplier"), HOSTILE)),
-        state=dump.state(**dict.fromkeys(("node", "version", "cause", "controller"), HOSTILE), sources=[HOSTILE]),
-    ),
-    "error": {"error": HOSTILE},
-    "shadow": dump.client(dump.row(shadow=HOSTILE)),
+    "shadow": dump.client(dump.row(shadow="\x1b]0;T")),
 }
 
 
@@ -174,7 +169,6 @@ def test_whatever_a_false_broker_answers_is_data(broker: FakeAdminSocket, lie: A
     for done in (run(*ALICE), run("top", "--once"), run(*VOLUME)):
         assert done.exit_code in (0, 2, 3)
         assert all(char.isprintable() or char == "\n" for char in done.output)
-        assert "\nOPEN -> PAUSE" not in done.output
 
 
 @pytest.mark.parametrize(
@@ -274,6 +268,6 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
 
 
 def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:
-    told(2, ["broker 1 has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
+    told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
     told(2, ["isn't of this version"], *VOLUME, str(volume))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from harness.loop.cluster import EPOCH, Cluster, ClusterScene
-from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report, in_utc
+from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report
 from quotahost.cli.lab.play import Plan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
 from quotahost.model import Limit, LimitType
@@ -81,7 +81,7 @@ def report(readings: dict[Name, list[Bucket]]) -> Report:
     """What the history would answer."""
     times = [bucket.at for buckets in readings.values() for bucket in buckets]
     curves = tuple(Curve(name, tuple(readings[name]), None) for name in sorted(readings))
-    return Report(Question(""), in_utc(min(times)), in_utc(max(times)), timedelta(), len(curves), curves)
+    return Report(Question(""), min(times), max(times), 0.0, len(curves), curves)
 
 
 def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:

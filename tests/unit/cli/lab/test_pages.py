@@ -1,11 +1,10 @@
 """The pages of report and replay: one file of HTML each, in which no name becomes markup, and a curve's words."""
 
 import re
-from datetime import timedelta
 
 import pytest
 
-from quotahost.cli.lab.curves import Curve, Name, Question, Report, in_utc
+from quotahost.cli.lab.curves import Curve, Name, Question, Report
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.play import Replay, play
@@ -22,8 +21,8 @@ def page(replay: Replay, name: str = "server.properties") -> str:
 
 
 def report_of(curve: Curve) -> Report:
-    since, until = in_utc(curve.buckets[0].at), in_utc(curve.newest.at + 3600)
-    return Report(Question("/history"), since, until, timedelta(hours=1), known=1, curves=(curve,))
+    since, until = curve.buckets[0].at, curve.newest.at + 3600
+    return Report(Question("/history"), since, until, 3600.0, known=1, curves=(curve,))
 
 
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:

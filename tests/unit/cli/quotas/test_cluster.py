@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.system.certificates import identity, key_as_pem
+from quotahost.cli import asking
 from quotahost.cli.console import csv_text
-from quotahost.cli.lab import asking
 from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.client_quotas import not_enforced

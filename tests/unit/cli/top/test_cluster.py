@@ -1,8 +1,11 @@
 """``quotahost top`` of a cluster: one look of what brokers write, whatever strangers write beside it, and its rows."""
 
+from threading import Thread
+
 import pytest
 from rich.console import Console
 
+from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
@@ -93,6 +96,18 @@ def test_who_is_not_answered_is_told_that_others_are(brokers: Brokers) -> None:
             cluster.answer(Question(volume="/dev/sdb", broker="1"))
         assert brokers.asked[-1].volume is not None
         assert answer.lines[-1].startswith("no answer (brokers answer 4 other watchers now")
+
+
+def test_who_leaves_waits_for_no_answer(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster({}) as cluster:
+        brokers.write("1")
+        (row,) = cluster.look().uses
+        monkeypatch.setattr(module, "_PATIENCE", 1e9)
+        asking = Thread(target=cluster.answer, args=(Question(row),), daemon=True)
+        asking.start()
+        eventually(lambda: brokers.asked[-1].client is not None)
+    asking.join()
+    assert brokers.asked[-1].seconds == 0, "brokers are told that nobody watches any more"
 
 
 GB = 10**9

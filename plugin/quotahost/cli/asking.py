@@ -1,18 +1,22 @@
-"""Options of several commands, and what the lab's commands check before they begin: Spark takes seconds to start."""
+"""Options of several commands, and what commands check before they begin: Spark takes seconds to start.
 
+``explain`` and ``top`` have none of it: they start without typer (``quotahost.cli.start``).
+"""
+
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import typer
 
-from quotahost.cli.console import parsed
 from quotahost.cli.property_files import BrokerFile
 from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
+T = TypeVar("T")
 _SECONDS: Final = "quota.window.size.seconds"
 _CLUSTER: Final = "Only of this cluster; may be repeated."
 _SINCE: Final = "From 2026-11-21, or 2026-11-21T09:30, in UTC."
@@ -24,6 +28,14 @@ _CONNECT: Final = "How to connect, in the names of librdkafka or of Kafka's Java
 ClientConfig: TypeAlias = Annotated[
     Path | None, typer.Option("--client-config", "--command-config", metavar="FILE", help=_CONNECT)
 ]
+
+
+def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """The value of an option. Raises typer.BadParameter, which names it, in place of the parser's ValueError."""
+    try:
+        return parse(text)
+    except ValueError as wrong:
+        raise typer.BadParameter(f"{text!r} {wrong}", param_hint=option) from None
 
 
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:
@@ -66,10 +78,11 @@ def at_most(most: int, what: str, number: int) -> int:
     return number
 
 
-def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
+def parse_range(since: str | None, until: str | None) -> tuple[float | None, float | None]:
     """The first time of ``--from`` and ``--to``, and the time before which the last one is; None is open.
 
-    A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if it is no time or no range.
+    Both are seconds since 1970. A time without a zone is UTC, and a day is included whole. Raises typer.BadParameter if
+    it is no time or no range.
     """
     start = None if since is None else parsed("--from", since, _parse_time)
     end = None if until is None else parsed("--to", until, partial(_parse_time, is_end=True))
@@ -78,10 +91,10 @@ def parse_range(since: str | None, until: str | None) -> tuple[datetime | None, 
     return start, end
 
 
-def _parse_time(text: str, is_end: bool = False) -> datetime:
+def _parse_time(text: str, is_end: bool = False) -> float:
     is_day = len(text) <= len("2026-11-21")  # no time of day
     try:
         at = datetime.fromisoformat(text) + timedelta(days=is_end and is_day)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
         raise ValueError("is no time; write it like 2026-11-21 or 2026-11-21T09:30") from None
