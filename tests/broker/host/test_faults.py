@@ -79,7 +79,9 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
         introduce_clients(node, [f"faulty-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
         assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
-    node.wait_for_log(r"plugin faulty failed in quota\(\)")
+    node.wait_for_log(
+        r"plugin faulty failed in quota\(\); its clients, such as user ANONYMOUS, client-id faulty-raise,"
+    )
     assert gauge(node, "Host", "Restarts") == 0
     check_serves(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
