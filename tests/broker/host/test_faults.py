@@ -124,6 +124,9 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     check_serves(node, "never-seen-before")
     assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
+    node.wait_for_log(
+        r"the host has not looked for work for \d+ s; it is here:[^[]*faulty\.py\", line \d+, in quota", start=start
+    )
     code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
     assert code == 0
     assert "fallback.action=OPEN holds" in text
