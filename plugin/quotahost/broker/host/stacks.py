@@ -1,4 +1,4 @@
-"""Python's stacks: they say where a plugin hangs, at the start and later. And why ``faulthandler`` stays off meanwhile.
+"""Where a plugin hangs, at the start and later, by Python's stacks; and why nobody may call ``faulthandler.enable()``.
 
 The lease tells Java that the host is silent, and nobody which plugin holds it up. A plugin that holds the interpreter's
 lock as well is seen at the start alone: later only C code could look, and it may crash where other threads run.
