@@ -23,7 +23,7 @@ def bounded(lines: Sequence[str], most: int, what: str) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """The text; of more than 1,000 characters its begin and its end."""
+    """The text; of more than 1,000 characters its beginning and its end."""
     # What is refused is quoted, in the log and in Kafka's answer, which takes 32,767 bytes of reason.
     return text if len(text) <= 1000 else f"{text[:700]} … {text[-297:]}"
 

@@ -34,7 +34,7 @@ _README: Final = """# quotahost-{name}
 
 A {role} of quotahost.
 
-Test it without a broker: `python -m pytest`.
+Test it without a broker, where quotahost and pytest are installed: `python -m pytest`.
 
 Install it for the broker's Python: `PYTHON_OF_THE_BROKER -m pip install .`, then see it by the `quotahost` that lies \
 beside that Python: `quotahost plugins`.
@@ -88,7 +88,7 @@ def new(
         for file, text in _files(role.role, module):
             (folder / file).write_text(text, encoding="utf-8")
     say(f"Wrote {folder}: {module}.py is the plugin, test_{module}.py its test.\n")
-    say(f"Try it:              cd {folder} && python -m pytest")
+    say(f"Try it:              cd {folder} && python -m pytest, where quotahost and pytest are installed")
     say(f"Give it to a broker: {folder}/README.md")
 
 

@@ -1,6 +1,7 @@
 """Limits of a volume: how full it may become before producers are throttled (soft) or paused (hard).
 
-The types are public, by :mod:`quotahost.model`; the functions are private.
+What they come to on one volume, in bytes and as a factor, is in :mod:`quotahost.model.volumes`. The types are public,
+by :mod:`quotahost.model`; the functions are private.
 """
 
 import math

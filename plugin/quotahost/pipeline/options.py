@@ -102,7 +102,7 @@ class Options(BaseModel):
         None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
     )
     topics_prefix: TopicPrefix = Field(
-        PREFIX, description="Begin of the topics' names, as topics.prefix of the brokers; a topic's own option wins."
+        PREFIX, description="How the topics' names begin, as topics.prefix of the brokers; a topic's own option wins."
     )
     snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] = Field(
         ("__quotahost_snapshots",),
@@ -193,7 +193,7 @@ def options(**given: Any) -> Options:
         # Without the cause: pydantic's error contains the values, which a traceback would show.
         raise OptionsError("; ".join(map(_problem, error.errors(include_input=False)))) from None
     except (OSError, ValueError) as error:
-        # Without the text of javaproperties, which may repeat the begin of a secret.
+        # Without the text of javaproperties, which may repeat the beginning of a secret.
         reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
         raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {reason}") from None
     return made

@@ -30,7 +30,7 @@ from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 FLOOR: Final = 0.05
 #: Each share is reduced by this factor, so that the sum of the floats never exceeds the quota, in whatever order.
 SHAVED: Final = 1 - 2**-32
-#: A broker on which a client isn't used gets what nobody demands of its quota in so many steps of an equal part.
+#: Where a client isn't used, its share goes by an equal part divided by this, so that its use elsewhere changes little.
 STEPS: Final = 8
 #: Bytes of both names of a client; one with longer names has an equal part everywhere.
 MAX_CLIENT: Final = 2048
@@ -83,7 +83,7 @@ def shares(
         run: the pipeline's run.
         sequence: the number of the computation in its run.
         expiry: a broker whose usage is older has no share at all.
-        known: ids of the brokers that the cluster has listed, others are a stranger's invention; None if nobody knows.
+        known: ids of the brokers that the cluster has listed; others are a stranger's invention. None if nobody knows.
         partitions: the number of partitions of the shares topic.
 
     Returns:
@@ -123,7 +123,7 @@ class SharesPublisher:
 
     def __call__(self, usage: DataFrame, _: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
-        # Without a reading Spark keeps no state, and the query failed with each batch while this pipeline stood by.
+        # Without a reading Spark keeps no state, and the query would fail with each batch while this pipeline stood by.
         if self._leadership.stands_by():
             bring_forward(usage)
             self._written.clear()

@@ -30,7 +30,7 @@ Of = Literal["leaders", "replicas"]
 
 def _pattern(text: str) -> str:
     if PATTERN.fullmatch(text) is None:
-        raise ValueError("must be the name of a topic, or the begin of names with a * at its end")
+        raise ValueError("must be the name of a topic, or the beginning of names with a * at its end")
     return text
 
 

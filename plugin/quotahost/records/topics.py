@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-#: Begin of all names unless ``topics.prefix`` sets another one.
+#: Beginning of all names unless ``topics.prefix`` sets another one.
 PREFIX: Final = "__quotahost_"
 #: If two of three replicas are down, a record that one broker keeps is better than none, whatever the brokers' default.
 WRITABLE: Final = {"min.insync.replicas": "1"}
@@ -138,7 +138,7 @@ KAFKAS_OWN: Final = (
     "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", TIERING,
 )  # fmt: skip
 #: The topics that topic quotas never turn back unless configured otherwise. Whole names: whoever may create a topic
-#: chooses its name, so two underscores at its begin would free anybody of topic quotas.
+#: chooses its name, so two underscores at its beginning would free anybody of topic quotas.
 SPARED: Final = (*KAFKAS_OWN, *(topic.name for topic in TOPICS))
 
 #: The plugins' consumers give a group's name, because librdkafka demands one, and ask for its coordinator; they never

@@ -141,9 +141,9 @@ class RecordSettings(Frozen):
     """How often a broker publishes its snapshot at least. A change of a thousandth of a volume's capacity, or a
     crossed limit, is published at once."""
     topics_prefix: types.TopicPrefix = declare("topics.prefix", default=topics.PREFIX, live=False)
-    """Begin of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`, `quotas`,
-    `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your names
-    follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
+    """Beginning of the names of quotahost's compacted topics: `snapshots`, `cluster_volumes`, `usage`, `shares`,
+    `quotas`, `watch` and `looks` follow it. Set another one if several Kafka clusters are mirrored into one, or if your
+    names follow a rule; then give the pipeline the same by `--topics-prefix`, and name the topics to the commands."""
     fenced_brokers: Annotated[Literal["last-known", "unknown"], types.ONE_OF] = declare(
         "fenced.brokers", default="last-known"
     )

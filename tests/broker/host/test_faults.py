@@ -79,7 +79,9 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
         introduce_clients(node, [f"faulty-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
         assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
-    node.wait_for_log(r"plugin faulty failed in quota\(\)")
+    node.wait_for_log(
+        r"plugin faulty failed in quota\(\); its clients, such as user ANONYMOUS, client-id faulty-raise,"
+    )
     assert gauge(node, "Host", "Restarts") == 0
     check_serves(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
@@ -122,6 +124,9 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     check_serves(node, "never-seen-before")
     assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
     node.wait_for_log("fallback.action=OPEN holds", start=start)
+    node.wait_for_log(
+        r"the host has not looked for work for \d+ s; it is here:[^[]*faulty\.py\", line \d+, in quota", start=start
+    )
     code, text = explain_client(node, ANYONE, "settled")  # Java alone answers
     assert code == 0
     assert "fallback.action=OPEN holds" in text

@@ -121,7 +121,7 @@ def _read_block(path: str, direct: int) -> None:
         # Without direct reads this is the next best: the page is dropped, unless it is being written.
         if not direct and hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file, 0, _BLOCK, os.POSIX_FADV_DONTNEED)
-        # A direct read needs memory at the begin of a page, which mmap gives.
+        # A direct read needs memory at the beginning of a page, which mmap gives.
         with mmap.mmap(-1, _BLOCK) as block:
             os.readv(file, [block])
     finally:

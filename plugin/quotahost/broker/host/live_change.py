@@ -26,6 +26,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
 from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi import Note, Translation
+from quotahost.text import printable
 
 log = logging.getLogger("quotahost.host")
 
@@ -148,10 +149,11 @@ class LiveChange:
             return
         refused = True
         try:
-            if given != self.in_force.given:
+            if given != (had := self.in_force.given):
                 self.apply(given)
                 self._shim.ready(self.in_force.asked, given)
-                log.info("reconfigured")
+                changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
+                log.info("reconfigured: %s", printable(", ".join(changed)))
             self._refused = None
             refused = bool(self.in_force.unknown)
         except (SettingsError, PluginError) as error:

@@ -16,13 +16,12 @@ a host before this one has ended; put exemptions, settings and the factor into J
 **The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
-import faulthandler
 import gc
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final
 
 from quotahost.api import Disks
@@ -41,7 +40,13 @@ from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
-from quotahost.errors import QuotahostError
+from quotahost.broker.host.stacks import (
+    NO_FAULT_HANDLER,
+    FaultHandlerEnabled,
+    HangingHost,
+    disable_fault_handler,
+    stacks_of_a_long_start,
+)
 from quotahost.model import Cluster
 from quotahost.settings.broker import read_properties
 from quotahost.settings.declaration import SettingsError
@@ -51,7 +56,6 @@ _factor_log = logging.getLogger("quotahost.factor")
 
 TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
-_LONG_START: Final = 25.0  # seconds: the shim gives up after 30
 _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
 
 
@@ -172,9 +176,12 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
+        hanging = HangingHost(lambda: self._settings.validity.total_seconds())
+        self._opened.callback(hanging.close)
         batch = Batch(())
         while not batch.closing:
             batch = self._shim.take(TAKE)
+            hanging.goes_on()
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)
@@ -260,39 +267,3 @@ class Host:
         close(list(self._plugins), self._guard)
         self._cluster.close()
         self._opened.close()
-
-
-# ---- Python's faulthandler -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def stacks_of_a_long_start() -> Iterator[None]:
-    """A plugin that hangs while it is imported or built is found by Python's stacks on the process's standard error.
-
-    C code writes them, without the interpreter's lock, and takes no signal for it.
-    """
-    faulthandler.dump_traceback_later(_LONG_START, repeat=True, file=2)
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-
-
-NO_FAULT_HANDLER: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
-
-
-class FaultHandlerEnabled(QuotahostError):
-    """Python's faulthandler is enabled in the broker's process."""
-
-
-def disable_fault_handler() -> bool:
-    """Disable it, which gives HotSpot its handler back; whether it was enabled.
-
-    HotSpot handles SIGSEGV itself: compiled Java code relies on that for its null checks. ``faulthandler.enable()``
-    puts a handler of its own in that place, and the broker ends at the next null check. The shim starts Python
-    isolated, so PYTHONFAULTHANDLER and PYTHONDEVMODE have no effect, but a plugin may enable it, or a library that it
-    imports. In a process of its own Python may do as it likes.
-    """
-    enabled = faulthandler.is_enabled()
-    faulthandler.disable()
-    return enabled

@@ -31,6 +31,7 @@ from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
 from quotahost.settings.broker import Settings
+from quotahost.text import printable
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
 
@@ -207,7 +208,7 @@ class Chain:
                             break
                         given.append(answer)
                 except BaseException as error:  # see plugins.Guard
-                    answer = self._failed(client.principal, name, error)
+                    answer = self._failed(client, name, error)
                     given.clear()
                     break
             if given:
@@ -226,11 +227,13 @@ class Chain:
             return smallest
         return smallest._replace(supplier="\t".join([smallest.supplier, *others]))
 
-    def _failed(self, principal: str, name: str, error: BaseException) -> Answer:
+    def _failed(self, client: Client, name: str, error: BaseException) -> Answer:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
-        consequence = shadow if self._in_shadow else "its clients keep their last quota or stay newcomers"
-        self._report(name, "quota()", consequence, error, principal if self._in_shadow else None)
+        who = f"user {printable(client.principal)}, client-id {printable(client.client_id)}"
+        kept = f"its clients, such as {who}, keep their last quota or stay newcomers"
+        untried = client.principal if self._in_shadow else None
+        self._report(name, "quota()", shadow if self._in_shadow else kept, error, untried)
         return Answer(NEWCOMER, None, "", name)
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:

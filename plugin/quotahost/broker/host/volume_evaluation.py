@@ -25,6 +25,7 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Limit, Volume
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
 from quotahost.text import printable
 from quotahost.units.show import show_number
@@ -118,9 +119,11 @@ class VolumeEvaluation:
             self._guard.heal(name, "quota_factor()")
             self._last = answer, scoped
             return scoped, ""
-        self._guard.report(name, "quota_factor()", LAST_FACTOR_HOLDS, failure)
+        volume, error = failure
+        where = f"budget {printable(volume.name)}" if volume.broker == BUDGET else place(volume)
+        self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", error)
         self._last = None
-        return scoped, f"the policy {name} fails"
+        return scoped, f"the policy {name} fails for {where}"
 
     def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
@@ -224,8 +227,8 @@ class Pauses:
 
     def judge(
         self, policy: Policy, share: float, volumes: Iterable[Volume]
-    ) -> tuple[list[Judged], BaseException | None]:
-        """The volumes that the policy can judge, and its first failure.
+    ) -> tuple[list[Judged], tuple[Volume, BaseException] | None]:
+        """The volumes that the policy can judge, and its first failure, with the volume.
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
@@ -234,14 +237,14 @@ class Pauses:
         since = {key: now if since is None else since for key, since in self._missing_since.items()}
         self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
         judged: list[Judged] = []
-        failure: BaseException | None = None
+        failure: tuple[Volume, BaseException] | None = None
         for volume in volumes:
             try:
                 # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
                 factor = Factor(policy[1].quota_factor(volume)).value
                 until = self.held(policy, share, volume, factor)
             except BaseException as error:  # see plugins.Guard
-                failure = failure or error
+                failure = failure or (volume, error)
             else:
                 judged.append(Judged(volume, factor if until is None else 0.0, until))
         return judged, failure

@@ -102,6 +102,8 @@ def _scope(answer: Answer) -> str:
         then = "it is in shadow, so nobody is slowed"
     elif slowed:
         then = f"this client is slowed, since it {writes(slowed[0])}"
+    elif any(quota.budget_factor is not None for quota in answer.quotas):
+        then = "this client is slowed by its budget"
     return f"the factor is for those who write to {answer.affected_topics:,} affected topics; {then}"
 
 
@@ -172,7 +174,7 @@ def sharers(quota: QuotaState) -> tuple[str, str]:
     """Who shares the quota, and whose quota it is therefore."""
     if quota.slowed:
         them, its = sharers(replace(quota, slowed=False))
-        return f"those of {them} who write to affected topics", its
+        return (them if its == "client's" else f"those who write to affected topics, of {them}"), its
     user, client_id, scope = whose(quota.user, quota.client_id)
     name, of_client = f"user {printable(user)}", f"client-id {printable(client_id)}"
     if quota.newcomer:

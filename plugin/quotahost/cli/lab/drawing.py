@@ -94,7 +94,7 @@ def _unbroken(points: Sequence[At]) -> list[list[At]]:
 
 
 def _shade(axes: Any, states: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
-    """Say by the background when a state, with its begin and end, throttles or pauses.
+    """Say by the background when a state, with its beginning and end, throttles or pauses.
 
     ``place`` makes a place on the axis of a time.
     """

@@ -4,7 +4,7 @@ All that is left to chance in a scene comes from its seed. Times are in ms from 
 bytes/s. A run has no clock of its own: it jumps from event to event, and each event may ask for later ones.
 
 With ``factor.scope=topics`` a client has other tags while it writes to an affected topic: modelled are Java's ``Marks``
-and ``Use`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
+and ``Tags`` (``org.quotahost.table``). Each client writes to a topic of its own, whose name is the client's: so it is
 marked as long as that topic is affected.
 """
 

@@ -44,7 +44,7 @@ _WRONG: Final = {
     "too_short": "is empty; write an entry, or leave the key out",
     "string_type": "is no text; write one",
     "list_type": "is no list; write [A, B], or each entry after a dash",
-    "string_pattern_mismatch": "names no topics; write the name of one, or the begin of names with a * at its end: "
+    "string_pattern_mismatch": "names no topics; write the name of one, or the beginning of names with a * at its end: "
     "orders.*",
     **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false; write one of them"),

@@ -225,7 +225,7 @@ def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_fo
     assert world.step(seconds=VALIDITY) == 0.5
     assert world.shim.failed == ["mine"] * VALIDITY
     assert world.step() == 0.0
-    assert world.cause == "fallback.action=PAUSE: the policy mine fails"
+    assert world.cause == "fallback.action=PAUSE: the policy mine fails for broker 2, volume /half"
 
 
 def test_a_policy_that_can_not_say_whether_it_depends_on_time_is_asked_each_time() -> None:

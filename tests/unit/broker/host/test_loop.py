@@ -300,7 +300,7 @@ def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog
     for _ in range(2):
         shim.reconfigure(**share("0.25"))
     serve(shim)
-    assert caplog.text.count("reconfigured") == 1
+    assert caplog.text.count("reconfigured: client.quota.callback.plugin.mine.share") == 1
 
 
 def test_a_name_that_is_stored_alone_is_named_once(

@@ -91,7 +91,7 @@ class LoadSource:
 
         handlers_idle: float = Field(
             30.0, ge=0, le=90,
-            description="percent of their time that the request handlers (num.io.threads) shall wait; 0 ignores them",
+            description="percent of their time that request handlers (num.io.threads) shall be idle; 0 ignores them",
         )  # fmt: skip
         network_idle: float = Field(
             30.0, ge=0, le=90, description="the same for the network threads (num.network.threads)"

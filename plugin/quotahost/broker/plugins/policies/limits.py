@@ -24,8 +24,9 @@ class Limits:
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
-        self.contradictions: set[tuple[str, str]] = set()  # broker and name of volumes whose limits do so now
-        self._node, self._lent = str(context.node_id), False
+        self.contradictions: set[tuple[str, str]] = set()  # broker and name of the volumes whose limits contradict now
+        self._node = str(context.node_id)
+        self._lent = False  # whether the log has said that a volume is judged by this broker's limits
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""

@@ -50,7 +50,7 @@ class Static:
 
 
 class Overrides:
-    """Gives each client-id its override, or else the default, of its own on each broker (KIP-13).
+    """Gives each client-id, on each broker, a rate of its own: its override, or else the default (KIP-13).
 
     Clients without a client-id share one quota, the default. REQUEST and CONTROLLER_MUTATION, and client-ids
     without an override where no default is set, are left to the next supplier.
