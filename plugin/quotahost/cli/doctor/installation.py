@@ -48,9 +48,6 @@ _TIMEOUT: Final = 30.0  # seconds, as the shim's
 _DOCTOR_TIMEOUT: Final = 600.0  # seconds for all checks; a cluster that doesn't answer takes about two minutes
 #: Runs ``quotahost`` with the module path that the probe found: that of the broker's Python. -I has none of it.
 _DOCTOR: Final = "import sys; sys.path[:] = {path!r}; from quotahost.cli.start import main; main()"
-#: What has an effect on every Python but the broker's: its shim starts it isolated. In the broker's process the handler
-#: of SIGSEGV that these install would take the place of HotSpot's, and the broker would crash.
-_FAULT_HANDLERS: Final = ("PYTHONFAULTHANDLER", "PYTHONDEVMODE")
 
 
 class Interpreter(BaseModel):
@@ -116,10 +113,6 @@ def _last_line(text: str) -> str:
 
 def check_python(interpreter: Interpreter) -> Iterator[Finding]:
     """What the broker's start would find."""
-    for name in filter(os.environ.get, _FAULT_HANDLERS):
-        text = f"{name} is set here; the broker's Python is started isolated and ignores it, since faulthandler would"
-        remedy = f"take {name} out of the broker's environment; quotahost refuses to start with faulthandler enabled"
-        yield note(f"{text} take the JVM's handler of SIGSEGV away, and the broker would crash", remedy)
     named, executable = interpreter.named, interpreter.executable
     yield good(executable if named == executable else f"{executable} (as {named})")
     if not Path(named).is_absolute():
