@@ -132,7 +132,7 @@ def answer(future: Any, wait: float) -> Any:
 # ---- the first answer ----
 
 #: librdkafka quotes what it can't use: maybe a password that stands in a wrong line.
-_QUOTED: Final = re.compile('(?<=Invalid value) ".*"(?= for )|(?<=Unsupported SASL mechanism): .*', re.DOTALL)
+_QUOTED: Final = re.compile('(?<=Invalid value) ".*"(?= for )|(?<=mechanisms"): .*|(?<=mechanism): .*', re.DOTALL)
 _ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
