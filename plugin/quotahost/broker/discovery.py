@@ -148,6 +148,15 @@ def _secrets(name: str, settings: Settings, entry: Any, broker: Broker | None = 
     return kafka + list(section.values())
 
 
+def secrets(settings: Settings, broker: Broker) -> list[str]:
+    """Those of all plugins that these settings name."""
+    found = []
+    for role, name in configured(settings):
+        with suppress(PluginError):
+            found += _secrets(name, settings, load(role, name), broker)
+    return found
+
+
 # ---- building --------------------------------------------------------------------------------------------------
 
 

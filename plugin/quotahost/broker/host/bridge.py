@@ -39,8 +39,8 @@ _OOM_SCORE: Final = "500"
 def run(transport: Transport, in_jvm: bool) -> None:
     shim = Shim(transport)
     # The log ends last, so that what the host's end logs still arrives.
-    with Logs(shim):
-        Host(shim, in_jvm=in_jvm).run()
+    with Logs(shim) as logs:
+        Host(shim, in_jvm=in_jvm, logs=logs).run()
 
 
 # ---- in the broker's own process -------------------------------------------------------------------------------

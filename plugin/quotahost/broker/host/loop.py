@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from quotahost.api import Disks
 from quotahost.background import Clock, LoggedOnce
-from quotahost.broker.discovery import PluginError
+from quotahost.broker.discovery import PluginError, secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterWatch, HostBroker
@@ -36,6 +36,7 @@ from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
+from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
@@ -58,9 +59,11 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
+    def __init__(
+        self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True, logs: Logs | None = None
+    ) -> None:
         """``in_jvm``: whether Python runs in the broker's own process."""
-        self._shim, self._clock = shim, clock
+        self._shim, self._clock, self._logs = shim, clock, logs
         self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
@@ -96,6 +99,8 @@ class Host:
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
+        if self._logs:
+            self._logs.secrets = lambda: secrets(self._broker.settings, self._broker)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
@@ -186,6 +191,8 @@ class Host:
             changes.expire()
             self._factor.step(self._plugins, self._settings)
             self._ask_for_fence()
+            if self._logs:
+                self._logs.hold()
 
     def _handle_guarded(self, event: Event, changes: LiveChange) -> None:
         try:
