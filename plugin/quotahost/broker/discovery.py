@@ -11,6 +11,7 @@ Every error names the role, the plugin and a remedy. The host builds the configu
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -67,8 +68,11 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
     return [(role, name) for role in Role for name in names[role.broker_property]]
 
 
-def load(role: Role, name: str) -> Any:
-    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
+def load(role: Role, name: str, before: Callable[[str], None] = lambda text: None) -> Any:
+    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import.
+
+    Who else's it is ``before`` hears before it is imported for the first time.
+    """
     known = _offered(role, name)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
@@ -81,12 +85,19 @@ def load(role: Role, name: str) -> Any:
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
+    if matching[0].module not in sys.modules and not is_own(matching[0].module):
+        before(f"{role} {name!r} is imported: {origins}")
     with failing(role, name, f"{origins} fails to import"):
         found = matching[0].load()
         if callable(found):
             return found
         module = matching[0].module
         raise TypeError(f"it can't be called; name a class or function in the entry point: {module}:CLASS")
+
+
+def is_own(module: str) -> bool:
+    """Whether it is a module of quotahost's."""
+    return module.startswith("quotahost.")
 
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
