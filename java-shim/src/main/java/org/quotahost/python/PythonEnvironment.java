@@ -111,7 +111,8 @@ public record PythonEnvironment(String executable, String libpython, String atta
                 String text = answer.get(seconds, TimeUnit.SECONDS).strip();
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();
                 if (process.exitValue() == 0) return text;
-                throw wrong(executable, " is no working Python 3.11+: " + text.substring(Math.max(0, text.length() - LONGEST_QUOTE)));
+                throw wrong(executable, " is no working Python 3.11+, it ended with exit code " + process.exitValue() + ": "
+                        + text.substring(Math.max(0, text.length() - LONGEST_QUOTE)));
             } catch (ExecutionException | TimeoutException e) {
                 process.destroyForcibly();
                 throw wrong(executable, " did not answer within " + seconds + " s");

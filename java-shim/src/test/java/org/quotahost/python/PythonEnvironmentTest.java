@@ -38,7 +38,7 @@ class PythonEnvironmentTest {
 
         String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
 
-        assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
+        assertTrue(message.contains("is no working Python 3.11+, it ended with exit code 3: broken interpreter"), message);
     }
 
     @Test
