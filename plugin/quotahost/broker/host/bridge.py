@@ -153,5 +153,7 @@ class Pipe:
             while header := self._in.read(_HEADER.size):
                 length, number = _HEADER.unpack(header)
                 self._waiting.pop(number).put(self._in.read(length))
+        except Exception:  # a plugin has closed the pipe, or taken all memory
+            traceback.print_exc()
         finally:
             os._exit(0)  # the broker has ended, or closed its end
