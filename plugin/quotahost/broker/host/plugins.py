@@ -62,7 +62,7 @@ class Guard:
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
         #: By plugin and method, what limits the new types of errors, and each type that was logged.
-        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
+        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[str, LoggedOnce]]] = {}
 
     def tell(self, text: str) -> None:
         """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
@@ -91,13 +91,14 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         limit, types = self._methods.setdefault((plugin, what), (LineLimit(_LINES, self._clock), {}))
-        if type(error) not in types:
+        kind = type(error).__qualname__  # a class of a plugin's own may not be hashable
+        if kind not in types:
             if not limit.passes():
                 return
             if len(types) >= _TYPES:
                 types.clear()
-            types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
-        types[type(error)].report(
+            types[kind] = LoggedOnce(log, logging.ERROR, self._clock)
+        types[kind].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
