@@ -16,7 +16,7 @@ from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
 #: Of a URL what may be a password: the user's part, and what follows on ? or #.
-_IN_URL: Final = re.compile(r"(?<=://).{3,}(?=@)|(?<=[?#]).+", re.DOTALL)
+_IN_URL: Final = re.compile(r"(?<=://).{3,}(?=@)|(?<=[?#]).{3,}", re.DOTALL)
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
 
 

@@ -8,7 +8,7 @@ import io
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
@@ -83,7 +83,7 @@ class Logs(logging.Handler):
         self._shim = shim
         self._lines: queue.SimpleQueue[tuple[str, int, str] | None] = queue.SimpleQueue()
         #: What no traceback may show: a plugin's error may quote the login.
-        self.secrets: Callable[[], Iterable[str]] = tuple
+        self.secrets: Collection[str] = ()
         self.setFormatter(_Formatter(self))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
@@ -141,7 +141,7 @@ class _Formatter(EscapingFormatter):
 
     def formatException(self, ei: Any) -> str:
         """The traceback, without secrets."""
-        return redact(super().formatException(ei), self._logs.secrets())
+        return redact(super().formatException(ei), self._logs.secrets)
 
 
 class _Printed(io.RawIOBase):

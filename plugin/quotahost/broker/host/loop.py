@@ -99,8 +99,6 @@ class Host:
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
         self._broker = HostBroker(self._shim, settings)
-        if self._logs:
-            self._logs.secrets = lambda: secrets(self._broker.settings, self._broker)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
@@ -153,6 +151,8 @@ class Host:
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._broker.refresh(settings)
+        if self._logs:
+            self._logs.secrets = secrets(settings, self._broker)
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster)
