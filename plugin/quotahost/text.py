@@ -1,8 +1,11 @@
 """Text for people: the nearest name to a misspelt one, a name or an error that is safe in a log, without secrets."""
 
 import difflib
+import json
 import logging
-from collections.abc import Iterable, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote, quote_plus
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -65,8 +68,16 @@ def _line(text: str) -> str:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with ``***`` in place of each of the secrets, the longest first: one may contain another."""
-    for secret in sorted(set(secrets), key=len, reverse=True):
+    """The text with ``***`` in place of each of the secrets, however it is written."""
+    # The longest first: one may contain another.
+    for form in sorted({form for secret in secrets for form in _written(secret)}, key=len, reverse=True):
         # A password may be set to "", which replace() finds between any two characters.
-        text = text.replace(secret, "***") if secret else text
+        text = text.replace(form, "***") if form else text
     return text
+
+
+def _written(secret: str) -> Iterator[str]:
+    """A secret as it is, and as Python, JSON, a URL and an HTTP header write it."""
+    encoded = secret.encode(errors="surrogatepass")
+    yield from (secret, repr(secret)[1:-1], repr(encoded)[2:-1], json.dumps(secret)[1:-1])
+    yield from (quote(encoded), quote(encoded, safe=""), quote_plus(encoded), b64encode(encoded).decode())

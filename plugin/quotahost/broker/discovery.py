@@ -11,16 +11,19 @@ Every error names the role, the plugin and a remedy. The host builds the configu
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
-from collections.abc import Iterator, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any
 
 from pydantic import BaseModel
 
-from quotahost.api import Context, Role
+from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings, configured_names
@@ -38,18 +41,22 @@ class PluginError(QuotahostError):
 
 
 @contextmanager
-def failing(role: Role, name: str, what: str, secrets: Sequence[str] = ()) -> Iterator[None]:
+def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] = list) -> Iterator[None]:
     """Turn whatever a plugin's own code raises into a PluginError that says ``what`` and shows no secret."""
     try:
         yield
     except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        reason = " ".join(str(error).split())
-        full = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-        text = redact(full, secrets)
+        hidden, reason = secrets(), "its text can't be made"
+        with suppress(BaseException):  # an error of a plugin's own may fail at that, too
+            reason = str(error)
+        # Blanks are joined last: a password may have two in a row.
+        text = " ".join(redact(reason, hidden).split())
+        whole = "".join(traceback.format_exception(error))
         # A cause that contains secrets would bring them back into tracebacks.
-        raise PluginError(role, name, f"{what}: {text}") from (error if text == full else None)
+        cause = error if redact(whole, hidden) == whole else None
+        raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------
@@ -61,8 +68,11 @@ def configured(settings: Settings) -> list[tuple[Role, str]]:
     return [(role, name) for role in Role for name in names[role.broker_property]]
 
 
-def load(role: Role, name: str) -> Any:
-    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import."""
+def load(role: Role, name: str, before: Callable[[str], None] = lambda text: None) -> Any:
+    """Import this entry point and no other. Raises PluginError if it is not there once, or fails to import.
+
+    Who else's it is ``before`` hears before it is imported for the first time.
+    """
     known = _offered(role, name)
     matching = [entry for entry in known if entry.name == name]
     if not matching:
@@ -75,12 +85,19 @@ def load(role: Role, name: str) -> Any:
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
+    if matching[0].module not in sys.modules and not is_own(matching[0].module):
+        before(f"{role} {name!r} is imported: {origins}")
     with failing(role, name, f"{origins} fails to import"):
         found = matching[0].load()
         if callable(found):
             return found
         module = matching[0].module
         raise TypeError(f"it can't be called; name a class or function in the entry point: {module}:CLASS")
+
+
+def is_own(module: str) -> bool:
+    """Whether it is a module of quotahost's."""
+    return module.startswith("quotahost.")
 
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
@@ -123,22 +140,32 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
     """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
-    with failing(role, name, "cannot check its settings", _secrets(name, settings, entry)):
+    with failing(role, name, "cannot check its settings", partial(_secrets, name, settings, entry)):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 
 
-def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
+def _secrets(name: str, settings: Settings, entry: Any, broker: Broker | None = None) -> list[str]:
     """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets.
 
     If the plugin's model can't be read, its whole section is taken for secret.
     """
     section = settings.plugin.get(name, {})
-    # A plugin can read these by broker.client_config(), so its errors may contain them.
-    clients = (settings.kafka, settings.kafka_admin)
-    kafka = [text for client in clients for text in secret_values(revealed(client), None)]
-    with suppress(Exception):
+    clients = [revealed(settings.kafka), revealed(settings.kafka_admin)]
+    with suppress(Exception):  # a keystore of the broker's may not be readable
+        clients += [broker.client_config()] if broker else []  # by default the broker's own login
+    kafka = [text for client in clients for text in secret_values(client, None)]
+    with suppress(BaseException):
         return kafka + secret_values(section, settings_model(entry))
     return kafka + list(section.values())
+
+
+def secrets(settings: Settings, broker: Broker) -> list[str]:
+    """Those of all plugins that these settings name."""
+    found = []
+    for role, name in configured(settings):
+        with suppress(PluginError):
+            found += _secrets(name, settings, load(role, name), broker)
+    return found
 
 
 # ---- building --------------------------------------------------------------------------------------------------
@@ -146,14 +173,15 @@ def _secrets(name: str, settings: Settings, entry: Any) -> list[str]:
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
-    with failing(role, context.name, "cannot be built", _secrets(context.name, context.settings, entry)):
+    secrets = partial(_secrets, context.name, context.settings, entry, context.broker)
+    with failing(role, context.name, "cannot be built", secrets):
         plugin = entry(context)
-    with failing(role, context.name, "is not fit for its role"):
+    with failing(role, context.name, "is not fit for its role", secrets):
         try:
             _check(role, plugin)  # now, since the first call may come hours later
-        except TypeError:
+        except BaseException:
             # Nobody else has it, and so nobody else could end the threads that it may have started.
-            with suppress(Exception):
+            with suppress(BaseException):
                 plugin.close()
             raise
     return LoadedPlugin(role, plugin, context)

@@ -6,6 +6,7 @@ sentence why not: librdkafka itself says only that it timed out; why each try fa
 """
 
 import math
+import re
 import threading
 import time
 from collections import defaultdict
@@ -130,6 +131,8 @@ def answer(future: Any, wait: float) -> Any:
 
 # ---- the first answer ----
 
+#: librdkafka quotes what it can't use: maybe a password that stands in a wrong line.
+_QUOTED: Final = re.compile('(?<=Invalid value) ".*"(?= for )|(?<=mechanisms"): .*|(?<=mechanism): .*', re.DOTALL)
 _ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
@@ -170,7 +173,8 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
-        raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
+        text = str(reason.str() if isinstance(reason, KafkaError) else reason)
+        raise NoAnswer(_QUOTED.sub("", text)) from None
     for seconds in (min(moment, wait), wait):
         try:
             admin.list_topics(topic, timeout=seconds)

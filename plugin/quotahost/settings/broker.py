@@ -32,10 +32,10 @@ from quotahost.settings.properties import (
     PluginSettings,
     RecordSettings,
 )  # fmt: skip
-from quotahost.settings.sections import is_secret_property, property_names
+from quotahost.settings.sections import property_names, secret_values
 from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
 from quotahost.settings.types import SUPPLIER
-from quotahost.text import meant, nearest
+from quotahost.text import meant, nearest, redact
 from quotahost.units.show import show_duration
 
 _PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost
@@ -246,12 +246,12 @@ class Row:
 def describe(settings: Settings, models: Models | None = None) -> list[Row]:
     """Every property as understood, in the order of the declarations; unset families have no rows.
 
-    ``models`` are the configured plugins' section models by name, which say what is a secret. Without a model a
-    property is a secret if its name says so: ``password``, ``secret``, ``token``, ``key``, ``jaas``.
+    ``models`` are the configured plugins' section models by name, which say what is a secret; what none of them
+    declares may be a misspelt one. Without them a property is a secret if its name says so: ``password``, ``token``.
     """
     rows: list[Row] = []
     for declaration in declared(Settings):
-        rows += _family(declaration, settings, models or {}) if declaration.is_family else [_row(declaration, settings)]
+        rows += _family(declaration, settings, models) if declaration.is_family else [_row(declaration, settings)]
     return rows
 
 
@@ -266,11 +266,13 @@ def _row(declaration: Property, settings: Any) -> Row:
     return Row(PREFIX + declaration.name, value, where)
 
 
-def _family(declaration: Property, settings: Any, models: Models) -> Iterator[Row]:
+def _family(declaration: Property, settings: Any, models: Models | None) -> Iterator[Row]:
     for name, value in getattr(settings, declaration.path[0]).items():
         if isinstance(value, dict):  # plugin.NAME.*
+            model = (models or {}).get(name)
             for key, text in value.items():
-                shown = HIDDEN if is_secret_property(key, models.get(name)) else text
+                known = models is None or key in property_names(model)
+                shown = redact(text, secret_values({key: text}, model)) if known else HIDDEN
                 yield Row(f"{PREFIX}plugin.{name}.{key}", shown, _SET)
         else:
             # kafka.* and static.kafka.admin.*: every value of theirs is a secret.

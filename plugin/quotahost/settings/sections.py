@@ -14,7 +14,9 @@ from pydantic_core import ErrorDetails
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
 from quotahost.text import meant, redact
 
-_SECRET: Final = re.compile("passw|passphrase|secret|token|key|jaas|credential", re.IGNORECASE)
+_SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
+#: Of a URL what may be a password: the user's part, and what follows on ? or #.
+_IN_URL: Final = re.compile(r"(?<=://).{3,}(?=@)|(?<=[?#]).{3,}", re.DOTALL)
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
 
 
@@ -54,7 +56,10 @@ def revealed(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
-    return [text for key, text in section.items() if is_secret_property(key, model)]
+    """What no message may show of these properties."""
+    urls = (text for text in section.values() if "://" in text)
+    whole = [text for key, text in section.items() if is_secret_property(key, model)]
+    return whole + [part for url in urls for part in _IN_URL.findall(url)]
 
 
 def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:
@@ -111,5 +116,6 @@ def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], deta
         what = "its value is not accepted" if details["type"] in _CUSTOM else details["msg"]
         return Problem(prefix + key, f"{what} (a secret, so not shown){meaning}")
     # The text may be the plugin's own, and quote another property of the section.
-    text = redact(reason(details), secret_values(section, model))
-    return Problem(prefix + key, text + meaning, section.get(key))
+    secrets = secret_values(section, model)
+    value = redact(section[key], secrets) if key in section else None
+    return Problem(prefix + key, redact(reason(details), secrets) + meaning, value)

@@ -53,6 +53,16 @@ def test_a_wrong_property_is_named_with_its_remedy(
         assert word in log
 
 
+@pytest.mark.proves("faults.unfit-start")
+def test_the_last_line_names_the_plugin_that_ends_the_process(tmp_path: Path) -> None:
+    env = {"PYTHONPATH": str(PLUGINS), "FAULT": "/dev/null"}
+    with pytest.raises(StartFailed) as failed:
+        callback_node(tmp_path, {"supplier": "ends-the-process"}, env=env).start()
+    lines = [line for line in failed.value.log.splitlines() if "(quotahost." in line]
+    assert "supplier 'ends-the-process' is imported: faulty:ends_the_process of faulty 1.0" in lines[-2]
+    assert "supplier 'ends-the-process' is built (quotahost.plugins)" in lines[-1]
+
+
 @pytest.mark.skipif(IN_CHILD, reason="the signals of a process of its own are Python's")
 @pytest.mark.proves("faults.unfit-start")
 def test_a_plugin_can_not_take_the_brokers_signals(tmp_path: Path) -> None:

@@ -194,8 +194,11 @@ def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, direct
 
 
 def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) -> None:
+    start, token = node.log.end(), PREFIX + "plugin.mine.token"
     with pytest.raises(HelperError, match=r"'roleless'.*has no method quota"):
-        alter_broker_config(node, {PREFIX + "supplier": "roleless"})
+        alter_broker_config(node, {PREFIX + "supplier": "roleless", token: "S3CR3T"})
+    node.wait_for_log("'roleless'.*has no method quota", start=start)
+    assert "S3CR3T" not in node.log_text(start), "Kafka's own lines don't show what the change came with"
     store(node, 8)
     assert not refused(node)
 

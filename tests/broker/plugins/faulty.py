@@ -73,6 +73,10 @@ def ends_itself(context: Context) -> None:
     sys.exit(7)
 
 
+def ends_the_process(context: Context) -> None:
+    os._exit(9)
+
+
 def takes_a_signal(context: Context) -> None:
     signal.signal(signal.SIGTERM, lambda *_: None)
 

@@ -3,6 +3,7 @@
 import logging
 import sys
 import traceback
+from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -44,8 +45,13 @@ GOOD = """
 """
 
 
+#: Each as an operator may choose it: Python, JSON and URLs write it otherwise, and text is often wrapped at blanks.
+PASSWORD = "S3CR3T  'it\"s' \\ 50% é\n"
+
+
 def build(role: Role, name: str, settings: Settings) -> LoadedPlugin:
-    entry, node, log = load(role, name), FakeBroker(), logging.getLogger("test")
+    entry, log = load(role, name), logging.getLogger("test")
+    node = FakeBroker(client={"sasl.username": "broker", "sasl.password": PASSWORD + "own"})
     own = plugin_settings(role, name, settings)
     return construct(role, entry, Context(name, own, settings, 1, log, broker=node, metrics=node))
 
@@ -147,12 +153,26 @@ def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
     """
     good(site)
     supplier(site, "telltale", code, distribution="other")
+    client = """
+        import base64, json, urllib.parse
+        class plugin:
+            def __init__(self, context):
+                own = context.broker.client_config()
+                password = own["sasl.password"]
+                try:
+                    raise KeyError(base64.b64encode(password.encode()))
+                except KeyError:
+                    raise RuntimeError(f"{own} {json.dumps(own)} {urllib.parse.urlencode(own)} {password}")
+    """
+    supplier(site, "client", client, distribution="third")
     cases = [("good", {"plugin.good.open-sesame": "S3CR3T-bad", "plugin.good.every": "x"})]
-    cases += [("telltale", {"plugin.telltale.api-token": "S3CR3T-token"})]
+    cases += [("telltale", {"plugin.telltale.api-token": PASSWORD}), ("client", {})]
     for name, own in cases:
         with pytest.raises((PluginError, SettingsError)) as error:
             build(Role.SUPPLIER, name, settings({"supplier": name, **own}))
-        assert "S3CR3T" not in "".join(traceback.format_exception(error.value))
+        told = "".join(traceback.format_exception(error.value))
+        assert "S3CR3T" not in told
+        assert b64encode(b"S3CR3T").decode() not in told
         assert name in str(error.value)
 
 
@@ -176,6 +196,7 @@ TASK = """
         (Role.SUPPLIER, "import sys; sys.exit(3)", f"{IMPORT}SystemExit: 3"),
         (Role.SUPPLIER, "def plugin(: pass", f"{IMPORT}SyntaxError"),
         (Role.SUPPLIER, "other = 1", f"{IMPORT}AttributeError"),
+        (Role.SUPPLIER, "class E(Exception):\n    __str__ = 5\nraise E", f"{IMPORT}E: its text can't be made"),
         (Role.SUPPLIER, "class plugin:\n    def __init__(self, context): 1 / 0", f"{BUILD}ZeroDivisionError"),
         (Role.SUPPLIER, "def plugin(context):\n    import sys; sys.exit('bye')", f"{BUILD}SystemExit: bye"),
         (Role.SUPPLIER, "def plugin(): pass", f"{BUILD}TypeError"),

@@ -165,6 +165,21 @@ def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mo
     assert "TLS" not in str(today.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "password", "told"),
+    [
+        ("security.protocol", 'S3CR3T "1', 'property "security.protocol"'),
+        ("sasl.mechanism", "S3CR3T 1", 'property "sasl.mechanisms"'),
+        ("sasl.mechanism", "S3CR3T", "Unsupported SASL mechanism"),
+    ],
+)
+def test_a_password_that_stands_in_a_wrong_line_is_not_shown(line: str, password: str, told: str) -> None:
+    client = {"security.protocol": "SASL_PLAINTEXT", line: password}
+    with pytest.raises(NoAnswer, match=told) as failed:
+        login(context(FakeBroker(client=client))).enter("t")
+    assert "S3CR3T" not in str(failed.value)
+
+
 def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) -> None:
     """After a live change of the password it would go on to log in with the old one."""
     broker = FakeBroker(client={"bootstrap.servers": mock}, brokers={1: False})

@@ -39,8 +39,8 @@ _OOM_SCORE: Final = "500"
 def run(transport: Transport, in_jvm: bool) -> None:
     shim = Shim(transport)
     # The log ends last, so that what the host's end logs still arrives.
-    with Logs(shim):
-        Host(shim, in_jvm=in_jvm).run()
+    with Logs(shim) as logs:
+        Host(shim, in_jvm=in_jvm, logs=logs).run()
 
 
 # ---- in the broker's own process -------------------------------------------------------------------------------
@@ -153,5 +153,7 @@ class Pipe:
             while header := self._in.read(_HEADER.size):
                 length, number = _HEADER.unpack(header)
                 self._waiting.pop(number).put(self._in.read(length))
+        except Exception:  # a plugin has closed the pipe, or taken all memory
+            traceback.print_exc()
         finally:
             os._exit(0)  # the broker has ended, or closed its end

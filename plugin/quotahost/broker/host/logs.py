@@ -7,15 +7,15 @@ thread of a plugin is attached to the JVM by logging, and a plugin that floods t
 import io
 import logging
 import queue
-import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
 from quotahost.background import Clock, LineLimit, start_daemon
 from quotahost.broker.host.protocol import Shim
-from quotahost.text import EscapingFormatter
+from quotahost.text import EscapingFormatter, redact
 
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together
@@ -24,6 +24,7 @@ _PACKAGES: Final = 100  # that are told apart
 _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
 _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
+_root, _own = logging.getLogger(), logging.getLogger("quotahost")
 _python = logging.getLogger("quotahost.python")  # what plugins print; of a process of its own Java logs it so
 
 
@@ -71,13 +72,19 @@ def _package(logger: str) -> str:
 
 
 class Logs(logging.Handler):
-    """While entered, the root logger ends in the broker's log."""
+    """While entered, all loggers end in the broker's log; those of quotahost in nothing else.
+
+    A plugin may do to Python's logging what it likes: its handlers on the root logger, which may fail, get no line of
+    quotahost's. ``logging.config.dictConfig`` takes others' handlers away and disables their loggers.
+    """
 
     def __init__(self, shim: Shim) -> None:
         super().__init__()
         self._shim = shim
         self._lines: queue.SimpleQueue[tuple[str, int, str] | None] = queue.SimpleQueue()
-        self.setFormatter(EscapingFormatter("%(message)s"))
+        #: What no traceback may show: a plugin's error may quote the login.
+        self.secrets: Collection[str] = ()
+        self.setFormatter(_Formatter(self))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 
@@ -92,17 +99,31 @@ class Logs(logging.Handler):
             self._lines.put((record.name, record.levelno, text))
 
     def __enter__(self) -> Self:
-        root = logging.getLogger()
-        root.addHandler(self)
-        root.setLevel(logging.INFO)
+        for logger in (_root, _own):
+            logger.setLevel(logging.INFO)
+        self.hold()
         self._thread = start_daemon("log", self._run)
         return self
+
+    def hold(self) -> None:
+        """Undo what a plugin has done to quotahost's loggers, and to the handlers of all."""
+        for logger in (_root, _own):
+            if self not in logger.handlers:
+                logger.addHandler(self)
+        _own.propagate = False
+        if not _own.isEnabledFor(logging.INFO):
+            logging.disable(logging.NOTSET)
+        for name, each in list(_root.manager.loggerDict.items()):
+            if name.startswith(_own.name) and isinstance(each, logging.Logger):
+                each.disabled = False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
-        logging.getLogger().removeHandler(self)
+        for logger in (_root, _own):
+            logger.removeHandler(self)
+        _own.propagate = True
         self._lines.put(_END)
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)
@@ -113,21 +134,25 @@ class Logs(logging.Handler):
                 self._shim.log(*line)
 
 
+class _Formatter(EscapingFormatter):
+    def __init__(self, logs: Logs) -> None:
+        super().__init__("%(message)s")
+        self._logs = logs
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback, without secrets."""
+        return redact(super().formatException(ei), self._logs.secrets)
+
+
 class _Printed(io.RawIOBase):
     name = "<the broker's log>"
-    _here = threading.local()  # of standard output and error together
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        if not hasattr(self._here, "writes"):  # else a plugin's own handler of the log writes the line here once more
-            self._here.writes = True
-            try:
-                for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
-                    _python.info(line)
-            finally:
-                del self._here.writes
+        for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
+            _python.info(line)
         return len(data)
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from quotahost.api import Disks
 from quotahost.background import Clock, LoggedOnce
-from quotahost.broker.discovery import PluginError
+from quotahost.broker.discovery import PluginError, secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterWatch, HostBroker
@@ -35,6 +35,7 @@ from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
+from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
@@ -62,9 +63,11 @@ _SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callba
 class Host:
     """One life of the Python host, on the shim's host thread."""
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True) -> None:
+    def __init__(
+        self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True, logs: Logs | None = None
+    ) -> None:
         """``in_jvm``: whether Python runs in the broker's own process."""
-        self._shim, self._clock = shim, clock
+        self._shim, self._clock, self._logs = shim, clock, logs
         self._guard = Guard(shim, clock)
         self._clients = NewClients(shim, self._guard, clock)
         self._notifier = Notifier(self._guard)
@@ -152,6 +155,8 @@ class Host:
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._broker.refresh(settings)
+        if self._logs:
+            self._logs.secrets = secrets(settings, self._broker)
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster)
@@ -193,6 +198,8 @@ class Host:
             changes.expire()
             self._factor.step(self._plugins, self._settings)
             self._ask_for_fence()
+            if self._logs:
+                self._logs.hold()
 
     def _handle_guarded(self, event: Event, changes: LiveChange) -> None:
         try:

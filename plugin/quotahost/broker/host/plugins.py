@@ -29,7 +29,7 @@ from quotahost.api import (
 )
 from quotahost.api.context import LoadedPlugin
 from quotahost.background import Clock, LineLimit, LoggedOnce, Periodic, start_daemon
-from quotahost.broker.discovery import PluginError, check_period, configured, construct, load, plugin_settings
+from quotahost.broker.discovery import PluginError, check_period, configured, construct, is_own, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners
@@ -62,7 +62,11 @@ class Guard:
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
         #: By plugin and method, what limits the new types of errors, and each type that was logged.
-        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[type[BaseException], LoggedOnce]]] = {}
+        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[str, LoggedOnce]]] = {}
+
+    def tell(self, text: str) -> None:
+        """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
+        self._shim.log(log.name, logging.INFO, text)
 
     def call(self, plugin: str, what: str, consequence: str, function: Callable[[], T], instead: Any = None) -> T:
         """The plugin's answer; ``instead`` if it fails. Success heals it: its next failure is logged again."""
@@ -87,13 +91,14 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         limit, types = self._methods.setdefault((plugin, what), (LineLimit(_LINES, self._clock), {}))
-        if type(error) not in types:
+        kind = type(error).__qualname__  # a class of a plugin's own may not be hashable
+        if kind not in types:
             if not limit.passes():
                 return
             if len(types) >= _TYPES:
                 types.clear()
-            types[type(error)] = LoggedOnce(log, logging.ERROR, self._clock)
-        types[type(error)].report(
+            types[kind] = LoggedOnce(log, logging.ERROR, self._clock)
+        types[kind].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
@@ -231,7 +236,7 @@ class Builder:
     def validate(self, settings: Settings) -> Sections:
         """Import the plugins that this node needs, validate their properties. Raises PluginError or SettingsError."""
         return {
-            (role, name): plugin_settings(role, name, settings)
+            (role, name): plugin_settings(role, name, settings, load(role, name, self._guard.tell))
             for role, name in configured(settings)
             if self._roles.needs(role, name, settings)
         }
@@ -262,7 +267,10 @@ class Builder:
             name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{name}"),
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
-        return construct(role, load(role, name), context)
+        entry = load(role, name)
+        if not is_own(getattr(entry, "__module__", "")):
+            self._guard.tell(f"{role} {name!r} is built")
+        return construct(role, entry, context)
 
 
 def _check_sources(plugins: PluginSet, first: str | None) -> None:

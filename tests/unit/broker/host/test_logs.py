@@ -1,8 +1,10 @@
 """Python's log lines in the broker's log: they make nobody wait, and a flood of them is bounded."""
 
 import logging
+import logging.config
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
@@ -59,20 +61,32 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     assert len(shim.lines) == LINES_OF_LOGGER
 
 
-def test_what_is_printed_after_a_failing_handler_of_a_plugin_is_logged() -> None:
-    shim, own = FakeShim(), logging.Handler()
+class Failing(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise SystemExit(record.getMessage())
 
-    def fails(record: logging.LogRecord) -> bool:
-        raise ValueError(record.msg)
 
-    own.addFilter(fails)
-    with Logs(shim), redirect_stdout(printed()):
-        logging.getLogger().addHandler(own)
-        with pytest.raises(ValueError, match="one"):
-            print("one")
-        logging.getLogger().removeHandler(own)
-        print("two")
-    assert shim.lines[-1] == "two"
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda: logging.config.dictConfig({"version": 1, "root": {"level": "ERROR", "handlers": []}}),
+        lambda: logging.basicConfig(force=True, level=logging.ERROR),
+        lambda: logging.disable(logging.CRITICAL),
+        lambda: logging.getLogger().addHandler(Failing()),
+    ],
+    ids=["dictConfig", "basicConfig", "disable", "failing"],
+)
+def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
+    harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    shim = FakeShim()
+    with Logs(shim) as logs, redirect_stdout(printed()):
+        harm()
+        logs.hold()  # as the host does ten times a second
+        logging.getLogger("quotahost.factor").info("The fence is open")
+        print("printed")
+    assert shim.lines == ["The fence is open", "printed"]
 
 
 @pytest.mark.parametrize("name", ["quotahost.plugin.mine.{}", "mine.{}", "mine-{}", "quotahost.{}"])

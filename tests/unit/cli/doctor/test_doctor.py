@@ -77,14 +77,19 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
             class Section(pydantic.BaseModel):
                 open_sesame: pydantic.SecretStr
                 hour: int = 0
+                server: str = pydantic.Field("", pattern="^http:[^?]*$")
     """
     distribute(site, "acme", {Role.SUPPLIER.group: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
     properties = (
         f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n"
         f"{PREFIX}plugin.mine.open-sesame=S3CR3T-2\n{PREFIX}plugin.mine.hour="
     )
+    misplaced = (
+        f"22\n{PREFIX}plugin.mine.open-sezame=S3CR3T-4\n{PREFIX}plugin.mine.server=http://me:S3CR3T-5@host/?S3CR3T-6"
+    )
     shown = (f"{PREFIX}plugin.mine.open-sesame", "***")
     outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
+    outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))
     broken = properties_file(tmp_path, "ssl.key.password=abc\\uS3CR3T-3\n")
     outputs.append(told(1, ["it is no properties file"], "doctor", broken))
     assert not [output for output in outputs if "S3CR" in output]

@@ -231,6 +231,7 @@ final class Child extends Life {
         String how = this + " ended " + (signal != null ? "by " + signal : "with exit code " + code);
         // One that cannot even import quotahost can tell nothing but what Python itself prints.
         if (problem == null && !starting.isDone() && !lastLine.isEmpty()) problem = lastLine;
+        if (!starting.isDone()) how = BrokerConfigs.PREFIX + "python.executable=" + environment.join().executable() + ": " + how;
         return problem == null ? how : how + ": " + problem;
     }
 }

@@ -16,6 +16,7 @@ import org.apache.logging.log4j.core.LoggerContext;
 import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.message.Message;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +29,8 @@ import org.slf4j.LoggerFactory;
  * administrator's new quota, PER_MINUTE. The lines don't say what they follow from. But Kafka writes them on the thread
  * to which the callback has answered quotaResetRequired, and then the callback knows whether the factor has moved since
  * that type was read last.
+ *
+ * <p>Kafka's line with the values of a change that was refused stays out, too: some are secrets.
  */
 public final class BrokerLog {
     private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");
@@ -124,7 +127,7 @@ public final class BrokerLog {
         /** @param text the line or its format; null where Kafka only asks whether the level is on */
         private Result decide(Logger logger, Level level, Object text, Object last) {
             // Level by level, so that what is off, which is most, ends here.
-            if (level == Level.ERROR) return isOfFence(last) ? Result.DENY : Result.NEUTRAL;
+            if (level == Level.ERROR) return isOfFence(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
             if (text != null && !text.toString().contains("already exists")) return Result.NEUTRAL;
             return OF_BROKER.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
@@ -133,6 +136,11 @@ public final class BrokerLog {
         /** Whether it is an error with which the fence turns requests back: their messages begin with our name. */
         private static boolean isOfFence(Object error) {
             return error instanceof ApiException ours && String.valueOf(ours.getMessage()).startsWith("quotahost");
+        }
+
+        /** Whether it is Kafka's line with all values of a change that was refused, secrets too; the next one says why. */
+        private static boolean showsValues(Object text) {
+            return text instanceof String line && line.contains("validation of configProps") && line.contains(BrokerConfigs.PREFIX);
         }
 
         /** Whether it is the fault of Kafka's, and was logged within the last minute. */

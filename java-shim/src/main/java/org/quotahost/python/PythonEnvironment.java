@@ -2,7 +2,9 @@ package org.quotahost.python;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -13,7 +15,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 
@@ -32,6 +33,11 @@ public record PythonEnvironment(String executable, String libpython, String atta
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
+    /** In bytes: what isn't Python may write without end, into the heap of a broker that serves. */
+    private static final int LONGEST_ANSWER = 1 << 20;
+    /** In characters, of what an interpreter says that fails. */
+    private static final int LONGEST_QUOTE = 1_000;
+
     /**
      * Asks the interpreter about itself; ConfigException if it says why it cannot work. Whether another release of quotahost
      * fits that may be there in a child, its first call tells (Calls).
@@ -45,10 +51,10 @@ public record PythonEnvironment(String executable, String libpython, String atta
      * runs must go on with its own. The file itself may be a link out of the environment, to the Python that made it.
      */
     private static String fixed(String executable) {
-        Path file = Path.of(executable);
         try {
+            Path file = Path.of(executable);
             return file.getParent() == null ? executable : file.getParent().toRealPath().resolve(file.getFileName()).toString();
-        } catch (IOException e) {
+        } catch (IOException | InvalidPathException e) { // the locale C has no path with letters beyond ASCII
             return executable; // the probe says what is wrong
         }
     }
@@ -82,6 +88,14 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
 
+    private static String start(InputStream answer) {
+        try {
+            return new String(answer.readNBytes(LONGEST_ANSWER), StandardCharsets.UTF_8);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     /** What probe.py prints. */
     private static String probe(String executable, boolean inChild, long seconds) {
         Properties built = built();
@@ -92,13 +106,13 @@ public record PythonEnvironment(String executable, String libpython, String atta
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
-            var answer = CompletableFuture.supplyAsync(
-                    () -> process.inputReader(StandardCharsets.UTF_8).lines().collect(Collectors.joining("\n")));
+            var answer = CompletableFuture.supplyAsync(() -> start(process.getInputStream()));
             try {
-                String text = answer.get(seconds, TimeUnit.SECONDS);
+                String text = answer.get(seconds, TimeUnit.SECONDS).strip();
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();
                 if (process.exitValue() == 0) return text;
-                throw wrong(executable, " is no working Python 3.11+: " + text.strip());
+                throw wrong(executable, " is no working Python 3.11+, it ended with exit code " + process.exitValue() + ": "
+                        + text.substring(Math.max(0, text.length() - LONGEST_QUOTE)));
             } catch (ExecutionException | TimeoutException e) {
                 process.destroyForcibly();
                 throw wrong(executable, " did not answer within " + seconds + " s");

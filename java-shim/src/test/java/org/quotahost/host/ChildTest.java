@@ -82,6 +82,7 @@ class ChildTest {
                 frame(1, 1, new byte[] {'?'}), "cannot be read", frame(1, "nonsense"), "no call nonsense").entrySet()) {
             Files.deleteIfExists(folder.resolve("python"));
             String why = end(start(wrong.getKey() + "; sleep 30"));
+            assertTrue(why.startsWith("client.quota.callback.python.executable=" + folder.resolve("python")), why);
             assertTrue(why.contains("SIGKILL") && why.contains(wrong.getValue()), why);
         }
     }

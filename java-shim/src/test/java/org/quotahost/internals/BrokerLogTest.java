@@ -93,6 +93,16 @@ class BrokerLogTest {
     }
 
     @Test
+    void itDropsTheValuesOfARefusedChangeOfQuotahostsProperties() {
+        for (String name : List.of("client.quota.callback.plugin.mine.token", "log.retention.ms")) {
+            kafkaApis.error("[ConfigAdminManager[nodeId=1]: validation of configProps {" + name + "=S3CR3T} failed", new RuntimeException());
+        }
+
+        assertEquals(1, written.size());
+        assertTrue(written.get(0).contains("log.retention.ms"));
+    }
+
+    @Test
     void noLineComesFromAStepOfTheFactor() {
         for (int step = 0; step < 20; step++) {
             BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);

@@ -38,7 +38,26 @@ class PythonEnvironmentTest {
 
         String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
 
-        assertTrue(message.contains("is no working Python 3.11+: broken interpreter"), message);
+        assertTrue(message.contains("is no working Python 3.11+, it ended with exit code 3: broken interpreter"), message);
+    }
+
+    @Test
+    void aProgramThatWritesWithoutEndDoesNotFillTheHeap(@TempDir Path folder) throws Exception {
+        String script = script(folder, "yes 'no Python' | head -c 30000000; exit 3"), endless = script(folder, "exec yes");
+
+        for (String each : List.of(script, endless)) {
+            String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(each, true, 1)).getMessage();
+
+            assertTrue(message.length() < 2_000, () -> message.length() + " characters");
+        }
+    }
+
+    /** A path that this locale can't write, say. */
+    @Test
+    void aPathThatIsNoneIsRefusedByItsName() {
+        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of("/a\0b", true)).getMessage();
+
+        assertTrue(message.contains("client.quota.callback.python.executable=/a\0b could not be run"), message);
     }
 
     /** A wrapper's child may keep the output open, so that it never ends. */
