@@ -10,7 +10,6 @@ from harness.system.waiting import eventually
 from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
 from quotahost.model import LogDir, Volume
 from quotahost.testing.broker import FakeBroker
-from quotahost.testing.checks import check_factor_source
 from tests.fakes.plugin_context import Clock, context
 
 DIR_1 = LogDir(1, "/d", 100, 40, "")
@@ -30,10 +29,6 @@ def make() -> Iterator[Make]:
     yield source
     for each in made:
         each.close()
-
-
-def test_it_keeps_the_contract() -> None:
-    check_factor_source(LogDirs, {"plugin.log-dirs.interval": "1s"}, name="log-dirs")
 
 
 ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100)}
