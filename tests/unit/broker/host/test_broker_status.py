@@ -16,8 +16,8 @@ from quotahost.model import Client, ClientUsage, LimitedBy, QuotaType, State, Vo
 from quotahost.model.use import ClientUse
 from quotahost.settings.broker import Settings
 from tests.fakes import dump
-from tests.fakes.client_use import use
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.top.uses import slowed as use
 
 THROTTLE = {"factor": 0.5, "limit_factor": 0.5, "cause": "full"}
 CLOSED = {"installed": True, "closed": True, "counts_only": False}

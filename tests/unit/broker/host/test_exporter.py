@@ -17,9 +17,9 @@ from quotahost.broker.host.messages import Gauge
 from quotahost.metrics import CLIENTS
 from quotahost.model.use import LimitedBy
 from tests.fakes import dump
-from tests.fakes.client_use import use
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.top.uses import slowed as use
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
 VOLUME = Gauge("Volume", "/d", "Capacity", 7.0)

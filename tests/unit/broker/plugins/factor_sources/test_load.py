@@ -17,8 +17,8 @@ from quotahost.model.use import Load
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing import FakeHost
 from quotahost.throttling import QuotaWindows
-from tests.fakes.client_use import use
 from tests.unit.cli.top.uses import look
+from tests.unit.cli.top.uses import slowed as use
 
 S: Final = 1_000_000_000  # ns
 BEGIN, END = 20, 240  # of the overload, in seconds

@@ -127,25 +127,15 @@ def test_it_keeps_the_contract_with_a_server_too(server: FakePrometheus) -> None
 
 
 WRONG: dict[str, list[dict[str, str]]] = {
-    "plugin.prometheus.url: is required": [{"url": ""}],
     "is no base URL; write one such as http://prometheus:9090, without ? and #": [
         {"url": each}
         for each in ("prometheus:9090", "ftp://prometheus", "http://", "http://a:0", "http://a b/", "http://a/?b=c")
     ],
-    "Port out of range": [{"url": "http://a:99999"}],
-    "plugin.prometheus.capacity: is required": [{"capacity": ""}],
     "exactly one of available and consumed": [{"available": ""}, {"consumed": "used"}],
-    "plugin.prometheus.broker-label=a-b: ": [{"broker-label": "a-b"}],
-    "plugin.prometheus.volume-label=1: ": [{"volume-label": "1"}],
     "has 'a' twice": [{"expected": "a,b,a"}],
-    "plugin.prometheus.interval": [{"interval": "1ms"}],
-    "has no unit": [{"interval": "10"}],
-    "plugin.prometheus.timeout": [{"timeout": "2m"}],
     "set both username and password": [{"username": "me"}, {"password": "secret-word"}],
     "not both": [{"username": "me", "password": "secret-word", "bearer-token": "secret-token"}],
-    "plugin.prometheus.username": [{"username": "a:b", "password": "secret-word"}],
     "ca-location is for https": [{"ca-location": "/etc/ca.pem"}],
-    "did you mean client.quota.callback.plugin.prometheus.interval?": [{"intervall": "1s"}],
 }
 
 
