@@ -65,15 +65,10 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
     assert read(bare).affected is None, "a record without topics, as earlier pipelines wrote it, is for all"
     nobody = read(content(reporting=0, volumeCount=None, offline=None, capacity=None, consumed=None, fullest=[]))
     assert (nobody.volume_count, nobody.offline, nobody.capacity, nobody.consumed) == (0, 0, 0, 0)
-    for value in (bare, bare | nulls):
+    unlimited = [content(fullest=[volume(softLimit=none, hardLimit=none)]) for none in ({}, {"x": 1})]
+    assert [read(each).volumes for each in unlimited] == [(replace(DISK, hard=None),)] * 2
+    for value in (bare, bare | nulls, *unlimited):
         jsonschema.validate(value, SCHEMA)
-
-
-@pytest.mark.parametrize("none", [{}, {"x": 1}])
-def test_a_limit_that_is_not_there_is_an_empty_one(none: object) -> None:
-    value = content(fullest=[volume(softLimit=none, hardLimit=none)])
-    jsonschema.validate(value, SCHEMA)
-    assert read(value).volumes == (replace(DISK, hard=None),)
 
 
 def test_a_whole_number_is_a_rate_too_and_sums_have_any_size() -> None:

@@ -205,14 +205,6 @@ def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_le
     assert (world.number("LackOfData"), world.causes()) == (0, {})
 
 
-def test_an_interval_that_is_shortened_live_does_not_wait_for_the_longer_one() -> None:
-    world = World(factor__interval="1h")
-    world.step(cluster(EMPTY))
-    assert world.step(cluster(FULL), seconds=10) == 1.0
-    world.loop.forget()
-    assert world.step() == 0.0
-
-
 # ---- the policy ----
 
 
@@ -289,11 +281,13 @@ def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_shown(cap
     ]
 
 
-def test_the_source_is_read_no_more_often_than_its_interval() -> None:
+def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change_of_it() -> None:
     world, reads = World(factor__interval="5s"), list[float]()
-    world.step(lambda: reads.append(world.clock.now), 20)
-    assert [b - a for a, b in pairwise(reads)] == [5.0] * (len(reads) - 1)
-    assert len(reads) == 4
+    world.step(lambda: reads.append(world.clock.now), 17)
+    assert [b - a for a, b in pairwise(reads)] == [5.0] * 3
+    world.loop.forget()
+    world.step()
+    assert len(reads) == 5
 
 
 def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:

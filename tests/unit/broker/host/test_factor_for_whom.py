@@ -88,6 +88,7 @@ def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins
 
 
 def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
+    """And slows all for what it never learns."""
     last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
     it = World(True, last, factor__scope="topics", fallback__action="OPEN")
     it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
@@ -95,6 +96,10 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
     assert seen(it, HALF_BC) is not None
     it.step(ClusterVolumes((EMPTY_D,)))
     assert it.factor == 1
+    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
+    assert seen(it, Volume("2", "/silent", 100, 90)) is None
+    assert it.factor == pytest.approx(0.1)
 
 
 def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
@@ -102,13 +107,6 @@ def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> No
     for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
         it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
         assert it.factor == factor
-
-
-def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
-    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
-    assert seen(it, Volume("2", "/silent", 100, 90)) is None
-    assert it.factor == pytest.approx(0.1)
 
 
 def budget(used: int, name: str = "orders") -> Volume:
@@ -146,22 +144,16 @@ def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -
     assert len(world.shim.budgets) == handed_on + 1
 
 
-def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
-    world = World(fence=True)
-    budgets(world, 100)
-    world.step(fails, VALIDITY + 5)
-    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
-
-
-def test_until_the_budgets_are_known_those_that_java_has_from_a_host_before_stay() -> None:
+def test_until_the_budgets_are_known_those_that_java_has_from_a_host_before_stay_and_while_the_source_is_silent() -> (
+    None
+):
     world = World(fence=True)
     world.step(ClusterVolumes((EMPTY,), budgets=None))
     assert world.shim.budgets == []
     assert budgets(world, 60) == {"orders": 0.4}
-
-
-def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
-    assert budgets(World(), 100) == {}
+    world.step(fails, VALIDITY + 5)
+    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
+    assert budgets(World(), 100) == {}, "without a fence nobody knows who uses it"
 
 
 # ---- sources for single quota types ----------------------------------------------------------------------------
