@@ -70,15 +70,6 @@ def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
     assert usage_codec.decode(b"1", value).clients == long[:2]
 
 
-def test_what_could_not_be_read_is_not_written() -> None:
-    for used in (
-        Used("\ud800", "", QuotaType.FETCH, 1.0, None, 2.0),
-        Used("u", "", QuotaType.FETCH, float("nan"), None, 2.0),
-    ):
-        with pytest.raises(Refused):
-            usage_codec.encode(Usage("1", NOW, (used,)))
-
-
 @pytest.mark.parametrize("brokers", [1, 3, 100, 500, 1000])
 @pytest.mark.parametrize("step", [1, 2, 10, 100, 1000])
 def test_the_records_of_many_brokers_lie_in_partitions_of_their_own(brokers: int, step: int) -> None:

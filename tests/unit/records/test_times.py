@@ -36,21 +36,17 @@ KINDS = [
 ALL = pytest.mark.parametrize(("kind", "of", "name", "attribute"), KINDS)
 
 
-def record(kind: str, name: str, time: str) -> tuple[bytes, bytes]:
-    return example(kind, **{name: time})
-
-
 @ALL
 @pytest.mark.parametrize(("text", "time"), TAKEN.items())
 def test_a_date_time_of_rfc_3339_is_taken(
     kind: str, of: ModuleType, name: str, attribute: str, text: str, time: datetime
 ) -> None:
-    assert getattr(of.decode(*record(kind, name, text)), attribute) == time
+    assert getattr(of.decode(*example(kind, **{name: text})), attribute) == time
 
 
 @ALL
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_is_none_is_refused(kind: str, of: ModuleType, name: str, attribute: str, text: str) -> None:
     with pytest.raises(Refused, match=f"^{name}: ") as caught:
-        of.decode(*record(kind, name, text))
+        of.decode(*example(kind, **{name: text}))
     assert caught.value.reason == "schema"

@@ -138,7 +138,9 @@ def test_after_a_failover_bytes_count_with_the_new_leader_when_they_no_longer_do
     assert world.look()["orders"].used == 10
 
 
-def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> None:
+def test_it_looks_once_a_second_but_at_once_for_other_budgets_and_after_a_slow_look_so_much_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
     world.broker.sizes["orders.eu", 0] = (20, True)
     assert world.look(0.5)["orders"].used == 10
@@ -147,9 +149,6 @@ def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> N
     assert world.look(0.1) == {"logs": Part(5, frozenset({"logs"}))}
     world.sizes.wanted = {}
     assert world.look(0.1) == {}
-
-
-def test_a_look_that_takes_long_is_taken_so_much_more_seldom(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = FakeBroker.replicas
 
     def slow(broker: FakeBroker, replicas: list[tuple[str, int]]) -> list[tuple[int, bool] | None]:
@@ -157,10 +156,11 @@ def test_a_look_that_takes_long_is_taken_so_much_more_seldom(world: World, monke
         return answer(broker, replicas)
 
     monkeypatch.setattr(FakeBroker, "replicas", slow)
+    world.sizes.wanted = ORDERS
     world.look()
-    world.broker.sizes["orders.eu", 0] = (20, True)
-    assert world.look(49)["orders"].used == 10
-    assert world.look(1.1)["orders"].used == 20
+    world.broker.sizes["orders.eu", 0] = (30, True)
+    assert world.look(49)["orders"].used == 20
+    assert world.look(1.1)["orders"].used == 30
 
 
 def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest.LogCaptureFixture) -> None:

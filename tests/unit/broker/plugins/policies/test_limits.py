@@ -46,8 +46,7 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
 def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breached(
     soft: Limit | None, hard: Limit | None, capacity: int, consumed: int, more: int
 ) -> None:
-    judge = policy(soft, hard)
-    volume = used(consumed, capacity)
+    judge, volume = policy(soft, hard), used(consumed, capacity)
     factor, later = (judge.quota_factor(each) for each in (volume, used(consumed + more, capacity)))
     assert 0.0 <= later <= factor <= 1.0
     assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
