@@ -157,12 +157,11 @@ CONCERNED: dict[Entity, tuple[str | None, str | None]] = {
 
 
 @pytest.mark.parametrize(("entity", "concerned"), CONCERNED.items())
-def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
+def test_a_change_is_announced_for_no_more_clients_than_it_concerns_and_one_without_effect_for_none(
     broker: Broker, entity: Entity, concerned: tuple[str | None, str | None]
 ) -> None:
-    broker.alter(entity, 10.0)
-    broker.alter(entity, 20.0)
-    broker.alter(entity, None)
+    for rate in (None, 10.0, 10.0, 20.0, None, None):
+        broker.alter(entity, rate)
     assert broker.announced == [concerned] * 3
 
 
@@ -181,14 +180,6 @@ def test_quotas_that_were_removed_take_no_memory_whatever_their_names_were(broke
     left, _most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert left < 50_000
-
-
-def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
-    broker.alter(("alice", None), None)
-    assert broker.announced == []
-    broker.alter(("alice", None), 10.0)
-    broker.alter(("alice", None), 10.0)
-    assert len(broker.announced) == 1
 
 
 def kafka(quotas: dict[Entity, float], client: Client) -> Answer | None:
