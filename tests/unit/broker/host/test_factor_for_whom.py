@@ -9,7 +9,7 @@ import pytest
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
-from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, Typed, World, cluster, fails
+from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, fails, typed
 
 
 def volume(name: str, free: int, *topics: str) -> Volume:
@@ -165,7 +165,7 @@ BYTES = (QuotaType.PRODUCE, QuotaType.FETCH)
 def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> None:
     world = World()
     busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
-    world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
+    world.typed = {"one": typed(busy, *BYTES), "two": typed(slow, QuotaType.FETCH), "three": typed(1.0, *BYTES)}
     assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
     assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
     assert world.shown("TypedFactor") == {"one": {"Factor": 0.5}, "two": {"Factor": 0.25}, "three": {"Factor": 1.0}}
@@ -173,7 +173,7 @@ def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> Non
 
 def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
     world = World()
-    world.has_source, world.typed = False, {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.has_source, world.typed = False, {"load": typed(Factor(0.5, "busy"), *BYTES)}
     assert world.step() == 1.0
     assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
     world.typed = {}
@@ -185,9 +185,9 @@ def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
 @pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])
 def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     world = World()
-    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.typed = {"load": typed(Factor(0.5, "busy"), *BYTES)}
     world.step(cluster(EMPTY))
-    world.typed["load"].answer = answer
+    world.typed["load"] = typed(answer, *BYTES)
     assert world.step(seconds=VALIDITY * 2) == 1.0
     assert world.shim.of_types[-1] == {}
     assert world.shim.failed == ["load"] * VALIDITY * 2
@@ -196,17 +196,16 @@ def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, cap
 
 def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
     world = World()
-    world.typed = {"load": Typed(Factor(0.995, "30 % idle"), QuotaType.PRODUCE)}
     for answer in (Factor(0.995, "30 % idle"), Factor(0.991, "29 % idle"), Factor(1.0)):
-        world.typed["load"].answer = answer
+        world.typed = {"load": typed(answer, QuotaType.PRODUCE)}
         world.step(cluster(EMPTY))
     assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
 
 
 def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(caplog: pytest.LogCaptureFixture) -> None:
-    world, busy = World(), {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world, busy = World(), {"load": typed(Factor(0.5, "busy"), *BYTES)}
     with caplog.at_level(logging.INFO, "quotahost.factor"):
-        for sources in (busy, busy, {}, busy, busy, {"load": Typed(Factor(1.0), *BYTES)}):
+        for sources in (busy, busy, {}, busy, busy, {"load": typed(Factor(1.0), *BYTES)}):
             world.typed = sources
             world.step(cluster(EMPTY))
     assert caplog.messages == ["load slows clients: factor 0.50 (busy)"] * 2 + ["load no longer slows clients"]
