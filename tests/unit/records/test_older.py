@@ -29,7 +29,7 @@ def older(name: str) -> tuple[bytes, bytes]:
     return RECORDS[name]["key"].encode(), RECORDS[name]["value"].encode()
 
 
-def test_the_olders_snapshot_is_read_and_stands_for_all_topics() -> None:
+def test_the_olders_records_are_read_and_stand_for_all_topics() -> None:
     found = snapshot.decode(*older("snapshot"))
     assert (found.broker, found.cluster, found.age_ms, found.offline) == ("1", "c", 120, ("/data/3",))
     assert (found.soft, found.hard) == (SOFT, HARD)
@@ -38,34 +38,28 @@ def test_the_olders_snapshot_is_read_and_stands_for_all_topics() -> None:
     assert found.volumes == (full, free)
     assert [volume.topics for volume in found.volumes] == [None, None]
 
-
-def test_the_olders_cluster_record_is_read_and_stands_for_all_topics() -> None:
-    found = cluster_volumes.decode(*older("cluster-volumes"))
-    assert (found.order, found.reporting, found.stale_brokers, found.volume_count) == ((7, 42), 3, ("2",), 2)
-    assert found.affected is None
-    (told,) = found.fullest
+    record = cluster_volumes.decode(*older("cluster-volumes"))
+    assert (record.order, record.reporting, record.stale_brokers, record.volume_count) == ((7, 42), 3, ("2",), 2)
+    assert record.affected is None
+    (told,) = record.fullest
     assert (told.volume, told.fill_rate) == (Volume("1", "/dev/sdb", 1000, 900, SOFT, HARD), 2.5)
-    assert found.silent[0].volume.topics is None
-
-
-def test_the_olders_usage_and_shares_are_read() -> None:
+    assert record.silent[0].volume.topics is None
     (used,) = usage.decode(*older("usage")).clients
     (share,) = shares.decode(*older("shares")).clients
     assert (used.key, used.key.principal, share.share) == (share.key, "alice", 5.0)
 
 
-@given(snapshots())
-def test_the_older_reads_a_snapshot_of_today_but_for_the_topics(value: snapshot.Snapshot) -> None:
-    written = json.loads(snapshot.encode(value))
+@given(snapshots(), clusters)
+def test_the_older_reads_what_is_written_today_but_for_the_topics(
+    value: snapshot.Snapshot, record: ClusterRecord
+) -> None:
+    written: dict[str, Any] = json.loads(snapshot.encode(value))
     assert written["schemaVersion"] == 1, "the older version refuses any other"
     assert set(written) <= IN_A_SNAPSHOT
     for volume in written["volumes"]:
         assert set(volume) - {"topics"} <= IN_A_VOLUME, "a new field: say in docs/upgrade.md what its absence means"
 
-
-@given(clusters)
-def test_the_older_reads_a_cluster_record_of_today_but_for_the_topics(value: ClusterRecord) -> None:
-    written: dict[str, Any] = json.loads(cluster_volumes.encode(value))
+    written = json.loads(cluster_volumes.encode(record))
     SCHEMA.validate(written)
     SCHEMA.validate(written | {"affectedTopics": ["t"]})
     assert set(written) - set(json.loads(RECORDS["cluster-volumes"]["value"])) <= {"affectedTopics"}

@@ -40,25 +40,18 @@ def test_only_a_directory_named_as_a_replica_tells_its_topic(tmp_path: Path, nam
     assert topics([made(tmp_path, name)]) == frozenset([topic] if topic else ())
 
 
-def test_the_directories_of_one_volume_make_one_set_and_one_that_is_gone_stands_for_all_topics(tmp_path: Path) -> None:
+def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = made(tmp_path / "1", "a-0", "a-1"), made(tmp_path / "2", "a-2", "b-0")
-    assert topics([one, other]) == frozenset("ab")
-    assert topics([one, str(tmp_path / "3")]) is None
-
-
-def test_more_topics_than_are_listed_stand_for_all(tmp_path: Path) -> None:
-    directory = made(tmp_path, "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
-    assert len(topics([directory]) or ()) == MAX_TOPICS
-    made(tmp_path, "one.more-0")
-    assert topics([directory]) is None
-
-
-def test_a_directory_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
-    directory = made(tmp_path, "a-0", "a-1", "a-2")
-    assert topics([directory]) == frozenset("a")
-    made(tmp_path, "junk")
-    assert topics([directory]) is None
+    assert topics([one, other]) == frozenset("ab"), "the directories of one volume make one set"
+    assert topics([one, str(tmp_path / "gone")]) is None
+    many = made(tmp_path / "many", "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
+    assert len(topics([many]) or ()) == MAX_TOPICS
+    made(tmp_path / "many", "one.more-0")
+    assert topics([many]) is None
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 2)
+    assert topics([one]) == frozenset("a")
+    made(tmp_path / "1", "junk")
+    assert topics([one]) is None, "it is not read to its end"
 
 
 def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_path: Path) -> None:

@@ -50,12 +50,6 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
     assert seen(scoped(**given), *volumes) == whom
 
 
-def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
-    it = scoped()
-    it.step(Factor(0.5, "as I say"))
-    assert it.shim.affected == [None]
-
-
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
     for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
@@ -64,7 +58,10 @@ def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_no
     assert it.shim.factors == [0.5]
 
 
-def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
+def test_the_fallback_is_for_all_and_ends_with_what_was_unknown_and_so_is_a_factor_without_volumes() -> None:
+    it = scoped()
+    it.step(Factor(0.5, "as I say"))
+    assert it.shim.affected == [None]
     it = scoped(fallback__action="PAUSE")
     assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) is None
     assert it.factor == 0

@@ -69,12 +69,11 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
     eventually(lambda: len(server.asked) >= before + times, what="more queries")
 
 
-def test_consumed_may_be_asked_for_instead_of_available(source: Make, server: FakePrometheus) -> None:
+def test_consumed_may_be_asked_for_and_other_labels_may_name_broker_and_volume(
+    source: Make, server: FakePrometheus
+) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
-
-
-def test_other_labels_may_name_broker_and_volume(source: Make) -> None:
     known = answered(source(broker_label="mountpoint", volume_label="instance"))
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
