@@ -19,7 +19,6 @@ STATIC = {
     "metrics.clients", "metrics.port",
 }  # fmt: skip
 
-
 PRINCIPALS = "static.excluded.principal.name.list"
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 

@@ -27,7 +27,6 @@ def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affe
 
 FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
 
-
 PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
 OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
 

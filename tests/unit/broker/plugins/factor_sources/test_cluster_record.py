@@ -50,15 +50,14 @@ def world() -> World:
     return World()
 
 
-def test_the_fullest_and_the_worst_volumes_are_taken_once_each_without_this_brokers_own(world: World) -> None:
+def test_the_listed_volumes_are_taken_once_each_without_this_brokers_own_which_stand_for_those_left_out(
+    world: World,
+) -> None:
     worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
     assert view == View((disk("2", 90), disk("3")))
-
-
-def test_in_a_truncated_list_this_brokers_and_a_strangers_volumes_stand_for_those_left_out(world: World) -> None:
     listed = (disk("1", 95), disk("9", 94), disk("2", 90))
-    assert world.view(*listed, count=4).volumes == listed
+    assert world.view(*listed, count=4).volumes == listed, "a stranger's too, in a truncated list"
     assert world.view(*listed).volumes == (disk("2", 90),)
 
 
