@@ -13,7 +13,6 @@ from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, decode, encode
 from quotahost.records.codec import Refused
 
-LONG = 2**63 - 1
 SCHEMA: Any = cluster_volumes.CODEC.schema()
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)

@@ -19,7 +19,6 @@ from tests.fakes.plugin_context import Clocks, context, monitor, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
-HARD = Limit(LimitType.CONSUMED_BYTES, 90)
 
 
 class World(Clocks):
