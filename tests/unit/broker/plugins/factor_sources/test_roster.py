@@ -56,17 +56,6 @@ def stale(broker: str = "1") -> str:
     return f"broker {broker}: its newest snapshot is older than validity (60 s)"
 
 
-@pytest.mark.proves("proposal-035.freshness")
-def test_a_snapshot_is_fresh_until_it_is_older_than_validity() -> None:
-    world = World("1")
-    assert world.publishes("1", 7) == ""
-    world.passes(VALIDITY)
-    assert world.consumed() == 7
-    assert world.ages == {"1": VALIDITY}
-    world.passes(1)
-    assert world.view == View(unknown=(stale(),), stale=1)
-
-
 def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
     world = World("1", "2")
     assert world.view == View(complete=False, missing=2)
