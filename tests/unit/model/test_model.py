@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.model import UNLIMITED, Factor, Limit, LimitType, Quota, Scope, State, Volume
-from quotahost.model.budgets import Budget, Replica, Topics, as_volume, in_cluster, sums
+from quotahost.model.budgets import Budget, Replica, Topics, as_volume, sums
 from quotahost.model.limits import contradict
 from quotahost.model.volumes import byte_limits
 
@@ -140,18 +140,8 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
     assert not parts["n"].topics
 
 
-def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service() -> None:
-    budgets = {"a": Budget("a", ("t",), 9), "r": Budget("r", ("t",), 9, replicas=True), "n": Budget("n", ("n",), 9)}
-    parts = [([("a", 1), ("r", 2)], True), ([], True), ([("a", 4), ("r", 8), ("gone", 5)], False), ([("a", 16)], True)]
-    assert in_cluster(budgets, parts) == [17, 10, 0]
-
-
-def test_a_budget_is_judged_as_a_volume_between_a_share_of_its_bytes_and_all_of_them() -> None:
-    volume = as_volume(Budget("b", ("t",), 1000), 950, frozenset({"t"}), 0.9)
-    limits = byte_limits(volume, volume.soft, volume.hard)
-    assert limits is not None
-    assert (limits.soft, limits.hard, limits.ramp(volume.consumed)) == (900, 1000, 0.5)
+def test_a_budget_of_nothing_is_used_up_by_nothing() -> None:
     nothing = as_volume(Budget("b", ("t",), 0), 0, frozenset({"t"}), 0.9)
     none = byte_limits(nothing, nothing.soft, nothing.hard)
     assert none is not None
-    assert none.ramp(0) == 0, "a budget of nothing is used up by nothing"
+    assert none.ramp(0) == 0

@@ -117,14 +117,6 @@ def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pyt
     assert world.task.period.total_seconds() == pytest.approx(2.0)
 
 
-def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> None:
-    world.run(use())
-    world.kafka.made.clear()
-    world.task._publisher.make_topics()
-    world.run(use(), seconds=5.5)
-    assert "__quotahost_quotas" in [each[0] for each in world.kafka.made]
-
-
 @pytest.mark.parametrize(("windows", "every", "at_most"), [(2, 0.5, 1.1), (2, 60, 1.3), (11, 0.5, 1.05), (11, 60, 1.1)])
 def test_records_add_up_to_what_clients_moved(world: World, windows: int, every: float, at_most: float) -> None:
     rate, moved = SampledRate(windows, 1000), 0
