@@ -11,15 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.model import UNLIMITED, Factor, Limit, LimitType, Quota, Scope, State, Volume
+from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
 from quotahost.model.budgets import Budget, Replica, Topics, as_volume, sums
 from quotahost.model.limits import contradict
 from quotahost.model.volumes import byte_limits
-
-
-@pytest.mark.parametrize("rate", [5e-324, 1, 0.5, 2**63, 1e308, None])
-def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itself(rate: float | None) -> None:
-    assert (Quota(rate).rate, Quota(rate).scope, Quota(rate) == UNLIMITED) == (rate, Scope.CLIENT, rate is None)
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
@@ -51,12 +46,6 @@ def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[An
     for value in values:
         with pytest.raises(ValueError, match=words):
             make(value)
-
-
-@given(st.floats(0, 1))
-def test_factor_state_follows_from_its_value(value: float) -> None:
-    expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
-    assert Factor(value).state is expected
 
 
 # ---- limits and volumes ----

@@ -93,10 +93,7 @@ def test_a_client_gets_what_the_properties_say(
     ("name", "text", "words"),
     [
         ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
-        ("quota.consumer.override", "a:1,a:2", "'a' twice; remove one"),
-        ("quota.producer.default", "much", "is not a number; write a plain number"),
         ("quota.producer.overide", "a:1", "did you mean client.quota.callback.plugin.overrides.quota.producer.o"),
-        ("producer-override", "a:1", "unknown property"),
     ],
 )
 def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, words: str) -> None:
