@@ -16,16 +16,7 @@ from typing import Any
 import pytest
 
 from quotahost.broker.plugins.factor_sources import prometheus as promql
-from quotahost.broker.plugins.factor_sources.prometheus import (
-    MAX_BYTES,
-    MAX_SENTENCES,
-    Answer,
-    PrometheusSettings,
-    PromQL,
-    QueryFailed,
-    Series,
-    volumes_of,
-)
+from quotahost.broker.plugins.factor_sources.prometheus import Answer, PrometheusSettings, PromQL, Series, volumes_of
 from quotahost.model import ClusterVolumes, Volume
 from tests.fakes.prometheus import Answers, FakePrometheus, Reply, Request, of_json, success
 from tests.skips import COULD_NOT_RUN
@@ -48,7 +39,7 @@ def promql_client(url: str, timeout: str = "30s", **more: str) -> PromQL:
 
 
 def failure(client: PromQL) -> str:
-    with pytest.raises(QueryFailed) as error:
+    with pytest.raises(promql.QueryFailed) as error:
         client.query("up")
     return str(error.value)
 
@@ -119,7 +110,7 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
     server.answer = endless
     assert "larger than 16 MiB" in failure(promql_client(server.url))
     assert ended.wait(LONG)
-    assert written < 2 * MAX_BYTES
+    assert written < 2 * promql.MAX_BYTES
 
 
 def test_too_many_series_are_a_failure(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,9 +282,9 @@ def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
 
 
 def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_many_are_left_out() -> None:
-    sentences = volumes([("1", str(n), 1.0) for n in range(MAX_SENTENCES + 5)], []).unknown
-    assert len(sentences) == MAX_SENTENCES
+    sentences = volumes([("1", str(n), 1.0) for n in range(promql.MAX_SENTENCES + 5)], []).unknown
+    assert len(sentences) == promql.MAX_SENTENCES
     assert sentences[-1] == "and 6 more"
-    assert len(volumes([("1", str(n), 1.0) for n in range(MAX_SENTENCES)], []).unknown) == MAX_SENTENCES
+    assert len(volumes([("1", str(n), 1.0) for n in range(promql.MAX_SENTENCES)], []).unknown) == promql.MAX_SENTENCES
     (sentence,) = volumes([("x" * 100_000 + "\n", "a\nb", 1.0)], []).unknown
     assert (len(sentence) < 500, "\n" in sentence) == (True, False)
