@@ -13,20 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quotahost import model
 from quotahost.api import Role
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.model import (
-    DEFAULT,
-    QUOTA_TYPES,
-    Client,
-    ClientQuotaChange,
-    Default,
-    Quota,
-    QuotaEntity,
-    QuotaType,
-    Scope,
-    ScopeKind,
-)
+from quotahost.model import DEFAULT, QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing import FakeHost
 from tests.fakes.plugin_context import context
@@ -105,7 +95,7 @@ def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: s
 # ---- client-quotas ----
 
 
-Name: TypeAlias = str | Default | None
+Name: TypeAlias = str | model.Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
 Change: TypeAlias = tuple[QuotaType, Entity, float | None]
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
@@ -126,7 +116,7 @@ class Broker:
         self.announced.append((principal, client_id))
 
     def alter(self, entity: Entity, rate: float | None, quota_type: QuotaType = PRODUCE) -> None:
-        self.supplier.client_quota_changed(ClientQuotaChange(quota_type, QuotaEntity(*entity), rate))
+        self.supplier.client_quota_changed(model.ClientQuotaChange(quota_type, model.QuotaEntity(*entity), rate))
 
     def ask(self, client: Client, quota_type: QuotaType = PRODUCE) -> Quota | None:
         return self.supplier.quota(client, quota_type)
