@@ -196,9 +196,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registered_brokers, "_PERIOD", 0.002)
 
 
-def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_one_holds(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(caplog: pytest.LogCaptureFixture) -> None:
     """Silence is logged once startup.grace is over."""
     broker, answers = FakeBroker(), list[Mapping[str, bool]]()
     registered = RegisteredBrokers(context(broker, startup__grace="1h"), answers.append)
@@ -301,7 +299,7 @@ class Flooded:
     def assign(self, partitions: Any) -> None: ...
 
 
-def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_looks_are_told(
+def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     consumer = Flooded(None)

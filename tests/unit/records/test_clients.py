@@ -52,9 +52,7 @@ ONE = {"user": "alice", "clientId": "app", "quotaType": "PRODUCE", "rate": 5.0, 
             ("share", [-1, None]), ("run", [-1, "7"]), ("sequence", [1.5]))),
     ],
 )  # fmt: skip
-def test_what_is_no_record_of_its_kind_is_refused_with_its_reason(
-    kind: str, name: str, values: list[Any], reason: str
-) -> None:
+def test_what_is_no_record_of_its_kind_is_refused(kind: str, name: str, values: list[Any], reason: str) -> None:
     for value in values:
         with pytest.raises(Refused, match=None if reason == "size" else name) as refused:
             CODECS[kind].decode(b"1", json.dumps(example(kind, **{name: value})).encode())

@@ -140,9 +140,7 @@ def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -
     assert len(world.shim.budgets) == handed_on + 1
 
 
-def test_until_the_budgets_are_known_those_that_java_has_from_a_host_before_stay_and_while_the_source_is_silent() -> (
-    None
-):
+def test_until_budgets_are_known_those_that_java_has_from_a_host_before_stay_also_while_the_source_is_silent() -> None:
     world = World(fence=True)
     world.step(ClusterVolumes((EMPTY,), budgets=None))
     assert world.shim.budgets == []

@@ -52,9 +52,7 @@ def world() -> World:
     return World()
 
 
-def test_the_listed_volumes_are_taken_once_each_without_this_brokers_own_which_stand_for_those_left_out(
-    world: World,
-) -> None:
+def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_those_left_out(world: World) -> None:
     worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
     assert view == View((disk("2", 90), disk("3")))

@@ -69,9 +69,7 @@ def asks_more(server: FakePrometheus, times: int = 4) -> None:
     eventually(lambda: len(server.asked) >= before + times, what="more queries")
 
 
-def test_consumed_may_be_asked_for_and_other_labels_may_name_broker_and_volume(
-    source: Make, server: FakePrometheus
-) -> None:
+def test_consumed_may_be_asked_for_and_labels_may_be_named(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
     known = answered(source(broker_label="mountpoint", volume_label="instance"))
@@ -82,9 +80,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name == "quotahost.plugin.prometheus"]
 
 
-def test_a_failure_and_its_end_are_logged(
-    source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failure_and_end_are_logged(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
     server.replies = {}
     plugin = source()
     plugin.read()
