@@ -97,7 +97,3 @@ def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") 
 def typed(answer: Any, *quota_types: QuotaType) -> Any:
     """A source for single quota types that answers this; a function is called for it."""
     return SimpleNamespace(read=answer if callable(answer) else lambda: answer, quota_types=quota_types)
-
-
-def fails() -> None:
-    raise RuntimeError("the source is broken")

@@ -13,7 +13,8 @@ from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
-from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster, fails
+from tests.fakes.plugin_context import fails
+from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster
 
 
 @pytest.mark.proves("proposal-035.largest", "proposal-035.steps", "proposal-035.factor-alone")

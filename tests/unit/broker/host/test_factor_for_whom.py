@@ -9,7 +9,8 @@ import pytest
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
-from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, fails, typed
+from tests.fakes.plugin_context import fails
+from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, typed
 
 
 def volume(name: str, free: int, *topics: str) -> Volume:

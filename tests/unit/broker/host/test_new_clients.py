@@ -4,7 +4,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context, fails, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.unit.broker.host.test_protocol import Java
 
@@ -73,10 +73,6 @@ def tried(
         distinct = row.distinct if row.distinct < 0 else ids[row.distinct]
         found.append(Found(answer, would_be(row.shadow, QUOTA_TYPES[0]), distinct))
     return found
-
-
-def fails(*_: object) -> NoReturn:
-    raise RuntimeError("no")
 
 
 def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_question_for_each() -> None:

@@ -14,7 +14,7 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, settings
+from tests.fakes.plugin_context import Clock, fails, settings
 from tests.fakes.shim import FakeShim
 
 MANY = 10_000
@@ -88,10 +88,6 @@ def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(capl
         clock.now += 0.001
     assert [record.exc_info[0] for record in caplog.records[:2] if record.exc_info] == [ValueError, KeyError]
     assert 2 < len(caplog.records) <= 5
-
-
-def fails() -> None:
-    raise RuntimeError("no period")
 
 
 class Task:

@@ -33,10 +33,6 @@ def used(consumed: float, name: str = "/data") -> Volume:
     return Volume("1", name, CAPACITY, max(0, int(consumed)))
 
 
-def ramp(consumed: float) -> float:
-    return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
-
-
 def loop(
     demand: float, drain: float, every: float, hours: float, changes: scenes.Changes = (), **more: Any
 ) -> scenes.Course:
@@ -228,4 +224,4 @@ def test_whatever_happens_it_is_guarded_close_to_hard(reads: list[tuple[float, s
         assert (factor == 0.0) == (consumed >= HARD)
         assert factor == 1.0 or consumed > SOFT
         if consumed >= HARD - (HARD - SOFT) // 10:
-            assert factor <= ramp(consumed)
+            assert factor <= max(0.0, (HARD - consumed) / (HARD - SOFT))

@@ -63,12 +63,6 @@ def answered(plugin: Prometheus) -> ClusterVolumes:
     return eventually(plugin.read, what="the first answer")
 
 
-def asks_more(server: FakePrometheus, times: int = 4) -> None:
-    """Wait until the source has begun so many more queries, so that the first of them has ended."""
-    before = len(server.asked)
-    eventually(lambda: len(server.asked) >= before + times, what="more queries")
-
-
 def test_consumed_may_be_asked_for_and_labels_may_be_named(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 75, ("kafka-2", "/data"): 50})
     assert answered(source(available="", consumed="used")) == KNOWN
@@ -76,21 +70,17 @@ def test_consumed_may_be_asked_for_and_labels_may_be_named(source: Make, server:
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "quotahost.plugin.prometheus"]
-
-
-def test_failure_and_end_are_logged(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
     server.replies = {}
     plugin = source()
     plugin.read()
-    asks_more(server, 6)
+    eventually(lambda: len(server.asked) > 6, what="three more tries")
     failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
-    assert lines(caplog) == [failed]
+    assert caplog.messages == [failed]
     server.serve(SIZE, FREE)
     answered(plugin)
     healed = "prometheus 127.0.0.1 knows all volumes again"
-    eventually(lambda: lines(caplog) == [failed, healed])
+    eventually(lambda: caplog.messages == [failed, healed])
 
 
 def threads() -> list[str]:
