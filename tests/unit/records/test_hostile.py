@@ -172,7 +172,7 @@ def test_a_date_time_of_rfc_3339_is_taken(kind: str, name: str, attribute: str, 
 
 @pytest.mark.parametrize(("kind", "name", "attribute"), TIMES)
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_none_is_refused(kind: str, name: str, attribute: str, text: str) -> None:
+def test_what_is_no_date_time_is_refused(kind: str, name: str, attribute: str, text: str) -> None:
     refused = refusal(kind, *example(kind, **{name: text}))
     assert refused is not None
     assert (refused.reason, str(refused).startswith(f"{name}: ")) == ("schema", True)
