@@ -278,16 +278,13 @@ def test_a_line_of_the_file_for_a_plugin_left_out_live_is_named(mine: Any, caplo
     assert [words in line for words in ("plugin.mine.*", "kafka-configs.sh", "server.properties")] == [True] * 3
 
 
-def test_properties_applied_twice_are_taken_over_once_and_those_of_a_plugin_that_they_bring_are_live(
-    mine: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    shim = FakeShim({"supplier": "static"})
+    shim = FakeShim({"supplier": "mine"})
     for _ in range(2):
-        shim.reconfigure(supplier="mine")
+        shim.reconfigure(**share("0.25"))
     serve(shim)
     assert caplog.text.count("reconfigured") == 1
-    assert PREFIX + "plugin.mine.share" in shim.asked
 
 
 def test_a_name_that_is_stored_alone_is_named_once(
@@ -339,3 +336,10 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
+    shim = FakeShim({"supplier": "static"})
+    shim.reconfigure(supplier="mine")
+    serve(shim)
+    assert PREFIX + "plugin.mine.share" in shim.asked
