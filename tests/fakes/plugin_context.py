@@ -5,7 +5,7 @@ import time
 from datetime import UTC, datetime
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from quotahost.api import Context
 from quotahost.broker.disks.monitor import DiskMonitor
@@ -42,6 +42,11 @@ class Clocks:
     def at(self, later: float = 0.0) -> datetime:
         """The wall's time so many seconds from now."""
         return datetime.fromtimestamp(self.wall.now + later, UTC)
+
+
+def fails(*_: object) -> NoReturn:
+    """A method of a broken plugin."""
+    raise RuntimeError("it is broken")
 
 
 def settings(**given: str) -> Settings:

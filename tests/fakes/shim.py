@@ -13,6 +13,7 @@ from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes import dump
+from tests.fakes.plugin_context import Clock
 
 
 def node_of(node_id: int, *brokers: str) -> dict[str, str]:
@@ -59,6 +60,7 @@ class FakeShim(Shim):
         numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word. An
             exception is raised.
         answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
+        clock: the host's, which each ``take`` moves on by ``pace`` seconds.
     """
 
     given: dict[str, str] = field(default_factory=dict)
@@ -76,7 +78,6 @@ class FakeShim(Shim):
     configured: Settings | None = None
     measured: Collection[QuotaType] = ()
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
-    on_take: Callable[[], None] = lambda: None
     has_fence: bool = False
     second_life: bool = False
     last_factor: Factor = field(default_factory=lambda: Factor(1.0))
@@ -91,6 +92,8 @@ class FakeShim(Shim):
     numbers: list[Gauge] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
     called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
+    pace: float = 0.0
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -100,6 +103,9 @@ class FakeShim(Shim):
 
     def idle(self, times: int = 1) -> None:
         self.script.extend(Batch([]) for _ in range(times))
+
+    def passes(self, seconds: float) -> None:
+        self.script.append(lambda: setattr(self.clock, "now", self.clock.now + seconds))
 
     def reconfigure(self, **changes: str) -> None:
         self.post("reconfigure", {PREFIX + name: value for name, value in (self.given | changes).items()})
@@ -141,7 +147,7 @@ class FakeShim(Shim):
         self.configured, self.measured = settings, measured
 
     def take(self, timeout: float) -> Batch:
-        self.on_take()
+        self.clock.now += self.pace
         if self.again:
             again, self.again = list(dict.fromkeys(self.again)), []
             return Batch(again)
@@ -226,7 +232,7 @@ class FakeShim(Shim):
         return self.table[Client(principal, client_id)].answers[0].code
 
 
-def serve(shim: FakeShim, clock: Callable[[], float] = lambda: 1000.0) -> FakeShim:
+def serve(shim: FakeShim) -> FakeShim:
     """Runs a host to the end of the shim's script."""
-    Host(shim, clock).run()
+    Host(shim, shim.clock).run()
     return shim

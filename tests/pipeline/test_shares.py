@@ -26,7 +26,7 @@ from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.pipeline.support.records import Planned, as_records, record
 from tests.reference import max_min
 from tests.reference.volumes import Record
-from tests.unit.records import test_times as times
+from tests.unit.records import examples as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)

@@ -21,7 +21,7 @@ from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, NOW_MS, TOPIC, Planned, frame, limit, record, snapshot, volume
 from tests.reference import volumes as model
 from tests.reference.volumes import Record
-from tests.unit.records import test_times as times
+from tests.unit.records import examples as times
 
 GOOD = [volume("a", 100, 40)]
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}

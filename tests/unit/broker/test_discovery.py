@@ -1,6 +1,5 @@
 """From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
 
-import logging
 import sys
 import traceback
 from base64 import b64encode
@@ -12,16 +11,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from quotahost.api import Context, Role
-from quotahost.api.context import LoadedPlugin
-from quotahost.broker.discovery import PluginError, construct, load, plugin_settings, settings_model, survey
-from quotahost.settings.broker import Settings
+from quotahost.api import Role
+from quotahost.broker.discovery import PluginError, load, settings_model, survey
+from quotahost.model import QuotaType
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section
-from quotahost.testing.broker import FakeBroker
+from quotahost.testing import FakeBroker, FakeHost
 from quotahost.units import Duration
 from tests.fakes.packages import distribute, distribute_quotahost
-from tests.unit.settings.properties import read as settings
 
 GOOD = """
     from pydantic import BaseModel, SecretStr, field_validator
@@ -47,13 +44,6 @@ GOOD = """
 
 #: Each as an operator may choose it: Python, JSON and URLs write it otherwise, and text is often wrapped at blanks.
 PASSWORD = "S3CR3T  'it\"s' \\ 50% é\n"
-
-
-def build(role: Role, name: str, settings: Settings) -> LoadedPlugin:
-    entry, log = load(role, name), logging.getLogger("test")
-    node = FakeBroker(client={"sasl.username": "broker", "sasl.password": PASSWORD + "own"})
-    own = plugin_settings(role, name, settings)
-    return construct(role, entry, Context(name, own, settings, 1, log, broker=node, metrics=node))
 
 
 @pytest.fixture
@@ -89,7 +79,8 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:
     good(site)
     supplier(site, "broken", "raise SystemExit('never imported')", distribution="other")
-    assert build(Role.SUPPLIER, "good", settings({"supplier": "good"})).plugin.quota(None, None) is None
+    with FakeHost(Role.SUPPLIER, "good") as host:
+        assert host.quota("alice", "app", QuotaType.PRODUCE) is None
     assert "other_broken" not in sys.modules
 
 
@@ -115,9 +106,10 @@ def test_two_distributions_that_offer_one_name_are_both_named(site: Path) -> Non
 
 def test_a_plugin_without_a_model_has_no_settings(site: Path) -> None:
     supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
-    assert build(Role.SUPPLIER, "plain", settings({"supplier": "plain"})).context.section is None
+    with FakeHost(Role.SUPPLIER, "plain") as host:
+        assert host.context.section is None
     with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*has no settings of its own; remove it"):
-        build(Role.SUPPLIER, "plain", settings({"supplier": "plain", "plugin.plain.x": "1"}))
+        FakeHost(Role.SUPPLIER, "plain", {"plugin.plain.x": "1"})
 
 
 class Own(BaseModel):
@@ -167,9 +159,10 @@ def test_no_error_of_a_plugin_shows_its_secrets(site: Path) -> None:
     supplier(site, "client", client, distribution="third")
     cases = [("good", {"plugin.good.open-sesame": "S3CR3T-bad", "plugin.good.every": "x"})]
     cases += [("telltale", {"plugin.telltale.api-token": PASSWORD}), ("client", {})]
+    node = FakeBroker(client={"sasl.username": "broker", "sasl.password": PASSWORD + "own"})
     for name, own in cases:
         with pytest.raises((PluginError, SettingsError)) as error:
-            build(Role.SUPPLIER, name, settings({"supplier": name, **own}))
+            FakeHost(Role.SUPPLIER, name, own, broker=node)
         told = "".join(traceback.format_exception(error.value))
         assert "S3CR3T" not in told
         assert b64encode(b"S3CR3T").decode() not in told
@@ -214,7 +207,7 @@ TASK = """
 def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role: Role, code: str, words: str) -> None:
     distribute(site, "acme", {role.group: {"it": "acme_it:plugin"}}, {"acme_it": code})
     with pytest.raises(PluginError) as error:
-        build(role, "it", settings({}))
+        FakeHost(role, "it")
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
     assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"

@@ -112,10 +112,3 @@ def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
     hosts = "ssl.endpoint.identification.algorithm"
     for given, here in (("", "none"), ("https", "https")):  # to check no host names is a word
         assert translate({"security.protocol": "SSL", hosts: given}, keystores)[hosts] == here
-
-
-def test_jaas_becomes_user_and_password() -> None:
-    java = {**SERVERS, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
-    jaas = {"sasl.jaas.config": 'a.b.ScramLoginModule required "username"="me" password="it\'s";'}
-    assert translate(java | jaas, keystores) == {**java, "sasl.username": "me", "sasl.password": "it's"}
-    assert translate(SERVERS, keystores) == SERVERS

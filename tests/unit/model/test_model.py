@@ -11,15 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.model import UNLIMITED, Factor, Limit, LimitType, Quota, Scope, State, Volume
+from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
 from quotahost.model.budgets import Budget, Replica, Topics, as_volume, in_cluster, sums
 from quotahost.model.limits import contradict
 from quotahost.model.volumes import byte_limits
-
-
-@pytest.mark.parametrize("rate", [5e-324, 1, 0.5, 2**63, 1e308, None])
-def test_quota_takes_any_finite_rate_above_0_or_none_and_a_client_has_it_to_itself(rate: float | None) -> None:
-    assert (Quota(rate).rate, Quota(rate).scope, Quota(rate) == UNLIMITED) == (rate, Scope.CLIENT, rate is None)
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
@@ -53,12 +48,6 @@ def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[An
             make(value)
 
 
-@given(st.floats(0, 1))
-def test_factor_state_follows_from_its_value(value: float) -> None:
-    expected = {0.0: State.PAUSE, 1.0: State.OPEN}.get(value, State.THROTTLE)
-    assert Factor(value).state is expected
-
-
 # ---- limits and volumes ----
 
 CONSUMED, FREE, PERCENT = LimitType
@@ -78,12 +67,7 @@ def test_limit_types_are_those_of_the_proposals_schema() -> None:
         (Limit(CONSUMED, 2000), 1000, 2000),
         (Limit(FREE, 300), 1000, 700),
         (Limit(FREE, 1001), 1000, 0),
-        (Limit(PERCENT, 5), 1000, 950),
         (Limit(PERCENT, 5), 1001, 950),  # 50.05 bytes free are 51
-        (Limit(PERCENT, 0.1), 10**15, 10**15 - 10**12),
-        (Limit(PERCENT, 0), 1000, 1000),
-        (Limit(PERCENT, 100), 1000, 0),
-        (Limit(PERCENT, 5), 0, 0),
         (Limit(PERCENT, 5), 2**63 - 1, 8762203435012037016),
     ],
 )
@@ -151,12 +135,8 @@ def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service()
     assert in_cluster(budgets, parts) == [(17, 4), (10, 0), (0, 0)]
 
 
-def test_a_budget_is_judged_as_a_volume_between_a_share_of_its_bytes_and_all_of_them() -> None:
-    volume = as_volume(Budget("b", ("t",), 1000), 950, frozenset({"t"}), 0.9)
-    limits = byte_limits(volume, volume.soft, volume.hard)
-    assert limits is not None
-    assert (limits.soft, limits.hard, limits.ramp(volume.consumed)) == (900, 1000, 0.5)
+def test_a_budget_of_nothing_is_used_up_by_nothing() -> None:
     nothing = as_volume(Budget("b", ("t",), 0), 0, frozenset({"t"}), 0.9)
     none = byte_limits(nothing, nothing.soft, nothing.hard)
     assert none is not None
-    assert none.ramp(0) == 0, "a budget of nothing is used up by nothing"
+    assert none.ramp(0) == 0

@@ -17,7 +17,6 @@ from quotahost.units.show import shorthand, show_bytes, show_duration, show_limi
 MILLISECOND = timedelta(milliseconds=1)
 CENTURY = timedelta(days=36500)
 
-
 QUANTITIES = {
     "250": 250, "10M": 10_000_000, "1.5Ki": 1536, " 10 M ": 10_000_000, ".5": 0.5, "1e3": 1000, "0.1M": 100_000,
     "1Ti": 2**40,

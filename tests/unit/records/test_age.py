@@ -1,9 +1,11 @@
 """The one rule of age: no clock's jump and no wrong clock makes contents fresh or stale, for any reader.
 
 The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
-its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule).
+its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule). Of a pipeline's records the
+newest is kept, whatever the order, the run or the clock of those that are read.
 """
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,7 +21,7 @@ from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, patience, settings
+from tests.fakes.plugin_context import WALL, Clock, Clocks, patience, settings
 from tests.reference import volumes as pipeline
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,15 +34,13 @@ def at(seconds: float) -> datetime:
     return EPOCH + timedelta(seconds=seconds)
 
 
-@given(OFF, OFF, st.integers(1, 10**9))
-def test_without_it_a_wrong_clock_costs_half_of_validity_at_most(publisher: int, kafka: int, validity: int) -> None:
-    captured, written = at(WRITTEN / 1000 + publisher), WRITTEN + kafka * 1000
-    assert 0 <= delay_ms(None, captured, written, validity) <= validity / 2
-
-
-@given(st.one_of(st.none(), LONG), st.one_of(st.none(), LONG), LONG)
-def test_whatever_is_stated_the_delay_is_bounded(stated: int | None, written: int | None, validity: int) -> None:
-    assert 0 <= delay_ms(stated, at(WRITTEN / 1000), written, validity) <= MAX_DELAY_MS
+@given(st.none() | LONG, OFF, st.none() | OFF | LONG, LONG)
+def test_whatever_is_stated_the_delay_is_bounded_and_without_it_a_wrong_clock_costs_half_of_validity_at_most(
+    stated: int | None, publisher: int, kafka: int | None, validity: int
+) -> None:
+    written = None if kafka is None else WRITTEN + kafka * 1000
+    delay = delay_ms(stated, at(WRITTEN / 1000 + publisher), written, validity)
+    assert 0 <= delay <= (MAX_DELAY_MS if stated is not None else validity / 2)
 
 
 VALIDITY = timedelta(seconds=60)
@@ -80,7 +80,7 @@ def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
     return record.reporting == 1
 
 
-@pytest.mark.proves("proposal-035.snapshot-time")
+@pytest.mark.proves("proposal-035.freshness", "proposal-035.snapshot-time")
 @given(old=QUARTERS, passed=QUARTERS, publisher=WRONG, kafka=WRONG, reader=WRONG)
 @example(old=30.0, passed=31.0, publisher=0.0, kafka=0.0, reader=0.0)
 @example(old=30.0, passed=30.0, publisher=-3600.0, kafka=0.0, reader=3600.0)
@@ -112,11 +112,96 @@ def test_what_was_in_the_topic_is_aged_by_kafkas_clock(passed: float, wall: floa
     assert (not roster.view("2", patience()).unknown) is (passed <= 60)
 
 
-def test_a_record_of_the_pipeline_is_as_old_as_its_computation() -> None:
-    clock = Clock()
-    newest: LatestRecord[ClusterRecord] = LatestRecord(clock, Clock(TRUE))
-    record = ClusterRecord("c", 1, 1, at(TRUE - 20))
-    assert newest.take(record, True, 60, round(TRUE * 1000)) == ""
-    assert newest.known()[1] == 20
-    clock.now += 5
-    assert newest.known()[1] == 25
+# ---- of a pipeline's records the newest is kept ----
+
+VALID = 60.0  # seconds
+MADE_AT = datetime.fromtimestamp(WALL, UTC)
+
+
+class World(Clocks):
+    """A reader with its two clocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.newest: LatestRecord[ClusterRecord] = LatestRecord(self.clock, self.wall)
+
+    def arrives(self, run: int, sequence: int, live: bool = True) -> str:
+        return self.newest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALID)
+
+    @property
+    def kept(self) -> tuple[int, int] | None:
+        known = self.newest.known()[0]
+        return None if known is None else known.order
+
+    @property
+    def age(self) -> float:
+        return self.newest.known()[1]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_record_of_the_pipeline_is_as_old_as_its_computation(world: World) -> None:
+    assert world.newest.take(ClusterRecord("c", 1, 1, world.at(-20)), True, VALID, round(WALL * 1000)) == ""
+    assert world.age == 20
+    world.passes(5)
+    assert world.age == 25
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.booleans())
+def test_in_whatever_order_the_highest_run_and_sequence_is_kept(orders: list[tuple[int, int]], live: bool) -> None:
+    world = World()
+    for order in orders:
+        world.arrives(*order, live=live)
+    assert world.kept == max(orders)
+
+
+def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
+    world.arrives(2, 1)
+    world.passes(VALID)
+    assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"
+    assert world.arrives(2, 1) == "", "a batch that is published again is neither newer nor wrong"
+    assert world.arrives(2, 0) == "late"
+    assert (world.kept, world.age) == ((2, 1), VALID), "neither makes anything fresh"
+    assert world.arrives(1, 9, live=False) == "", "one that is read again is not refused"
+    world.passes(1)
+    assert world.arrives(1, 8) == ""
+    assert (world.kept, world.age) == ((1, 8), 0)
+
+
+def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
+    world.arrives(2, 1)
+    world.passes(VALID + 1)
+    world.arrives(1, 8)
+    world.arrives(2, 1, live=False)
+    assert world.kept == (1, 8)
+    world.arrives(2, 2)
+    assert world.kept == (2, 2), "but it does when its pipeline publishes again"
+
+
+def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
+    world.newest.remove()
+    assert world.newest.known() == (None, math.inf), "before the first there is none of any age"
+    world.arrives(2, 5)
+    world.passes(1)
+    world.newest.remove()
+    assert (world.kept, world.age) == ((2, 5), math.inf)
+    world.arrives(2, 5, live=False)
+    assert world.age == 1, "a tombstone that is read again leaves the record behind it as fresh as it was"
+    world.newest.remove()
+    assert world.arrives(1, 1) == ""
+    assert (world.kept, world.age) == ((1, 1), 0)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> None:
+    now = int(WALL * 1000)
+    assert world.arrives(2**63 - 1, 0, live=live) == "ahead"
+    assert world.arrives(now + 2 * 3_600_000, 0, live=live) == "ahead"
+    assert world.kept is None
+    assert world.arrives(now, 1) == ""
+    assert world.arrives(2**63 - 1, 0) == "ahead"
+    assert world.kept == (now, 1)
+    assert world.arrives(now + 60_000, 0) == "", "a pipeline whose clock is a little ahead"

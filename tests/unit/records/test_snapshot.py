@@ -58,12 +58,6 @@ def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capaci
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
 
-@given(limits, sizes)
-def test_a_volumes_own_limit_is_reached_at_the_same_byte_after_the_json(limit: Limit, capacity: int) -> None:
-    assert exact_for(limit, capacity).consumed_at(capacity) == limit.consumed_at(capacity)
-    assert exact_for(limit, capacity).level % 1 == 0
-
-
 def test_what_is_not_known_is_left_out_and_no_limit_is_an_empty_one() -> None:
     content = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1", age_ms=250)))
     assert (content["clusterId"], content["ageMs"]) == ("c-1", 250)

@@ -19,7 +19,6 @@ STATIC = {
     "metrics.clients", "metrics.port",
 }  # fmt: skip
 
-
 PRINCIPALS = "static.excluded.principal.name.list"
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
@@ -162,11 +161,8 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
 
 
 def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_them_out_means() -> None:
-    lines = properties_table().splitlines()
     families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
-    assert [line.split("`")[1] for line in lines[2:]] == [*NAMES, *families]
-    assert "| `newcomers.produce` | `100M` | bytes/s | yes |" in properties_table()
-    assert "| `clients.max` | `50000` | count | no |" in properties_table()
+    assert [line.split("`")[1] for line in properties_table().splitlines()[2:]] == [*NAMES, *families]
     assert all(declaration.doc for declaration in declared(Settings))
     written = {PREFIX + p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
     written.pop(PREFIX + "metrics.port")  # "off" is a word for none

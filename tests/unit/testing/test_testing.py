@@ -22,7 +22,13 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.testing import CLIENT_QUOTAS, FakeHost, check_factor_source, check_policy, check_supplier, check_task
 
 CAROL = Client("carol", "batch")
-SPECIAL = Volume("9", "/special", 10, 5)
+SPECIAL = Volume("9", "/special", 10, 5, Limit(LimitType.CONSUMED_BYTES, 4), Limit(LimitType.MIN_FREE_PERCENTAGE, 10))
+PROMETHEUS = {f"plugin.prometheus.{name}": text for name, text in (
+    ("url", "http://127.0.0.1:1"), ("capacity", "size"), ("available", "avail"), ("interval", "100ms"))}  # fmt: skip
+SETPOINT = {
+    "static.storage.soft.min-free-percent": "0.2", "static.storage.hard.min-free-percent": "0.05",
+    "plugin.setpoint.memory": "5m",
+}  # fmt: skip
 
 
 def plugin(**attributes: Any) -> type:
@@ -83,12 +89,28 @@ def with_limits(**instead: Any) -> type:
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [Static, "static", EntryPoint("static", "quotahost.broker.plugins.suppliers.static:Static", "quotahost.suppliers")],
-)
-def test_a_sound_supplier_passes_by_class_name_or_entry_point(entry: Any) -> None:
-    given = {"static.produce": "1M", "static.scope": "user"}
-    check_supplier(entry, given, reconfigured={"static.produce": "2M"})
+    ("check", "entry", "given", "changed"),
+    [
+        *((check_supplier, entry, {"static.produce": "1M", "static.scope": "user"}, {"static.produce": "2M"})
+          for entry in (Static, "static", EntryPoint("static", f"{Static.__module__}:Static", "quotahost.suppliers"))),
+        (partial(check_supplier, clients=[Client("alice", "clientA")]), "overrides",
+         {"plugin.overrides.quota.producer.default": "2M", "plugin.overrides.quota.consumer.override": "clientA:4M"},
+         {"plugin.overrides.quota.producer.override": "clientA:1M"}),
+        (partial(check_supplier, clients=[Client("bob", "terraform")]), "controller-mutation",
+         {"plugin.controller-mutation.users": "alice:10", "plugin.controller-mutation.client-ids": "terraform:20"},
+         {"plugin.controller-mutation.users": "alice:1"}),
+        (check_factor_source, "log-dirs", {"plugin.log-dirs.interval": "1s"}, {"plugin.log-dirs.interval": "2s"}),
+        (check_factor_source, "load", {"plugin.load.least": "0.1"}, {"plugin.load.least": "1"}),
+        (check_factor_source, "prometheus", PROMETHEUS, PROMETHEUS | {"plugin.prometheus.expected": "kafka-1"}),
+        (partial(check_policy, volumes=[SPECIAL]), "limits",
+         {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}, None),
+        (check_policy, "setpoint", SETPOINT, SETPOINT | {"plugin.setpoint.memory": "PT1H"}),
+    ],
+)  # fmt: skip
+def test_the_built_in_plugins_pass_by_class_name_or_entry_point(
+    check: Callable[..., None], entry: Any, given: dict[str, str], changed: dict[str, str] | None
+) -> None:
+    check(entry, given, reconfigured=changed)
 
 
 def test_a_sound_task_passes_and_runs_on_one_thread_of_its_own() -> None:

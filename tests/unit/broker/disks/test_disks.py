@@ -98,12 +98,11 @@ class Disk:
     def __init__(self) -> None:
         self.answer: DiskState | Exception = DiskState((Volume("1", "/d", 100, 10),))
         self.looks = 0
-        self.hangs = False
+        self.monitors = list[DiskMonitor]()
         self.free = threading.Event()
         self.free.set()
 
     def __call__(self, broker: str, directories: Any, marked_offline: Any = ()) -> DiskState:
-        self.hangs = not self.free.is_set()
         self.free.wait()
         self.looks += 1
         if isinstance(self.answer, Exception):
@@ -115,6 +114,14 @@ class Disk:
         seen = self.looks
         eventually(lambda: self.looks >= seen + 2)
 
+    def local(self, broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
+        """The source that reads what the monitor of these disks knows."""
+        given = context(broker, clock=clock or Clock(), volumes__period="2ms", validity="60s")
+        self.monitors.append(monitor(given))
+        if looks:
+            self.looked_again()
+        return Local(given)
+
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
@@ -123,31 +130,13 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setattr(disk_monitor, "_FIRST_LOOK_WITHIN", 0.05)
     yield made
     made.free.set()
-
-
-Make = Callable[..., Local]
-
-
-@pytest.fixture
-def local(disk: Disk) -> Iterator[Make]:
-    made: list[DiskMonitor] = []
-
-    def make(broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
-        given = context(broker, clock=clock or Clock(), volumes__period="2ms", validity="60s")
-        made.append(monitor(given))
-        if looks:
-            disk.looked_again()
-        return Local(given)
-
-    yield make
-    disk.free.set()
-    for each in made:
+    for each in made.monitors:
         each.close()
 
 
-def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk, local: Make) -> None:
+def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk) -> None:
     clock = Clock()
-    source = local(clock=clock)
+    source = disk.local(clock=clock)
     disk.free.clear()
     clock.now += 60
     assert source.read().unknown == ()
@@ -159,16 +148,16 @@ def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Dis
     eventually(lambda: source.read().unknown == ())
 
 
-def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Disk, local: Make) -> None:
+def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Disk) -> None:
     disk.free.clear()
-    source = local(looks=False)
+    source = disk.local(looks=False)
     assert source.read().waiting == "broker 1: its disks have not answered yet"
     disk.free.set()
     eventually(lambda: source.read().volumes and not source.read().waiting)
 
 
-def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: pytest.LogCaptureFixture) -> None:
-    source = local()
+def test_an_unforeseen_failure_is_logged_once(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
+    source = disk.local()
     disk.answer = RuntimeError("unforeseen")
     disk.looked_again()
     disk.answer = DiskState((Volume("1", "/d", 100, 12),))
@@ -178,9 +167,9 @@ def test_an_unforeseen_failure_is_logged_once(disk: Disk, local: Make, caplog: p
 
 
 @pytest.mark.proves("proposal-035.metric-volumes")
-def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk, local: Make) -> None:
+def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk) -> None:
     broker = FakeBroker()
-    local(broker)
+    disk.local(broker)
     assert broker.number("Volume", "Capacity", "/d") == 100
     assert broker.number("Volume", "Consumed", "/d") == 10
     assert broker.number("LogDirs", "Offline") == 0

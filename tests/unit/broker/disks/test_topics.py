@@ -40,25 +40,18 @@ def test_only_a_directory_named_as_a_replica_tells_its_topic(tmp_path: Path, nam
     assert topics([made(tmp_path, name)]) == frozenset([topic] if topic else ())
 
 
-def test_the_directories_of_one_volume_make_one_set_and_one_that_is_gone_stands_for_all_topics(tmp_path: Path) -> None:
+def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = made(tmp_path / "1", "a-0", "a-1"), made(tmp_path / "2", "a-2", "b-0")
-    assert topics([one, other]) == frozenset("ab")
-    assert topics([one, str(tmp_path / "3")]) is None
-
-
-def test_more_topics_than_are_listed_stand_for_all(tmp_path: Path) -> None:
-    directory = made(tmp_path, "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
-    assert len(topics([directory]) or ()) == MAX_TOPICS
-    made(tmp_path, "one.more-0")
-    assert topics([directory]) is None
-
-
-def test_a_directory_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
-    directory = made(tmp_path, "a-0", "a-1", "a-2")
-    assert topics([directory]) == frozenset("a")
-    made(tmp_path, "junk")
-    assert topics([directory]) is None
+    assert topics([one, other]) == frozenset("ab"), "the directories of one volume make one set"
+    assert topics([one, str(tmp_path / "gone")]) is None
+    many = made(tmp_path / "many", "__cluster_metadata-0", *(f"t{n}-0" for n in range(MAX_TOPICS)))
+    assert len(topics([many]) or ()) == MAX_TOPICS
+    made(tmp_path / "many", "one.more-0")
+    assert topics([many]) is None
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 2)
+    assert topics([one]) == frozenset("a")
+    made(tmp_path / "1", "junk")
+    assert topics([one]) is None, "it is not read to its end"
 
 
 def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_path: Path) -> None:
@@ -151,7 +144,9 @@ def test_a_leader_that_loses_its_part_for_a_moment_counts_all_the_time(world: Wo
         assert world.look(6)["orders"].used == 10
 
 
-def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> None:
+def test_it_looks_once_a_second_but_at_once_for_other_budgets_and_after_a_slow_look_so_much_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
     world.broker.sizes["orders.eu", 0] = (20, True)
     assert world.look(0.5)["orders"].used == 10
@@ -160,9 +155,6 @@ def test_it_looks_once_a_second_but_at_once_for_other_budgets(world: World) -> N
     assert world.look(0.1) == {"logs": Part(5, frozenset({"logs"}))}
     world.sizes.wanted = {}
     assert world.look(0.1) == {}
-
-
-def test_a_look_that_takes_long_is_taken_so_much_more_seldom(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = FakeBroker.replicas
 
     def slow(broker: FakeBroker, replicas: list[tuple[str, int]]) -> list[tuple[int, bool] | None]:
@@ -170,10 +162,11 @@ def test_a_look_that_takes_long_is_taken_so_much_more_seldom(world: World, monke
         return answer(broker, replicas)
 
     monkeypatch.setattr(FakeBroker, "replicas", slow)
+    world.sizes.wanted = ORDERS
     world.look()
-    world.broker.sizes["orders.eu", 0] = (20, True)
-    assert world.look(49)["orders"].used == 10
-    assert world.look(1.1)["orders"].used == 20
+    world.broker.sizes["orders.eu", 0] = (30, True)
+    assert world.look(49)["orders"].used == 20
+    assert world.look(1.1)["orders"].used == 30
 
 
 def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """A factor loop, with a source and a policy that do what a test says."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from quotahost.api import Role
@@ -31,16 +32,6 @@ class Policy:
         return 1 - volume.consumed / volume.capacity
 
 
-class Typed:
-    """A source for single quota types that answers what a test sets."""
-
-    def __init__(self, answer: Any, *quota_types: QuotaType) -> None:
-        self.answer, self.quota_types = answer, quota_types
-
-    def read(self) -> Any:
-        return self.answer() if callable(self.answer) else self.answer
-
-
 class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
@@ -57,7 +48,7 @@ class World:
         self.policy: Any = policy or Policy()
         self.answer: Any = None
         self.has_source = True
-        self.typed: dict[str, Typed] = {}
+        self.typed: dict[str, Any] = {}
 
     def read(self) -> Any:
         return self.answer() if callable(self.answer) else self.answer
@@ -103,5 +94,6 @@ def cluster(*volumes: Volume, unknown: tuple[str, ...] = (), waiting: str = "") 
     return ClusterVolumes(volumes, unknown, waiting)
 
 
-def fails() -> None:
-    raise RuntimeError("the source is broken")
+def typed(answer: Any, *quota_types: QuotaType) -> Any:
+    """A source for single quota types that answers this; a function is called for it."""
+    return SimpleNamespace(read=answer if callable(answer) else lambda: answer, quota_types=quota_types)

@@ -44,7 +44,6 @@ def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytes
 NEWS = Cluster("the-cluster", frozenset({1, 10}))
 PREFIX = "client.quota.callback."
 
-
 NO_ANSWER = ConnectionError("TimeoutException: no answer")
 
 

@@ -16,8 +16,8 @@ from quotahost.model import Client, ClientUsage, LimitedBy, QuotaType, State, Vo
 from quotahost.model.use import ClientUse
 from quotahost.settings.broker import Settings
 from tests.fakes import dump
-from tests.fakes.client_use import use
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.top.uses import slowed as use
 
 THROTTLE = {"factor": 0.5, "limit_factor": 0.5, "cause": "full"}
 CLOSED = {"installed": True, "closed": True, "counts_only": False}
@@ -42,11 +42,13 @@ def test_a_scope_tells_who_shares_it(tags: tuple[str, str], who: tuple[str, str,
     assert whose(*tags) == who
 
 
-def test_a_row_tells_rate_quota_limit_delay_and_what_binds() -> None:
-    row = dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)
-    assert use_of(state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0})), row) == ClientUse(
-        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1
+def test_a_row_tells_rate_quota_limit_delay_what_binds_and_which_rule_in_shadow_would() -> None:
+    held = {"PRODUCE": [["alice", "app", "factor"]]}
+    state = state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0}, held=held))
+    assert use_of(state, dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)) == ClientUse(
+        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1, "factor"
     )
+    assert use_of(state, dump.row(type="FETCH")).shadow == ""
 
 
 @pytest.mark.parametrize(
@@ -123,12 +125,6 @@ def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
         quota = quota_of(some, row)
         assert (quota.limit, quota.delay, quota.affected_topic) == (limit, max(own or 0.0, 250.0), "")
-
-
-def test_a_rule_in_shadow_that_would_hold_a_scope_back_is_told() -> None:
-    state = state_of(dump.state(held={"PRODUCE": [["alice", "app", "factor"]]}))
-    assert use_of(state, dump.row()).bound_by == "shadow: factor"
-    assert use_of(state, dump.row(type="FETCH")).shadow == ""
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:

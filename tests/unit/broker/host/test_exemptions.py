@@ -63,7 +63,6 @@ OPEN = {
 #: A node that is a controller alone has no listener of brokers, whose default is no authentication.
 ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None}
 
-
 SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
 #: The listener's own keystore and rules come first.
 OWN = {

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -17,9 +17,9 @@ from quotahost.broker.host.messages import Gauge
 from quotahost.metrics import CLIENTS
 from quotahost.model.use import LimitedBy
 from tests.fakes import dump
-from tests.fakes.client_use import use
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
+from tests.unit.cli.top.uses import slowed as use
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
 VOLUME = Gauge("Volume", "/d", "Capacity", 7.0)
@@ -130,9 +130,8 @@ def test_of_many_connections_at_once_the_newest_stay_and_none_is_a_line_of_the_l
 def test_a_request_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "DEADLINE", 0.2)
     endpoint = Endpoint()
-    with endpoint.connect(HALF_SENT) as connection:
+    with closing(endpoint.exporter), endpoint.connect(HALF_SENT) as connection:
         eventually(lambda: not is_open(connection))
-    endpoint.exporter.close()
 
 
 def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> None:
@@ -188,11 +187,8 @@ def test_what_cannot_be_read_is_left_out_until_it_can(
     monkeypatch.setattr(exporter, "INTERVAL", 0.01)
     works = {"gauges": [], "uses": dump.uses(dump.row(rate=900.0))}
     shim = FakeShim(answers=works | {fails: ConnectionError("no JMX")})
-    endpoint = Exporter(shim, "127.0.0.1", 0, 200)
-    try:
+    with closing(Exporter(shim, "127.0.0.1", 0, 200)) as endpoint:
         eventually(lambda: "can't be read (no JMX)" in caplog.text)
         assert rates(endpoint) == []
         shim.answers = works
         eventually(lambda: rates(endpoint) == [900.0])
-    finally:
-        endpoint.close()

@@ -9,7 +9,8 @@ import pytest
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
-from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, Typed, World, cluster, fails
+from tests.fakes.plugin_context import fails
+from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, typed
 
 
 def volume(name: str, free: int, *topics: str) -> Volume:
@@ -26,7 +27,6 @@ def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affe
 
 
 FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
-
 
 PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
 OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
@@ -50,12 +50,6 @@ def test_the_topics_of_the_volumes_that_lower_the_factor_are_affected_unless_one
     assert seen(scoped(**given), *volumes) == whom
 
 
-def test_a_factor_of_a_source_that_knows_no_volumes_is_for_all() -> None:
-    it = scoped()
-    it.step(Factor(0.5, "as I say"))
-    assert it.shim.affected == [None]
-
-
 def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_not_is_not() -> None:
     it = scoped()
     for topics in ("ab", "ab", "ac", "c"):  # of equal size, too: then the cause stays
@@ -64,7 +58,10 @@ def test_a_set_that_changes_at_the_same_factor_is_handed_on_and_one_that_does_no
     assert it.shim.factors == [0.5]
 
 
-def test_the_fallback_is_for_all_and_ends_with_what_was_unknown() -> None:
+def test_the_fallback_is_for_all_and_ends_with_what_was_unknown_and_so_is_a_factor_without_volumes() -> None:
+    it = scoped()
+    it.step(Factor(0.5, "as I say"))
+    assert it.shim.affected == [None]
     it = scoped(fallback__action="PAUSE")
     assert seen(it, HALF_BC, unknown=("broker 2: no snapshot",)) is None
     assert it.factor == 0
@@ -88,6 +85,7 @@ def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins
 
 
 def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
+    """And slows all for what it never learns."""
     last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
     it = World(True, last, factor__scope="topics", fallback__action="OPEN")
     it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
@@ -95,6 +93,10 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
     assert seen(it, HALF_BC) is not None
     it.step(ClusterVolumes((EMPTY_D,)))
     assert it.factor == 1
+    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
+    assert seen(it, Volume("2", "/silent", 100, 90)) is None
+    assert it.factor == pytest.approx(0.1)
 
 
 def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
@@ -102,13 +104,6 @@ def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> No
     for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
         it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
         assert it.factor == factor
-
-
-def test_a_host_that_starts_again_slows_all_for_what_it_never_learns() -> None:
-    it = World(True, Factor(0.5, "half"), factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
-    assert seen(it, Volume("2", "/silent", 100, 90)) is None
-    assert it.factor == pytest.approx(0.1)
 
 
 def budget(used: int, name: str = "orders") -> Volume:
@@ -146,22 +141,14 @@ def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -
     assert len(world.shim.budgets) == handed_on + 1
 
 
-def test_while_the_source_is_silent_a_budget_keeps_its_factor() -> None:
-    world = World(fence=True)
-    budgets(world, 100)
-    world.step(fails, VALIDITY + 5)
-    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
-
-
-def test_until_the_budgets_are_known_those_that_java_has_from_a_host_before_stay() -> None:
+def test_until_budgets_are_known_those_that_java_has_from_a_host_before_stay_also_while_the_source_is_silent() -> None:
     world = World(fence=True)
     world.step(ClusterVolumes((EMPTY,), budgets=None))
     assert world.shim.budgets == []
     assert budgets(world, 60) == {"orders": 0.4}
-
-
-def test_without_a_fence_nobody_knows_who_uses_a_budget() -> None:
-    assert budgets(World(), 100) == {}
+    world.step(fails, VALIDITY + 5)
+    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
+    assert budgets(World(), 100) == {}, "without a fence nobody knows who uses it"
 
 
 # ---- sources for single quota types ----------------------------------------------------------------------------
@@ -173,7 +160,7 @@ BYTES = (QuotaType.PRODUCE, QuotaType.FETCH)
 def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> None:
     world = World()
     busy, slow = Factor(0.5, "busy"), Factor(0.25, "slow")
-    world.typed = {"one": Typed(busy, *BYTES), "two": Typed(slow, QuotaType.FETCH), "three": Typed(1.0, *BYTES)}
+    world.typed = {"one": typed(busy, *BYTES), "two": typed(slow, QuotaType.FETCH), "three": typed(1.0, *BYTES)}
     assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
     assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
     assert world.shown("TypedFactor") == {"one": {"Factor": 0.5}, "two": {"Factor": 0.25}, "three": {"Factor": 1.0}}
@@ -181,7 +168,7 @@ def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> Non
 
 def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
     world = World()
-    world.has_source, world.typed = False, {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.has_source, world.typed = False, {"load": typed(Factor(0.5, "busy"), *BYTES)}
     assert world.step() == 1.0
     assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
     world.typed = {}
@@ -193,9 +180,9 @@ def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
 @pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])
 def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     world = World()
-    world.typed = {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world.typed = {"load": typed(Factor(0.5, "busy"), *BYTES)}
     world.step(cluster(EMPTY))
-    world.typed["load"].answer = answer
+    world.typed["load"] = typed(answer, *BYTES)
     assert world.step(seconds=VALIDITY * 2) == 1.0
     assert world.shim.of_types[-1] == {}
     assert world.shim.failed == ["load"] * VALIDITY * 2
@@ -204,17 +191,16 @@ def test_such_a_source_that_fails_slows_nobody_and_never_pauses(answer: Any, cap
 
 def test_a_change_below_a_step_is_not_handed_on_and_the_end_always_is() -> None:
     world = World()
-    world.typed = {"load": Typed(Factor(0.995, "30 % idle"), QuotaType.PRODUCE)}
     for answer in (Factor(0.995, "30 % idle"), Factor(0.991, "29 % idle"), Factor(1.0)):
-        world.typed["load"].answer = answer
+        world.typed = {"load": typed(answer, QuotaType.PRODUCE)}
         world.step(cluster(EMPTY))
     assert world.shim.of_types == [{QuotaType.PRODUCE: Factor(0.995, "30 % idle")}, {}]
 
 
 def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(caplog: pytest.LogCaptureFixture) -> None:
-    world, busy = World(), {"load": Typed(Factor(0.5, "busy"), *BYTES)}
+    world, busy = World(), {"load": typed(Factor(0.5, "busy"), *BYTES)}
     with caplog.at_level(logging.INFO, "quotahost.factor"):
-        for sources in (busy, busy, {}, busy, busy, {"load": Typed(Factor(1.0), *BYTES)}):
+        for sources in (busy, busy, {}, busy, busy, {"load": typed(Factor(1.0), *BYTES)}):
             world.typed = sources
             world.step(cluster(EMPTY))
     assert caplog.messages == ["load slows clients: factor 0.50 (busy)"] * 2 + ["load no longer slows clients"]

@@ -80,13 +80,11 @@ def test_a_host_that_starts_again_frees_what_the_last_one_built(mine: Any, monke
 def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
-    clock = Clock()
-    shim = FakeShim({"supplier": "static", **given})
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim = FakeShim({"supplier": "static", **given}, pace=1)
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)
-    serve(shim, clock)
+    serve(shim)
     assert caplog.text.count("QuotaFence") == times
     assert caplog.text.count("factor.scope=topics needs the fence") == ("factor.scope" in given)
     assert caplog.text.count("budgets=on needs the fence") == ("budgets" in given)
@@ -94,15 +92,12 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
 
 def test_the_plugins_share_one_monitor_of_the_disks_and_no_thread_outlives_the_host(mine: Any, tmp_path: Path) -> None:
     mine.SEEN["ran"] = threading.Event()
-    given = {"supplier": "static", "factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
-    given["shadow"] = "factor"
+    given = {"factor.source": "disky", "tasks": "disky", "factor.interval": "100ms", "shadow": "factor"}
     before = set(threading.enumerate())
-    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
     shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     shim.reconfigure(**{"static.storage.overrides": f"{tmp_path} hard=5", "volumes.period": "1s"})
-    clock = Clock()
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    serve(shim, clock)
+    serve(shim)
     assert [volume.broker for volume in mine.SEEN["volumes"]] == ["1"]
     assert mine.SEEN["looking"] == 1
     eventually(lambda: not set(threading.enumerate()) - before)
@@ -129,13 +124,12 @@ def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would
         raise SystemExit(f"the property {name} is broken")
 
     setattr(mine.Supplier, name, property(fails))
-    shim, clock = FakeShim({"supplier": "mine"}), Clock()
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim = FakeShim({"supplier": "mine"}, pace=1)
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.post("cluster", "id-1", "1")
     shim.idle(2)
     shim.arrive(("alice", "a"))
-    serve(shim, clock)
+    serve(shim)
     assert (shim.refused, shim.rate("alice", "a")) == (None, 0.5)
     assert shim.shown["Plugin", "mine", "Errors"] >= 1
 
@@ -162,29 +156,22 @@ def test_a_faulthandler_enabled_at_the_start_is_refused(mine: Any, fault_handler
 def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
     mine: Any, fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    shim, clock = FakeShim({"supplier": "mine"}), Clock()
-    enabled: list[bool] = []
+    shim, enabled = FakeShim({"supplier": "mine"}, pace=2), list[bool]()
     for _ in range(3):
-        shim.script += [fault_handler, lambda: setattr(clock, "now", clock.now + 2)]
+        shim.script.append(fault_handler)
         shim.idle()
         shim.script.append(lambda: enabled.append(faulthandler.is_enabled()))
-    serve(shim, clock)
+    serve(shim)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
 
 
 @pytest.mark.usefixtures("mine")
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, shim = Clock(0.0), FakeShim({"supplier": "ticker"})
-    resolved_again: list[tuple[float, str | None]] = []
-
-    def ask_again(principal: str | None, client_id: str | None) -> None:
-        resolved_again.append((clock.now, principal))
-
-    monkeypatch.setattr(shim, "ask_again", ask_again)
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 0.25)
+    shim, resolved_again = FakeShim({"supplier": "ticker"}, clock=Clock(0.0), pace=0.25), list[tuple[float, str]]()
+    monkeypatch.setattr(shim, "ask_again", lambda principal, _: resolved_again.append((shim.clock.now, principal)))
     shim.idle(15)
-    serve(shim, clock)
+    serve(shim)
     # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
     assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
     assert shim.failed == ["ticker"]
@@ -235,25 +222,22 @@ def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_
 
 def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
     mine.Source.read = lambda source: ClusterVolumes((Volume("1", "/d", 100, 60),))
-    shim, clock = FakeShim({"factor.source": "disks", "static.storage.hard": "50"}), Clock()
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
+    shim = FakeShim({"factor.source": "disks", "static.storage.hard": "50"}, pace=1)
     shim.idle(2)
     shim.reconfigure(**{"static.storage.hard": "90"})
     shim.idle(2)
-    assert serve(shim, clock).factors == [0.0, 1.0]
+    assert serve(shim).factors == [0.0, 1.0]
 
 
 def test_a_period_that_is_shortened_live_has_the_disks_looked_at_again_at_once(mine: Any, tmp_path: Path) -> None:
-    before: list[int] = []
-
     def looks() -> int:
-        return sum(call == "offline_log_dirs" for call, _ in shim.called)
+        return len(shim.arguments("offline_log_dirs"))
 
     def waits_for_another() -> None:
         eventually(lambda: looks() > before[0])
 
     given = {"factor.source": "disky", "volumes.period": "1h", "validity": "3h"}
-    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)})
+    shim, before = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}), list[int]()
     shim.script.append(lambda: before.append(eventually(looks)))
     shim.reconfigure(**{"volumes.period": "30m"})
     shim.script.append(waits_for_another)
@@ -279,13 +263,13 @@ def test_what_is_not_live_stays_as_the_broker_has_started_with_it(
 
 
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
-    clock, closed = Clock(), []
-    shim = FakeShim({"supplier": "mine", "tasks": ""})
+    shim, closed = FakeShim({"supplier": "mine", "tasks": ""}), []
     shim.validate("1", tasks="idle", **share("0.25"))
     for seconds in (STAGED_FOR, 1):
-        shim.script += [lambda by=seconds: setattr(clock, "now", clock.now + by), Batch([])]
+        shim.passes(seconds)
+        shim.idle()
         shim.script.append(lambda: closed.append([*mine.CLOSED]))
-    serve(shim, clock)
+    serve(shim)
     assert closed == [[], ["Task", 0.25]]
 
 

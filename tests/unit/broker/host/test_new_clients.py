@@ -2,8 +2,9 @@
 
 import logging
 import math
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -11,22 +12,44 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Batch, would_be
-from quotahost.broker.host.new_clients import MOST_APART, NewClients, measured
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, would_be
+from quotahost.broker.host.new_clients import MOST_APART, NewClients, Resolver, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
-from tests.fakes.plugin_context import Clock, context, settings
+from tests.fakes.plugin_context import Clock, context, fails, settings
 from tests.fakes.shim import FakeShim, serve
-from tests.fakes.suppliers import Supplier, resolved, supplier
 from tests.unit.broker.host.test_protocol import Java
 
 ALICE, OTHER = Client("alice", "app"), Client("alice", "other")
 COMBINE = st.sampled_from(["first", "most-constraining"])
 QUOTAS = st.none() | st.builds(Quota, st.none() | st.sampled_from([1.0, 2.0, 3.0]), st.sampled_from([
     Scope.CLIENT, Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g")]))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Supplier:
+    """Answers by two functions; ``distinct_client_ids`` may be missing."""
+
+    quota: Callable[..., Any]
+    distinct_client_ids: Callable[[str], Any] | None = None
+
+
+def supplier(quota: Quota | None, distinct: Any = None) -> Supplier:
+    """Gives everybody this quota and names these client-ids; with None it doesn't know them."""
+    return Supplier(lambda _client, _type: quota, None if distinct is None else lambda _principal: distinct)
+
+
+def resolved(
+    suppliers: Mapping[str, Supplier], clients: Sequence[Client], combine: str = "first",
+    in_shadow: Collection[str] = (), shim: FakeShim | None = None,
+) -> Answers:  # fmt: skip
+    """The answers for these clients."""
+    named: list[tuple[str, Any]] = list(suppliers.items())
+    report = Guard(shim or FakeShim()).report
+    return Resolver(named, lambda *failed: report(*failed[:-1]), combine, in_shadow).answers(clients)
 
 
 class Found(NamedTuple):
@@ -42,7 +65,7 @@ def tried(
     shim: FakeShim | None = None,
 ) -> list[Found]:  # fmt: skip
     """What is found for both clients."""
-    answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, Guard(shim or FakeShim()))
+    answers = resolved(suppliers, [ALICE, OTHER], combine, in_shadow, shim)
     rows, ids = list(answers.rows), list(answers.distinct_ids)
     found: list[Found] = []
     for row in (rows[number] for number in answers.numbers):
@@ -50,10 +73,6 @@ def tried(
         distinct = row.distinct if row.distinct < 0 else ids[row.distinct]
         found.append(Found(answer, would_be(row.shadow, QUOTA_TYPES[0]), distinct))
     return found
-
-
-def fails(*_: object) -> NoReturn:
-    raise RuntimeError("no")
 
 
 def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_question_for_each() -> None:
@@ -107,19 +126,25 @@ def told(suppliers: list[Supplier], combine: str = "first", shim: FakeShim | Non
     return tried({f"s{n}": each for n, each in enumerate(suppliers)}, (), combine, shim)[0].distinct
 
 
-def test_all_suppliers_that_were_asked_decide_together() -> None:
-    none, some, other = supplier(None, {"a"}), supplier(Quota(1.0), {"b"}), supplier(Quota(2.0), {"c"})
-    assert told([none, some, other]) == {"a", "b"}
-    assert told([none, some, other], "most-constraining") == {"a", "b", "c"}
-    assert told([supplier(None, ()), supplier(Quota(1.0), [])]) == frozenset()
-    assert told([supplier(Quota(1.0), (name for name in "ab"))]) == {"a", "b"}, "one that yields names answers them"
+THREE = [supplier(None, {"a"}), supplier(Quota(1.0), {"b"}), supplier(Quota(2.0), {"c"})]
+UNSURE, KNOWS = supplier(None), supplier(Quota(1.0), {"a"})
 
 
-def test_one_that_does_not_know_decides_alone() -> None:
-    knows = supplier(Quota(1.0), {"a"})
-    assert told([supplier(None), knows]) == EACH
-    assert told([knows, supplier(None)]) == {"a"}, "it was not asked"
-    assert told([knows, supplier(None)], "most-constraining") == EACH
+@pytest.mark.parametrize(
+    ("suppliers", "combine", "distinct"),
+    [
+        (THREE, "first", {"a", "b"}),
+        (THREE, "most-constraining", {"a", "b", "c"}),
+        ([supplier(None, ()), supplier(Quota(1.0), [])], "first", set()),
+        ([supplier(Quota(1.0), (name for name in "ab"))], "first", {"a", "b"}),  # one that yields names answers them
+        # One that doesn't know decides alone, if it is asked.
+        ([UNSURE, KNOWS], "first", EACH),
+        ([KNOWS, UNSURE], "first", {"a"}),
+        ([KNOWS, UNSURE], "most-constraining", EACH),
+    ],
+)
+def test_all_suppliers_that_were_asked_decide_together(suppliers: list[Supplier], combine: str, distinct: Any) -> None:
+    assert told(suppliers, combine) == distinct
 
 
 @pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}])
@@ -127,14 +152,6 @@ def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any) -> N
     shim = FakeShim({})
     assert told([supplier(Quota(1.0), wrong)], shim=shim) == EACH
     assert shim.failed == ["s0"] * 2
-
-
-def rounds(shim: FakeShim, seconds: float = 60) -> None:
-    """Serve what the shim has in its script, a round a second, and so many seconds more."""
-    clock = Clock()
-    shim.on_take = lambda: setattr(clock, "now", clock.now + 1)
-    shim.idle(round(seconds))
-    serve(shim, clock)
 
 
 def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -148,11 +165,11 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
         return frozenset()
 
     mine.Supplier.distinct_client_ids = distinct
-    shim = FakeShim({"supplier": "mine"})
+    shim = FakeShim({"supplier": "mine"}, pace=1)
     for name in ("alice", "bob"):
         shim.arrive((name, "app"))
-        shim.idle(90)
-    rounds(shim)
+        shim.idle(120)
+    serve(shim)
     assert (shim.distinct[ALICE], shim.distinct[Client("bob", "app")]) == (frozenset(), EACH)
     text = "plugin mine failed in distinct_client_ids()"
     assert [text in each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [True, True]
@@ -221,12 +238,13 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
 def test_whom_a_supplier_in_shadow_failed_for_it_is_asked_for_again_and_harms_nobody(mine: Any, number: int) -> None:
     broken = [True]
     mine.Supplier.quota = lambda *_: fails() if broken else Quota(1.0)
-    shim = FakeShim({"supplier": "mine,static", "shadow": "supplier.mine", "static.produce": "5M"})
+    shim = FakeShim({"supplier": "mine,static", "shadow": "supplier.mine", "static.produce": "5M"}, pace=1)
     clients = [(f"u{n}", "app") for n in range(number)]
     shim.arrive(*clients)
     shim.idle(20)
     shim.script.append(broken.clear)
-    rounds(shim)
+    shim.idle(60)
+    serve(shim)
     assert (len(shim.table), all(row.shadow for row in shim.table.values())) == (number, True)
     assert set(shim.failed) == {"mine"}
     assert {shim.rate(*client) for client in clients} == {5e6}

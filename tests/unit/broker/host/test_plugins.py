@@ -14,7 +14,7 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, settings
+from tests.fakes.plugin_context import Clock, fails, settings
 from tests.fakes.shim import FakeShim
 
 MANY = 10_000
@@ -46,7 +46,6 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
 
 BROKERS: Final = {"static__kafka__admin__bootstrap__servers": "b:9092"}
 CONTROLLER: Final = NodeRoles({"process.roles": "controller"})
-NAMES: Final = {Role.POLICY: "limits"}
 BROKER: Final = NodeRoles({"process.roles": "broker,controller"})
 
 
@@ -54,21 +53,25 @@ def pauses(source: str, **more: str) -> Settings:
     return settings(factor__source=source, fallback__action="PAUSE", **more)
 
 
-@pytest.mark.parametrize("source", ["snapshots", "cluster-volumes"])
-def test_it_judges_the_volumes_if_it_knows_where_the_brokers_are(source: str) -> None:
-    told = pauses(source, **BROKERS)
-    assert {role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), told)} == set(Role) - {Role.TASK}
-    assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", told), "it serves no client"
-    assert CONTROLLER.applied(told, watches_disks=True).fallback_action is State.PAUSE
-
-
-@pytest.mark.parametrize(("source", "more"), [("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS)])
-def test_otherwise_it_has_suppliers_alone_and_a_silent_host_is_no_full_disk(source: str, more: dict[str, str]) -> None:
-    given = pauses(source, **more)
-    assert [role for role in Role if CONTROLLER.needs(role, NAMES.get(role, source), given)] == [Role.SUPPLIER]
-    assert CONTROLLER.applied(given, watches_disks=False).fallback_action is State.OPEN
-    assert all(BROKER.needs(role, NAMES.get(role, source), given) for role in Role)
-    assert BROKER.applied(given, watches_disks=True) is given
+@pytest.mark.parametrize(
+    ("node", "source", "more", "needed"),
+    [
+        # A controller judges the volumes if it knows where the brokers are; it serves no client.
+        *((CONTROLLER, source, BROKERS, set(Role) - {Role.TASK}) for source in ("snapshots", "cluster-volumes")),
+        # Otherwise it has suppliers alone, and a silent host is no full disk.
+        *((CONTROLLER, source, more, {Role.SUPPLIER})
+          for source, more in (("snapshots", {}), ("local", BROKERS), ("log-dirs", BROKERS))),
+        *((BROKER, source, more, set(Role)) for source, more in (("snapshots", {}), ("local", BROKERS))),
+    ],
+)  # fmt: skip
+def test_a_node_needs_the_plugins_of_these_roles_and_pauses_by_itself_where_it_judges_volumes(
+    node: NodeRoles, source: str, more: dict[str, str], needed: set[Role]
+) -> None:
+    given, watches = pauses(source, **more), Role.FACTOR_SOURCE in needed
+    names = {Role.POLICY: "limits"}
+    assert {role for role in Role if node.needs(role, names.get(role, source), given)} == needed
+    assert node.applied(given, watches_disks=watches).fallback_action is (State.PAUSE if watches else State.OPEN)
+    assert not CONTROLLER.needs(Role.FACTOR_SOURCE, "load", given)
 
 
 def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
@@ -90,10 +93,6 @@ def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(capl
     logged = [record.exc_info[0].__name__ for record in caplog.records[:2] if record.exc_info and record.exc_info[0]]
     assert logged == ["ValueError", "KeyError"]
     assert 2 < len(caplog.records) <= 5
-
-
-def fails() -> None:
-    raise RuntimeError("no period")
 
 
 class Task:

@@ -3,7 +3,6 @@
 import json
 import struct
 from array import array
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -72,12 +71,14 @@ def test_the_first_call_tells_the_version() -> None:
         Shim(Java(hello=ConnectionError("another release")))
 
 
-def test_a_batch_says_when_the_host_has_to_end_and_names_of_any_kind_go_in_a_question() -> None:
+def test_a_batch_says_when_the_host_has_to_end_and_text_that_is_no_unicode_reaches_java_escaped() -> None:
     java = Java(take=[[["alice", "app"]], [["closing", []]], True], ask=["alice", 1])
     shim = Shim(java)
     assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())], closing=True)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ["ask", ["client", "alice", "\\ud800"]]
+    shim.set_factor(0.5, "/data/\udcff is full")
+    assert r"/data/\udcff is full" in java.calls[-1]
 
 
 def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
@@ -86,23 +87,6 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         shim.registered()
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
-
-
-@pytest.mark.parametrize(
-    "hand_over",
-    [
-        lambda shim: shim.set_factor(0.5, "/data/\udcff is full"),
-        lambda shim: shim.gauge("Volume", "/data/\udcff is full", "Consumed", 1.0),
-        lambda shim: shim.count("Volume", "/data/\udcff is full", "Failures", 1),
-        lambda shim: shim.forget("Volume", "/data/\udcff is full"),
-        lambda shim: shim.refuse("/data/\udcff is full"),
-        lambda shim: shim.answer("1", "/data/\udcff is full"),
-    ],
-)
-def test_a_text_of_a_plugin_that_is_no_unicode_reaches_java_escaped(hand_over: Callable[[Shim], None]) -> None:
-    java = Java()
-    hand_over(Shim(java))
-    assert r"/data/\udcff is full" in java.calls[-1]
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:

@@ -90,7 +90,9 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
     assert factors(one, 951) == [0.5], "a policy whose limits fail is not held for ever"
 
 
-def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes() -> None:
+def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes_but_no_more_than_so_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     one = world()
     factors(one, 1000)
     one.step(cluster(used(1000)), seconds=3600)  # the same answer each time, which is judged once
@@ -99,11 +101,7 @@ def test_a_volume_that_nobody_reports_is_remembered_for_10_minutes() -> None:
     one.step(cluster())
     one.step(cluster(), seconds=602)
     assert factors(one, 960) == [0.08]
-
-
-def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(volume_evaluation, "MOST_HELD", 2)
-    one = world()
     one.step(cluster(*(used(1000, f"/{n}") for n in range(9))))
     assert one.step(cluster(*(used(960, f"/{n}") for n in range(9)))) == 0
     assert one.step(cluster(*(used(960, f"/{n}") for n in range(2, 9)))) == 0.08
@@ -197,6 +195,8 @@ def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used() -> Non
         "/own": {"Factor": 0.4, "Soft": 50, "Hard": 90, "Breached": 1},
         "/full": {"Factor": pytest.approx(0.05), "Soft": 50, "Hard": 90, "Breached": 2},
     }
+    one.step(cluster(*(Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50))))
+    assert set(one.shown("VolumeLimits")) == {f"/{n}" for n in range(50, MOST + 50)}, "those with the smallest factors"
     nothing_to_ask = World(policy=Policy())
     nothing_to_ask.step(cluster(OWN))
     assert (nothing_to_ask.shown("VolumeLimits"), nothing_to_ask.shim.failed) == ({"/own": {"Factor": 0.4}}, [])
@@ -236,13 +236,6 @@ def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
     one.has_source = False
     one.step()
     assert one.shown("VolumeLimits") == {}
-
-
-def test_of_many_volumes_those_with_the_smallest_factors_are_shown() -> None:
-    one = World(policy=Asked())
-    many = [Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50)]
-    one.step(ClusterVolumes(tuple(many)))
-    assert set(one.shown("VolumeLimits")) == {f"/{n}" for n in range(50, MOST + 50)}
 
 
 def test_too_many_topics_make_it_for_all() -> None:

@@ -13,146 +13,89 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quotahost import model
 from quotahost.api import Role
-from quotahost.broker.discovery import plugin_settings
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.broker.plugins.suppliers.static import ControllerMutation, Overrides, Static
-from quotahost.model import (
-    DEFAULT,
-    QUOTA_TYPES,
-    Client,
-    ClientQuotaChange,
-    Default,
-    Quota,
-    QuotaEntity,
-    QuotaType,
-    Scope,
-    ScopeKind,
-)
+from quotahost.model import DEFAULT, QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.testing.checks import check_supplier
+from quotahost.testing import FakeHost
 from tests.fakes.plugin_context import context
-from tests.unit.settings.properties import read
 
 PRODUCE, FETCH, MUTATION = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.CONTROLLER_MUTATION
-ENTRIES = {"overrides": Overrides, "controller-mutation": ControllerMutation}
 KIP_13 = {
-    "plugin.overrides.quota.producer.default": "2M",
-    "plugin.overrides.quota.consumer.default": "2M",
-    "plugin.overrides.quota.producer.override": "clientA:4M,clientB:10M",
-    "plugin.overrides.quota.consumer.override": "clientC:3M,clientD:5M",
+    "quota.producer.default": "2M",
+    "quota.consumer.default": "2M",
+    "quota.producer.override": "clientA:4M,clientB:10M",
+    "quota.consumer.override": "clientC:3M,clientD:5M",
 }
-KIP_599 = {
-    "plugin.controller-mutation.default": "5",
-    "plugin.controller-mutation.users": "alice:10,root:unlimited",
-    "plugin.controller-mutation.client-ids": "terraform:20",
-}
+KIP_599 = {"default": "5", "users": "alice:10,root:unlimited", "client-ids": "terraform:20"}
+STATIC = {"produce": "1M", "fetch": "2M", "request": "50", "controller-mutation": "5.5"}
 
 
-def built(given: dict[str, str], supplier: str) -> Any:
-    entry = ENTRIES[supplier]
-    made = context(name=supplier)
-    made.settings = read({"supplier": supplier, **given})
-    made.section = plugin_settings(Role.SUPPLIER, supplier, made.settings, entry)
-    return entry(made)
+def host(supplier: str, own: dict[str, str]) -> FakeHost[Any]:
+    """The supplier with these properties, whose names are its own."""
+    begin = "static." if supplier == "static" else f"plugin.{supplier}."
+    return FakeHost(Role.SUPPLIER, supplier, {"supplier": supplier} | {begin + name: own[name] for name in own})
 
 
-def of(supplier: Any, client_id: str, user: str = "ANONYMOUS") -> dict[QuotaType, Quota]:
-    answers = {kind: supplier.quota(Client(user, client_id), kind) for kind in QUOTA_TYPES}
-    return {kind: quota for kind, quota in answers.items() if quota is not None}
+def by_client_id(produce: float | None, fetch: float | None) -> dict[QuotaType, Quota]:
+    return {PRODUCE: Quota(produce, Scope.CLIENT_ID), FETCH: Quota(fetch, Scope.CLIENT_ID)}
 
 
-@pytest.mark.proves("kip-13.static-config")
-def test_kip_13s_own_names_and_values_give_each_client_id_its_override_or_the_default() -> None:
-    supplier = built(KIP_13, "overrides")
-    default = Quota(2e6, Scope.CLIENT_ID)
-    assert of(supplier, "clientA") == {PRODUCE: Quota(4e6, Scope.CLIENT_ID), FETCH: default}
-    assert of(supplier, "clientD") == {PRODUCE: default, FETCH: Quota(5e6, Scope.CLIENT_ID)}
-    for client_id, user in (("other", "ANONYMOUS"), ("", "alice"), ("", "bob")):
-        assert of(supplier, client_id, user) == {PRODUCE: default, FETCH: default}
-
-
-@pytest.mark.proves("kip-13.default-quota")
-def test_without_a_default_others_are_left_to_the_next_supplier() -> None:
-    supplier = built({"plugin.overrides.quota.producer.override": "clientA:4M"}, "overrides")
-    assert of(supplier, "clientA") == {PRODUCE: Quota(4e6, Scope.CLIENT_ID)}
-    assert of(supplier, "other") == {}
-
-
-def test_an_unlimited_default_or_override_is_an_answer() -> None:
-    given = {"quota.producer.default": "unlimited", "quota.consumer.override": "a:unlimited"}
-    supplier = built({f"plugin.overrides.{k}": v for k, v in given.items()}, "overrides")
-    assert of(supplier, "a") == dict.fromkeys((PRODUCE, FETCH), Quota(None, Scope.CLIENT_ID))
+@pytest.mark.proves("kip-13.static-config", "kip-13.default-quota", "proposal-035.static")
+@pytest.mark.parametrize(
+    ("supplier", "own", "user", "client_id", "quotas"),
+    [
+        # KIP-13's own names and values: each client-id has its override or the default.
+        *(("overrides", KIP_13, user, client_id, by_client_id(produce, fetch))
+          for user, client_id, produce, fetch in (
+              ("ANONYMOUS", "clientA", 4e6, 2e6), ("ANONYMOUS", "clientD", 2e6, 5e6), ("ANONYMOUS", "other", 2e6, 2e6),
+              ("alice", "", 2e6, 2e6), ("bob", "", 2e6, 2e6))),
+        # Without a default others are left to the next supplier, and unlimited is an answer.
+        *(("overrides", {"quota.producer.override": "clientA:4M"}, "alice", client_id, quotas)
+          for client_id, quotas in (("clientA", {PRODUCE: Quota(4e6, Scope.CLIENT_ID)}), ("other", {}))),
+        ("overrides", {"quota.producer.default": "unlimited", "quota.consumer.override": "a:unlimited"}, "alice", "a",
+         by_client_id(None, None)),
+        # A user's rate comes before a client-id's, and both before the default.
+        *(("controller-mutation", KIP_599, user, client_id, {MUTATION: quota}) for user, client_id, quota in (
+            ("alice", "terraform", Quota(10, Scope.USER)), ("root", "terraform", Quota(None, Scope.USER)),
+            ("bob", "terraform", Quota(20, Scope.CLIENT_ID)), ("bob", "app", Quota(5, Scope.USER)))),
+        ("controller-mutation", KIP_599 | {"scope": "client-id"}, "bob", "app", {MUTATION: Quota(5, Scope.CLIENT_ID)}),
+        ("controller-mutation", {"users": "alice:5"}, "bob", "app", {}),
+        # Every client gets the rate of the type, in the property's scope.
+        *(("static", STATIC, user, client_id,
+           {kind: Quota(rate, Scope.BROKER) for kind, rate in zip(QUOTA_TYPES, (1e6, 2e6, 50, 5.5), strict=True)})
+          for user, client_id in (("alice", "app"), ("CN=a,O=b", ""))),
+        ("static", {"fetch": "2M"}, "alice", "app", {FETCH: Quota(2e6, Scope.BROKER)}),
+        *(("static", {"fetch": "1M", "scope": name}, "alice", "app", {FETCH: Quota(1e6, scope)}) for name, scope in (
+            ("client", Scope.CLIENT), ("user", Scope.USER), ("client-id", Scope.CLIENT_ID), ("broker", Scope.BROKER))),
+    ],
+)  # fmt: skip
+def test_a_client_gets_what_the_properties_say(
+    supplier: str, own: dict[str, str], user: str, client_id: str, quotas: dict[QuotaType, Quota]
+) -> None:
+    with host(supplier, own) as given:
+        answers = {kind: given.quota(user, client_id, kind) for kind in QUOTA_TYPES}
+    assert {kind: quota for kind, quota in answers.items() if quota} == quotas
 
 
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
         ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
-        ("quota.consumer.override", "a:1,a:2", "'a' twice; remove one"),
-        ("quota.producer.default", "much", "is not a number; write a plain number"),
         ("quota.producer.overide", "a:1", "did you mean client.quota.callback.plugin.overrides.quota.producer.o"),
-        ("producer-override", "a:1", "unknown property"),
     ],
 )
 def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(words)) as refused:
-        built({f"plugin.overrides.{name}": text}, "overrides")
+        host("overrides", {name: text})
     assert refused.value.problems[0].property == f"{PREFIX}plugin.overrides.{name}"
-
-
-def test_a_users_rate_comes_before_a_client_ids_and_both_before_the_default() -> None:
-    supplier = built(KIP_599, "controller-mutation")
-    assert of(supplier, "terraform", "alice") == {MUTATION: Quota(10, Scope.USER)}
-    assert of(supplier, "terraform", "root") == {MUTATION: Quota(None, Scope.USER)}
-    assert of(supplier, "terraform", "bob") == {MUTATION: Quota(20, Scope.CLIENT_ID)}
-    assert of(supplier, "app", "bob") == {MUTATION: Quota(5, Scope.USER)}
-    by_client_id = built(KIP_599 | {"plugin.controller-mutation.scope": "client-id"}, "controller-mutation")
-    assert of(by_client_id, "app") == {MUTATION: Quota(5, Scope.CLIENT_ID)}
-    without = built({"plugin.controller-mutation.users": "alice:5"}, "controller-mutation")
-    assert of(without, "app", "bob") == {}, "those not listed are left to the next supplier"
-
-
-@pytest.mark.parametrize(
-    ("entry", "given", "changed"),
-    [
-        (Overrides, KIP_13, {"plugin.overrides.quota.producer.override": "clientA:1M"}),
-        (ControllerMutation, KIP_599, {"plugin.controller-mutation.users": "alice:1"}),
-    ],
-)
-def test_they_keep_the_contract_of_suppliers(entry: Any, given: dict[str, str], changed: dict[str, str]) -> None:
-    clients = [Client("alice", "clientA"), Client("bob", "terraform")]
-    check_supplier(entry, given, clients=clients, reconfigured=changed)
-
-
-# ---- static ----
-
-
-def static(**rates: str) -> Static:
-    return Static(context(None, **{f"static__{name}": text for name, text in rates.items()}))
-
-
-@pytest.mark.proves("proposal-035.static")
-def test_every_client_gets_the_rate_of_the_type_or_is_left_to_the_next_supplier() -> None:
-    whole = static(produce="1M", fetch="2M", request="50", controller_mutation="5.5")
-    expected = dict(zip(QUOTA_TYPES, (Quota(rate, Scope.BROKER) for rate in (1e6, 2e6, 50.0, 5.5)), strict=True))
-    assert of(whole, "app", "alice") == of(whole, "", "CN=a,O=b") == expected
-    assert of(static(fetch="2M"), "app") == {FETCH: Quota(2e6, Scope.BROKER)}
-
-
-@pytest.mark.parametrize(
-    ("name", "scope"),
-    [("client", Scope.CLIENT), ("user", Scope.USER), ("client-id", Scope.CLIENT_ID), ("broker", Scope.BROKER)],
-)
-def test_the_scope_is_that_of_the_property(name: str, scope: Scope) -> None:
-    supplier = static(produce="1M", request="10", scope=name)
-    assert of(supplier, "app") == {PRODUCE: Quota(1e6, scope), QuotaType.REQUEST: Quota(10, scope)}
 
 
 # ---- client-quotas ----
 
 
-Name: TypeAlias = str | Default | None
+Name: TypeAlias = str | model.Default | None
 Entity: TypeAlias = tuple[Name, Name]  # (user, client-id); None: not part of it
 Change: TypeAlias = tuple[QuotaType, Entity, float | None]
 Answer: TypeAlias = tuple[tuple[str, str], float | None]  # (tags, limit)
@@ -173,7 +116,7 @@ class Broker:
         self.announced.append((principal, client_id))
 
     def alter(self, entity: Entity, rate: float | None, quota_type: QuotaType = PRODUCE) -> None:
-        self.supplier.client_quota_changed(ClientQuotaChange(quota_type, QuotaEntity(*entity), rate))
+        self.supplier.client_quota_changed(model.ClientQuotaChange(quota_type, model.QuotaEntity(*entity), rate))
 
     def ask(self, client: Client, quota_type: QuotaType = PRODUCE) -> Quota | None:
         return self.supplier.quota(client, quota_type)
@@ -201,12 +144,11 @@ CONCERNED: dict[Entity, tuple[str | None, str | None]] = {
 
 
 @pytest.mark.parametrize(("entity", "concerned"), CONCERNED.items())
-def test_a_change_is_announced_for_no_more_clients_than_it_concerns(
+def test_a_change_is_announced_for_no_more_clients_than_it_concerns_and_one_without_effect_for_none(
     broker: Broker, entity: Entity, concerned: tuple[str | None, str | None]
 ) -> None:
-    broker.alter(entity, 10.0)
-    broker.alter(entity, 20.0)
-    broker.alter(entity, None)
+    for rate in (None, 10.0, 10.0, 20.0, None, None):
+        broker.alter(entity, rate)
     assert broker.announced == [concerned] * 3
 
 
@@ -225,14 +167,6 @@ def test_quotas_that_were_removed_take_no_memory_whatever_their_names_were(broke
     left, _most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert left < 50_000
-
-
-def test_a_change_without_effect_is_not_announced(broker: Broker) -> None:
-    broker.alter(("alice", None), None)
-    assert broker.announced == []
-    broker.alter(("alice", None), 10.0)
-    broker.alter(("alice", None), 10.0)
-    assert len(broker.announced) == 1
 
 
 def kafka(quotas: dict[Entity, float], client: Client) -> Answer | None:

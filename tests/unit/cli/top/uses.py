@@ -16,6 +16,12 @@ def use(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUs
     return ClientUse(**facts | changes)
 
 
+def slowed(user: str = "alice", client_id: str = "app", **changes: Any) -> ClientUse:
+    """A client that a factor slows to half of its quota of 1 kB/s."""
+    facts: dict[str, Any] = {"rate": 900.0, "quota": 1e3, "limit": 500.0, "delay_ms": 250.0, "bound": LimitedBy.FACTOR}
+    return use(user, client_id, **facts | changes)
+
+
 def look(uses: Sequence[ClientUse] = (), **changes: Any) -> Look:
     """Broker 1, on which nothing is out of the ordinary."""
     facts: dict[str, Any] = {

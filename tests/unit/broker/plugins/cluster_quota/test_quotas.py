@@ -149,9 +149,7 @@ CHANGES = st.lists(st.tuples(ENTITIES | st.just(DEFAULT), QUOTAS), max_size=12)
 
 
 @given(CHANGES)
-def test_each_client_has_the_most_specific_quota_after_any_changes(
-    changes: list[tuple[Entity, ClusterQuota | None]],
-) -> None:
+def test_the_most_specific_quota_holds_after_any_changes(changes: list[tuple[Entity, ClusterQuota | None]]) -> None:
     quotas, kept = ClusterQuotas(context()), {}
     set_quotas(quotas)
     for entity, wanted in changes:

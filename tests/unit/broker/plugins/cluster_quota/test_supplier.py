@@ -297,15 +297,11 @@ def test_what_a_client_is_given_when_its_share_has_changed(
     assert client.given == pytest.approx(given)
 
 
-def test_an_equal_part_may_be_below_the_floor(client: Client) -> None:
+def test_an_equal_part_may_be_below_the_floor_and_goes_with_the_quota(client: Client) -> None:
     client.active(2e6, 1.0)
     client.share(10.0)
     client.rates.brokers = 1000
     client.look(1.0)
     assert client.given == 3e3
-
-
-def test_a_client_whose_quota_is_gone_is_forgotten(client: Client) -> None:
-    client.active(2e6, 1e5)
     remove(client.quotas, "alice")
-    assert (client.look(1e5), client.rates.shared) == ([], 0)
+    assert (client.look(1.0), client.rates.shared) == ([], 0)

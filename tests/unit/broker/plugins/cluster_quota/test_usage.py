@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -116,14 +117,6 @@ def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pyt
     assert world.task.period.total_seconds() == pytest.approx(2.0)
 
 
-def test_a_topic_of_quotas_that_somebody_deleted_is_made_again(world: World) -> None:
-    world.run(use())
-    world.kafka.made.clear()
-    world.task._publisher.make_topics()
-    world.run(use(), seconds=5.5)
-    assert "__quotahost_quotas" in [each[0] for each in world.kafka.made]
-
-
 @pytest.mark.parametrize(("windows", "every", "at_most"), [(2, 0.5, 1.1), (2, 60, 1.3), (11, 0.5, 1.05), (11, 60, 1.1)])
 def test_records_add_up_to_what_clients_moved(world: World, windows: int, every: float, at_most: float) -> None:
     rate, moved = SampledRate(windows, 1000), 0
@@ -162,16 +155,11 @@ def looks() -> Looks:
     return Looks()
 
 
-@pytest.mark.parametrize(
-    ("rate", "limit", "demand"),
-    [(0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None), (3e6, None, 3.75e6)],
-)
-def test_who_is_near_its_limit_wants_all(looks: Looks, rate: float, limit: float | None, demand: float | None) -> None:
-    assert looks.look(rate, limit) == (demand if demand is None else pytest.approx(demand))
-
-
-Look = tuple[float, dict[str, float], float | None]  # a rate, its circumstances, and the demand at that look
+Look = tuple[float, dict[str, Any], float | None]  # a rate, its circumstances, and the demand at that look
 COURSES: dict[str, list[Look]] = {
+    **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
+        (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),
+        (3e6, None, 3.75e6))},
     "it asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
     "it asked nothing for a second": [
         (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
@@ -202,9 +190,5 @@ COURSES: dict[str, list[Look]] = {
 def test_the_demand_of_a_client_from_look_to_look(looks: Looks, course: list[Look]) -> None:
     for rate, circumstances, demand in course:
         assert looks.look(rate, **circumstances) == (demand if demand is None else pytest.approx(demand))
-
-
-def test_a_client_that_is_no_longer_seen_is_forgotten(looks: Looks) -> None:
-    looks.look(2e6)
     looks.demands.look([], looks.now)
-    assert looks.look(1e5, idle=5) == 0
+    assert looks.look(1e5, idle=5) == 0, "a client that is no longer seen is forgotten"

@@ -1,6 +1,6 @@
 """What one broker makes of its cluster's record: the same as of the snapshots, as far as the record lists it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,9 +11,11 @@ from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import LimitType, Volume
+from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
-from quotahost.records.snapshot import Snapshot
+from quotahost.records.snapshot import Snapshot, encode
 from tests.fakes.plugin_context import Clock, Clocks, patience
+from tests.reference import volumes as pipeline
 
 VALIDITY, GRACE, HOUR = 60.0, 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -50,15 +52,12 @@ def world() -> World:
     return World()
 
 
-def test_the_fullest_and_the_worst_volumes_are_taken_once_each_without_this_brokers_own(world: World) -> None:
+def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_those_left_out(world: World) -> None:
     worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
     assert view == View((disk("2", 90), disk("3")))
-
-
-def test_in_a_truncated_list_this_brokers_and_a_strangers_volumes_stand_for_those_left_out(world: World) -> None:
     listed = (disk("1", 95), disk("9", 94), disk("2", 90))
-    assert world.view(*listed, count=4).volumes == listed
+    assert world.view(*listed, count=4).volumes == listed, "a stranger's too, in a truncated list"
     assert world.view(*listed).volumes == (disk("2", 90),)
 
 
@@ -113,10 +112,11 @@ class Both(Clocks):
 
     def __init__(self, strict: bool) -> None:
         super().__init__()
+        self.wall.now = 1_800_000_000.0  # the pipeline refuses times before 2026
         self.settings = patience(strict)
         self.roster, self.state = Roster(self.clock, self.wall), ClusterState("1", self.clock)
         self.brokers = dict.fromkeys(("1", *OTHERS), False)
-        self.topic: dict[str, tuple[float, Snapshot]] = {}
+        self.topic: dict[str, pipeline.Record] = {}
         self.register()
 
     def register(self) -> None:
@@ -126,7 +126,7 @@ class Both(Clocks):
     def happens(self, what: str, broker: str, consumed: int) -> None:
         if what == "publishes" and self.brokers.get(broker) is False:
             snapshot = Snapshot(broker, self.at(), (disk(broker, consumed),))
-            self.topic[broker] = self.clock.now, snapshot
+            self.topic[broker] = pipeline.Record("t", 0, 0, self.at(), broker.encode(), encode(snapshot))
             self.roster.take(snapshot, True, VALIDITY)
         elif what == "stops" and broker in self.brokers:
             self.brokers[broker] = True
@@ -137,21 +137,12 @@ class Both(Clocks):
         self.register()
 
     def record(self) -> ClusterRecord:
-        running = {broker for broker, fenced in self.brokers.items() if not fenced}
-        stale = [b for b, (at, _) in self.topic.items() if self.clock.now - at > VALIDITY]
-        fresh = [b for b in self.topic if b not in stale]
-        missing = tuple(sorted(running - self.topic.keys()))
-
-        def fillings(brokers: list[str]) -> tuple[Filling, ...]:
-            return tuple(Filling(volume) for b in brokers for volume in self.topic[b][1].volumes)
-
-        listed = fillings(fresh)
-        return ClusterRecord(
-            "c", 1, 1, self.at(),
-            reporting=len(running & set(fresh)), stale=len(stale), stale_brokers=tuple(stale),
-            missing=len(missing), missing_brokers=missing,
-            volume_count=len(listed), fullest=listed, silent=fillings(stale),
-        )  # fmt: skip
+        """What the pipeline's plain model makes of the topic, to which this broker has just published."""
+        own = pipeline.Record("t", 0, 0, self.at(), b"1", encode(Snapshot("1", self.at(), ())))
+        brokers = pipeline.state([own, *self.topic.values()], timedelta(minutes=5))
+        rules = Rules("c", registered=[broker for broker, fenced in self.brokers.items() if not fenced])
+        (record,) = pipeline.rollup(brokers, rules, 1, 1, round(self.wall.now * 1000))
+        return record
 
     def views(self) -> tuple[View, View]:
         return self.roster.view("1", self.settings), self.state.view(self.record(), self.settings)

@@ -1,16 +1,14 @@
-"""The factor sources without a topic: the factor of ``fixed``, and what ``log-dirs`` knows and doesn't know."""
+"""The factor source ``log-dirs``: what it knows and doesn't know."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from harness.system.waiting import eventually
-from quotahost.broker.plugins.factor_sources.direct import Fixed, LogDirs
+from quotahost.broker.plugins.factor_sources.direct import LogDirs
 from quotahost.model import LogDir, Volume
 from quotahost.testing.broker import FakeBroker
-from quotahost.testing.checks import check_factor_source
 from tests.fakes.plugin_context import Clock, context
 
 DIR_1 = LogDir(1, "/d", 100, 40, "")
@@ -30,10 +28,6 @@ def make() -> Iterator[Make]:
     yield source
     for each in made:
         each.close()
-
-
-def test_it_keeps_the_contract() -> None:
-    check_factor_source(LogDirs, {"plugin.log-dirs.interval": "1s"}, name="log-dirs")
 
 
 ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100)}
@@ -129,12 +123,3 @@ def test_a_shorter_interval_applies_at_once(make: Make) -> None:
     source.reconfigure(LogDirs.Section(interval="10s"))
     answered(source, clock)
     assert known(source) == (ONE, ())
-
-
-# ---- fixed ----
-
-
-@pytest.mark.parametrize("value", ["-0.1", "1.1", "nan", "inf", "half", "", None])
-def test_a_wrong_factor_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(ValidationError, match="factor"):
-        Fixed.Section(factor=value)

@@ -15,10 +15,10 @@ from quotahost.broker.plugins.factor_sources.load import Law, LoadSource
 from quotahost.model import Factor, LimitedBy
 from quotahost.model.use import Load
 from quotahost.settings.declaration import SettingsError
-from quotahost.testing import FakeHost, check_factor_source
+from quotahost.testing import FakeHost
 from quotahost.throttling import QuotaWindows
-from tests.fakes.client_use import use
 from tests.unit.cli.top.uses import look
+from tests.unit.cli.top.uses import slowed as use
 
 S: Final = 1_000_000_000  # ns
 BEGIN, END = 20, 240  # of the overload, in seconds
@@ -109,10 +109,6 @@ class Counters:
         self._load = Load(was.at_ns + S, was.handlers_idle_ns + int(handlers * S), idle_ns, 3)
         self._host.broker.loaded = self._load
         return self._host.plugin.read()
-
-
-def test_it_keeps_the_contract() -> None:
-    check_factor_source(LoadSource, {"plugin.load.least": "0.1"}, name="load", reconfigured={"plugin.load.least": "1"})
 
 
 def test_a_live_max_mute_is_in_force_from_the_next_second_on() -> None:

@@ -19,7 +19,6 @@ from tests.fakes.plugin_context import Clocks, context, monitor, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
-HARD = Limit(LimitType.CONSUMED_BYTES, 90)
 
 
 class World(Clocks):
@@ -72,13 +71,8 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     follower(world.source).fault = " (not connected: it refuses the user)"
     assert world.read().waiting.endswith("snapshots is not read yet (not connected: it refuses the user)")
     world.knows("1")
-    assert world.read() == ClusterVolumes((OWN,))
-
-
-def test_this_brokers_volumes_come_from_its_disks_and_not_from_the_topic(world: World) -> None:
-    world.knows("1")
     world.publishes("1", 99)
-    assert world.read().volumes == (OWN,)
+    assert world.read() == ClusterVolumes((OWN,)), "its volumes come from its disks and not from the topic"
     world.passes(59)
     world.record(b"1", None)
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)

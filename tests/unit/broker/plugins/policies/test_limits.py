@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from quotahost.broker.plugins.policies import limits as module
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.testing.checks import check_policy
 from tests.fakes.plugin_context import limited
 
 CONSUMED, FREE, PERCENT = LimitType
@@ -47,8 +46,7 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
 def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breached(
     soft: Limit | None, hard: Limit | None, capacity: int, consumed: int, more: int
 ) -> None:
-    judge = policy(soft, hard)
-    volume = used(consumed, capacity)
+    judge, volume = policy(soft, hard), used(consumed, capacity)
     factor, later = (judge.quota_factor(each) for each in (volume, used(consumed + more, capacity)))
     assert 0.0 <= later <= factor <= 1.0
     assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
@@ -127,8 +125,3 @@ def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     strict = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
     published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
     assert [strict.quota_factor(each) for each in (published, replace(published, hard=None))] == [0.6, 0.0]
-
-
-def test_it_keeps_the_contract_of_a_policy() -> None:
-    properties = {"static.storage.soft.min-free-percent": "0.1", "static.storage.hard.min-free-bytes": "1G"}
-    check_policy(Limits, properties, name="limits", volumes=[used(12, soft=MIXED[0], hard=MIXED[1])])
