@@ -259,7 +259,7 @@ class TypedSources:
     def _log(self, name: str, factor: Factor) -> None:
         slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))
         if factor.value < 1:
-            slowing.report("%s slows clients: factor %.2f (%s)", name, factor.value, factor.cause)
+            slowing.report("%s slows clients: factor %.4g (%s)", name, factor.value, factor.cause)
         elif slowing.healed():
             log.info("%s no longer slows clients", name)
 
@@ -317,7 +317,7 @@ class FactorInForce:
             return
         level = logging.INFO if now.state is State.OPEN else logging.WARNING
         between = f" ({self._transitions - 1} changes of state were left out before)" if self._transitions > 1 else ""
-        log.log(level, "%s -> %s: factor %.2f (%s)%s", last, now.state, now.value, now.cause, between)
+        log.log(level, "%s -> %s: factor %.4g (%s)%s", last, now.state, now.value, now.cause, between)
         self._logged, self._transitions = now.state, 0
 
     def _cause(self) -> dict[str, dict[str, float]]:
