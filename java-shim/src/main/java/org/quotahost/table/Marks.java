@@ -200,7 +200,13 @@ final class Marks {
 
     /** Ends the marks that are too old or whose topic is not affected any more; of a whole principal the client-id is null. */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
-        for (String name : marks.keySet()) sweep(name, affected, ended);
+        marks.forEach((name, ofPrincipal) -> {
+            List<String> over = new ArrayList<>(0);
+            ofPrincipal.forEach((id, mark) -> {
+                if (mark.isOver(now, affected)) over.add(id);
+            });
+            if (!over.isEmpty()) end(name, over, ended);
+        });
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
             everybody = null;
@@ -208,18 +214,15 @@ final class Marks {
         }
     }
 
-    private void sweep(String name, Predicate<String> affected, BiConsumer<String, String> ended) {
-        List<String> over = new ArrayList<>(0);
+    /** Their scopes hear it first: a client that asked for its tags between the two would seem to have had its own ones before. */
+    private void end(String name, List<String> over, BiConsumer<String, String> ended) {
+        for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
         marks.computeIfPresent(name, (key, ofPrincipal) -> {
-            ofPrincipal.forEach((id, mark) -> {
-                if (mark.isOver(now, affected)) over.add(id);
-            });
             for (String id : over) if (ofPrincipal.remove(id) != null && !id.equals(WHOLE)) size.decrementAndGet();
             if (!ofPrincipal.isEmpty()) return ofPrincipal;
             size.decrementAndGet();
             return null;
         });
-        if (!over.isEmpty()) changedAt = now;
-        for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
+        changedAt = now;
     }
 }

@@ -7,7 +7,11 @@ import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.BeforeEach;
@@ -239,6 +243,36 @@ class SlowingTest {
         table.beat(0);
         assertEquals(100.0, limit("alice", "a"), 10);
         assertEquals(1_000.0, limit("bob", "b"));
+    }
+
+    @Test
+    void whoAsksForItsTagsWhileItsMarkEndsRisesLikeTheOthers() throws Exception {
+        table.configure(10_000, 3_600, FLOOR, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);
+        table.configureTap(10, 1_000, 30_000);
+        List<String> ids = IntStream.range(0, 1_000).mapToObj(i -> "id-" + i).toList();
+        ids.forEach(id -> Tables.publish(table, "alice", id, Scopes.CLIENT, 1_000));
+        affect(0.5, "orders");
+        for (int i = 0; i < 13; i++) {
+            ids.forEach(id -> write("alice", id, "orders"));
+            ids.forEach(id -> Tables.tags(table, "alice", id));
+            pass(1);
+        }
+        AtomicBoolean done = new AtomicBoolean();
+        CountDownLatch begins = new CountDownLatch(1);
+        Thread requests = new Thread(() -> {
+            while (!done.get()) {
+                ids.forEach(id -> Tables.tags(table, "alice", id));
+                begins.countDown();
+            }
+        });
+        requests.start();
+        begins.await();
+
+        affect(0.5, "bills");
+
+        done.set(true);
+        requests.join();
+        ids.forEach(id -> assertEquals(100.0, limit("alice", id), 10, id));
     }
 
     private void goOn(String principal, String clientId, int seconds) {
