@@ -20,7 +20,7 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  *
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
- * holds: only the topic of a group with at most the same factor takes the place of the marked one while that lives.
+ * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
  *
  * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
  * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
@@ -63,8 +63,8 @@ final class Marks {
         void renew(String asked, int beat, Affected affected) {
             if (!topic.equals(asked)) {
                 AffectedTopic one = affected.topics.get(topic), two = affected.topics.get(asked);
-                boolean slowsMore = one != null && two != null && one.of.factor() < two.of.factor();
-                if (beat - at < LIFE_BEATS && slowsMore) return;
+                boolean stays = one != null && two != null && one.of != two.of && one.of.factor() <= two.of.factor();
+                if (stays && beat - at < LIFE_BEATS) return;
                 topic = asked;
             }
             if (at != beat) at = beat;
