@@ -15,8 +15,8 @@ import org.quotahost.table.Tap.Windows;
  * itself below the floor stays as the operator set it.
  *
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
- * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only
- * @param affected the topics of these groups; null while there are none
+ * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only, or in shadow
+ * @param affected the topics of these groups, in shadow, too; null while there are none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
@@ -43,6 +43,11 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
     /** How far Kafka looks back, at most, in beats of the table's clock. */
     int backBeats() {
         return (int) (windows.kafkaMs() / QuotaTable.BEAT_MS) + 1;
+    }
+
+    /** The topics whose writers have slowed tags; null for none. */
+    Affected slowing() {
+        return slowed.isEmpty() ? null : affected;
     }
 
     boolean factors(int type) {
