@@ -91,7 +91,6 @@ public final class QuotaTable {
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
-        int beat = now;
         String name = principal.getName();
         TagHolder holder = principals.quick(name, clientId);
         Entry entry = null;
@@ -102,9 +101,9 @@ public final class QuotaTable {
         Tags own;
         if (holder != null) {
             own = holder.tags(type);
-            holder.see(beat);
+            holder.see(now);
         } else {
-            if (entry != null) entry.see(beat);
+            if (entry != null) entry.see(now);
             if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
@@ -115,7 +114,8 @@ public final class QuotaTable {
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
-        if (tags.note(beat, rule) && group != null) marks.changedAt = beat;
+        // By the clock as it is now: where this thread stood still meanwhile, it would set the times of others back.
+        if (tags.note(now, rule) && group != null) marks.changedAt = now;
         return tags;
     }
 

@@ -275,6 +275,29 @@ class SlowingTest {
         ids.forEach(id -> assertEquals(100.0, limit("alice", id), 10, id));
     }
 
+    /** As on a machine that is too busy: a request thread stands still for 10 s in the middle of its look-up. */
+    @Test
+    void aRequestThatStandsStillKeepsNobodyFromRisingToItsWholeLimit() {
+        slow(Scopes.CLIENT);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        table.configureTap(10, 1_000, 30_000);
+        table.tags(PRODUCE, new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "alice") {
+            @Override
+            public String getName() {
+                pass(9);
+                goOn("bob", "b", 1);
+                return super.getName();
+            }
+        }, "a");
+        assertEquals(50.0, limit("alice", "a"), 5);
+
+        for (int i = 0; i < 14; i++) {
+            write("alice", "a", "orders"); // else the end of its mark would have all limits made anew
+            goOn("bob", "b", 1);
+        }
+        assertEquals(500.0, limit("bob", "b"));
+    }
+
     private void goOn(String principal, String clientId, int seconds) {
         for (int i = 0; i < seconds; i++) {
             pass(1);
