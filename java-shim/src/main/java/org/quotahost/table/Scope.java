@@ -135,7 +135,7 @@ final class Scope {
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
     void markEnded(int now, Rule rule) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
-        for (Tags tags : slowed.values()) tags.leave(now);
+        for (Tags tags : slowed.values()) tags.leave(now, rule);
         own.comeBack(now, rule);
     }
 }

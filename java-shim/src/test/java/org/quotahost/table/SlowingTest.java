@@ -298,6 +298,23 @@ class SlowingTest {
         assertEquals(500.0, limit("bob", "b"));
     }
 
+    @Test
+    void whoIsMarkedAndPausesKeepsItsLimitWhateverElseChanges() {
+        slow(Scopes.CLIENT);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        limit("bob", "b");
+        table.configureTap(10, 1_000, 30_000);
+        goOn("alice", "a", 14);
+        pass(13); // its mark lives on, and Kafka's windows are empty
+        goOn("alice", "a", 1);
+        assertEquals(500.0, limit("alice", "a"));
+
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 2_000);
+
+        goOn("alice", "a", 14);
+        assertEquals(500.0, limit("alice", "a"));
+    }
+
     private void goOn(String principal, String clientId, int seconds) {
         for (int i = 0; i < seconds; i++) {
             pass(1);
