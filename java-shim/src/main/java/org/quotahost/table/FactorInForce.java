@@ -235,7 +235,8 @@ public final class FactorInForce {
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
                 double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
-                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE : new Course(value, next, open, floor(type));
+                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE
+                        : new Course(value, next, open, floor(type), multiplied);
             }
             return courses;
         }

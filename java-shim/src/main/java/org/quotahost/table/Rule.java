@@ -3,7 +3,6 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
 
@@ -24,8 +23,6 @@ import org.quotahost.table.Tap.Windows;
  */
 record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, double[] newcomers, Windows windows,
         int now) {
-    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
-
     /**
      * How the limits of one quota type are made.
      *
@@ -34,10 +31,11 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
      * @param open clients without a quota are unlimited, though the factor may still be on its way to 1: they have no
      *     rate to rise to
      * @param floor the lowest limit that a factor may make, in the type's unit
+     * @param multiplied by factor.quota.types: who is marked has slowed tags, whatever the factors of single types are
      */
-    record Course(double factor, double aim, boolean open, double floor) {
-        /** Of a type that the factor doesn't multiply. */
-        static final Course NONE = new Course(1, 1, true, 0);
+    record Course(double factor, double aim, boolean open, double floor, boolean multiplied) {
+        /** Of a type that no factor multiplies. */
+        static final Course NONE = new Course(1, 1, true, 0, false);
     }
 
     /** How far Kafka looks back, at most, in beats of the table's clock. */
@@ -80,7 +78,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
-        boolean rises = tags.group != null ? slows(tags) : type == PRODUCE && !unlimited;
+        boolean rises = tags.group != null ? slows(tags) : course.multiplied && !unlimited;
         double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
@@ -223,8 +224,10 @@ class SlowingTest {
         assertEquals(100.0, limit("bob", "b"));
     }
 
-    @Test
-    void whoBeginsWithEmptyWindowsRises() {
+    @ParameterizedTest
+    @ValueSource(ints = {PRODUCE, FETCH})
+    void whoBeginsWithEmptyWindowsRises(int type) {
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         table.configureTap(10, 1_000, 30_000);
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
@@ -232,7 +235,7 @@ class SlowingTest {
         write("alice", "a", "orders");
         limit("bob", "b");
 
-        assertEquals(50.0, limit("alice", "a"), 5); // a tenth of half the quota
+        assertEquals(50.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of half the quota
         for (int i = 0; i < 13; i++) { // by now its own windows are empty
             pass(1);
             write("alice", "a", "orders");
@@ -241,8 +244,8 @@ class SlowingTest {
         }
         affect(0.5, "bills");
         table.beat(0);
-        assertEquals(100.0, limit("alice", "a"), 10);
-        assertEquals(1_000.0, limit("bob", "b"));
+        assertEquals(100.0, Tables.limit(table, type, "alice", "a"), 10);
+        assertEquals(1_000.0, Tables.limit(table, type, "bob", "b"));
     }
 
     @Test
