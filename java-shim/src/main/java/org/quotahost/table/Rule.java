@@ -92,7 +92,16 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
 
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
-        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream)).anyMatch(course -> !course.open);
+        return courses().anyMatch(course -> !course.open);
+    }
+
+    /** Whether limits are not yet back where they were before the factor fell. */
+    boolean rises() {
+        return courses().anyMatch(course -> course.factor < 1);
+    }
+
+    private Stream<Course> courses() {
+        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream));
     }
 
     /** Whether the limit of these tags is. */
