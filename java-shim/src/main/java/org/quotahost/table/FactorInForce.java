@@ -58,7 +58,7 @@ public final class FactorInForce {
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
     private int toRenew;
-    private volatile Rule rule = next(0, 0);
+    private volatile Rule rule = next(0, 0, false);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
@@ -149,7 +149,7 @@ public final class FactorInForce {
     // ---- under the table's lock -------------------------------------------------------------------------------
 
     /** Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. */
-    Rule next(long nowMs, int beat) {
+    Rule next(long nowMs, int beat, boolean measured) {
         boolean fence = Fence.installed();
         Affected affected = fallback == null && fence ? hostAffected : null;
         Map<String, SlowedTopics> groups = affected != null && !inShadow() ? affected.groups() : Map.of();
@@ -173,7 +173,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, !isEnforced(), newcomers, windows, beat);
+        return new Rule(all, slowed, affected, !isEnforced(), measured, newcomers, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */

@@ -17,12 +17,13 @@ import org.quotahost.table.Tap.Windows;
  * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only, or in shadow
  * @param affected the topics of these groups, in shadow, too; null while there are none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
+ * @param measured what clients without a quota use was looked for since the factor fell; until then they have no limit
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, double[] newcomers, Windows windows,
-        int now) {
+record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, boolean measured,
+        double[] newcomers, Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -54,11 +55,12 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, shadow, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, shadow, measured, newcomers, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
-        return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
+        return shadow == other.shadow && (measured == other.measured || !factors(type))
+                && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
                 && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
                 && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
     }
@@ -83,7 +85,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
-        if (unlimited && share >= 1 && course.open) return null;
+        if (unlimited && (!measured || share >= 1 && course.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
         if (Double.isNaN(whole)) whole = newcomers[type];
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);

@@ -28,6 +28,8 @@ final class StandIns {
     /** Whether some factor is below 1, and the beat at which it fell; with none below 1, this one. */
     private boolean began;
     private int beganAt;
+    /** Whether all who were there when the factor fell have been looked at: then limits go by their stand-ins. */
+    volatile boolean looked;
     /** Whether there may be stand-ins. */
     private boolean kept;
 
@@ -39,7 +41,7 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         if (!rule.usesStandIns()) {
             beganAt = now;
-            began = false;
+            began = looked = false;
             due.clear();
             if (kept && !rule.rises()) scopes.forEach(Scope::forgetStandIns);
             kept &= rule.rises();
@@ -54,6 +56,7 @@ final class StandIns {
         began = kept = true;
         boolean changed = false;
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
+        looked |= due.isEmpty();
         return changed;
     }
 

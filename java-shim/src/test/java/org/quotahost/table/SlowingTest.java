@@ -1,6 +1,7 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
@@ -98,6 +99,8 @@ class SlowingTest {
         assertEquals("<slowed <newcomers>>", user("stranger", "x"));
         assertEquals(50.0, limit("stranger", "x"));
         assertEquals(100.0, limit("other", "x"));
+        assertNull(limit("bob", "b"), "before anybody has looked at what it uses");
+        pass(1);
         assertEquals(50.0, limit("bob", "b")); // the newcomers' rate stands in for none
     }
 
