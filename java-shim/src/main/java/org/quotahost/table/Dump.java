@@ -139,7 +139,7 @@ public final class Dump {
         int type = row.type;
         Rule rule = table.factorInForce.rule();
         String user = isOfOneClient(scope) ? decoded(scope) : null;
-        String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.affected());
+        String group = user == null ? null : table.marks.group(user, scope.own.clientId, rule.slowing());
         // Who is marked may not have asked for its tags yet.
         Tags ofSlowed = group == null ? scope.slowedLast(rule) : scope.slowed(group);
         Reading own = row.own, slowed = row.slowed;
@@ -171,7 +171,7 @@ public final class Dump {
     }
 
     private Map<String, Object> mark(String principal, String clientId) {
-        Marks.Affected affected = table.factorInForce.affected();
+        Marks.Affected affected = table.factorInForce.rule().affected();
         String topic = affected == null ? null : table.marks.topic(principal, clientId);
         Marks.AffectedTopic of = topic == null ? null : affected.topics().get(topic);
         return of == null ? null : Json.object("topic", topic, "place", of.place(), "held", of.held(),

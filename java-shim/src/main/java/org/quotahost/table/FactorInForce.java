@@ -56,10 +56,9 @@ public final class FactorInForce {
      */
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
     private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
-    private volatile Affected affected;
     /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
     private int toRenew;
-    private volatile Rule rule = next(0, 0);
+    private volatile Rule rule = next(0, 0, false);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
@@ -118,17 +117,8 @@ public final class FactorInForce {
         return steps.get(type);
     }
 
-    Affected affected() {
-        return affected;
-    }
-
-    /** Whether the factor is for some clients only, and in force. */
-    boolean slows() {
-        return affected != null && !inShadow();
-    }
-
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
-    boolean turnsBack() {
+    boolean turnsBack(Affected affected) {
         boolean holds = affected == null ? value() <= 0 : affected.holds();
         return holds && factored.contains(ClientQuotaType.PRODUCE);
     }
@@ -159,10 +149,10 @@ public final class FactorInForce {
     // ---- under the table's lock -------------------------------------------------------------------------------
 
     /** Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. */
-    Rule next(long nowMs, int beat) {
+    Rule next(long nowMs, int beat, boolean measured) {
         boolean fence = Fence.installed();
-        affected = fallback == null && fence ? hostAffected : null;
-        Map<String, SlowedTopics> groups = slows() ? affected.groups() : Map.of();
+        Affected affected = fallback == null && fence ? hostAffected : null;
+        Map<String, SlowedTopics> groups = affected != null && !inShadow() ? affected.groups() : Map.of();
         SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
         double enforced = inShadow() ? 1 : value(), ofAll = volumes == null ? enforced : 1;
         // Whether the fence turns back all that the limits would slow.
@@ -183,7 +173,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, groups.isEmpty() ? null : affected, !isEnforced(), newcomers, windows, beat);
+        return new Rule(all, slowed, affected, !isEnforced(), measured, newcomers, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -245,7 +235,8 @@ public final class FactorInForce {
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
                 double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
-                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE : new Course(value, next, open, floor(type));
+                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE
+                        : new Course(value, next, open, floor(type), multiplied);
             }
             return courses;
         }

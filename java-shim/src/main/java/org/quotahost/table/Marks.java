@@ -20,7 +20,7 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  *
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
- * holds: only the topic of a group with at most the same factor takes the place of the marked one while that lives.
+ * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
  *
  * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
  * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
@@ -63,8 +63,8 @@ final class Marks {
         void renew(String asked, int beat, Affected affected) {
             if (!topic.equals(asked)) {
                 AffectedTopic one = affected.topics.get(topic), two = affected.topics.get(asked);
-                boolean slowsMore = one != null && two != null && one.of.factor() < two.of.factor();
-                if (beat - at < LIFE_BEATS && slowsMore) return;
+                boolean stays = one != null && two != null && one.of != two.of && one.of.factor() <= two.of.factor();
+                if (stays && beat - at < LIFE_BEATS) return;
                 topic = asked;
             }
             if (at != beat) at = beat;
@@ -200,7 +200,13 @@ final class Marks {
 
     /** Ends the marks that are too old or whose topic is not affected any more; of a whole principal the client-id is null. */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
-        for (String name : marks.keySet()) sweep(name, affected, ended);
+        marks.forEach((name, ofPrincipal) -> {
+            List<String> over = new ArrayList<>(0);
+            ofPrincipal.forEach((id, mark) -> {
+                if (mark.isOver(now, affected)) over.add(id);
+            });
+            if (!over.isEmpty()) end(name, over, ended);
+        });
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
             everybody = null;
@@ -208,18 +214,15 @@ final class Marks {
         }
     }
 
-    private void sweep(String name, Predicate<String> affected, BiConsumer<String, String> ended) {
-        List<String> over = new ArrayList<>(0);
+    /** Their scopes hear it first: a client that asked for its tags between the two would seem to have had its own ones before. */
+    private void end(String name, List<String> over, BiConsumer<String, String> ended) {
+        for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
         marks.computeIfPresent(name, (key, ofPrincipal) -> {
-            ofPrincipal.forEach((id, mark) -> {
-                if (mark.isOver(now, affected)) over.add(id);
-            });
             for (String id : over) if (ofPrincipal.remove(id) != null && !id.equals(WHOLE)) size.decrementAndGet();
             if (!ofPrincipal.isEmpty()) return ofPrincipal;
             size.decrementAndGet();
             return null;
         });
-        if (!over.isEmpty()) changedAt = now;
-        for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
+        changedAt = now;
     }
 }

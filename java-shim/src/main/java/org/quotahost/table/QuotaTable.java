@@ -91,7 +91,6 @@ public final class QuotaTable {
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
-        int beat = now;
         String name = principal.getName();
         TagHolder holder = principals.quick(name, clientId);
         Entry entry = null;
@@ -102,20 +101,21 @@ public final class QuotaTable {
         Tags own;
         if (holder != null) {
             own = holder.tags(type);
-            holder.see(beat);
+            holder.see(now);
         } else {
-            if (entry != null) entry.see(beat);
+            if (entry != null) entry.see(now);
             if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
             own = scopeOf(type, entry, principal, clientId).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule rule = factorInForce.rule();
-        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.affected()) : null;
+        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
-        if (tags.note(beat, rule) && group != null) marks.changedAt = beat;
+        // By the clock as it is now: where this thread stood still meanwhile, it would set the times of others back.
+        if (tags.note(now, rule) && group != null) marks.changedAt = now;
         return tags;
     }
 
@@ -333,7 +333,8 @@ public final class QuotaTable {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
             marks.now = now;
-            if (factorInForce.affected() != null && now - sweptAt >= BEATS_PER_SECOND) endMarks();
+            Marks.Affected topics = factorInForce.rule().affected();
+            if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
             follow();
         }
         boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
@@ -368,19 +369,18 @@ public final class QuotaTable {
 
     /** Has the next rule hold, and the fence and the marks follow the factor in force. */
     private void follow() {
-        boolean slowed = factorInForce.slows();
-        Marks.Affected before = factorInForce.affected();
-        Rule next = factorInForce.next(clock.getAsLong(), now);
-        Fence.state(factorInForce.paused(), factorInForce.turnsBack(), factorInForce.inShadow(), factorInForce.affected());
-        if (slowed && !factorInForce.slows()) marks.sweep(any -> false, this::markEnded);
-        else if (before != factorInForce.affected()) endMarks();
+        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.looked);
+        Marks.Affected topics = next.affected();
+        Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
+        if (last.slowing() != null && next.slowing() == null) endMarks(null);
+        else if (last.affected() != topics) endMarks(topics);
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
         factorInForce.hold(next, now - marks.changedAt <= next.backBeats() + 1);
     }
 
-    private void endMarks() {
+    /** Of who has not written to these topics lately; null for all marks. */
+    private void endMarks(Marks.Affected topics) {
         sweptAt = now;
-        Marks.Affected topics = factorInForce.affected();
         marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
     }
 
@@ -402,7 +402,7 @@ public final class QuotaTable {
     }
 
     public int affectedTopics() {
-        Marks.Affected topics = factorInForce.affected();
+        Marks.Affected topics = factorInForce.rule().affected();
         return topics == null ? -1 : topics.ofVolumes();
     }
 

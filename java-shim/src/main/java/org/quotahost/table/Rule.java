@@ -3,7 +3,6 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
 
@@ -15,17 +14,16 @@ import org.quotahost.table.Tap.Windows;
  * itself below the floor stays as the operator set it.
  *
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
- * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only
- * @param affected the topics of these groups; null while there are none
+ * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only, or in shadow
+ * @param affected the topics of these groups, in shadow, too; null while there are none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
+ * @param measured what clients without a quota use was looked for since the factor fell; until then they have no limit
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, double[] newcomers, Windows windows,
-        int now) {
-    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
-
+record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, boolean measured,
+        double[] newcomers, Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -34,15 +32,21 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
      * @param open clients without a quota are unlimited, though the factor may still be on its way to 1: they have no
      *     rate to rise to
      * @param floor the lowest limit that a factor may make, in the type's unit
+     * @param multiplied by factor.quota.types: who is marked has slowed tags, whatever the factors of single types are
      */
-    record Course(double factor, double aim, boolean open, double floor) {
-        /** Of a type that the factor doesn't multiply. */
-        static final Course NONE = new Course(1, 1, true, 0);
+    record Course(double factor, double aim, boolean open, double floor, boolean multiplied) {
+        /** Of a type that no factor multiplies. */
+        static final Course NONE = new Course(1, 1, true, 0, false);
     }
 
     /** How far Kafka looks back, at most, in beats of the table's clock. */
     int backBeats() {
         return (int) (windows.kafkaMs() / QuotaTable.BEAT_MS) + 1;
+    }
+
+    /** The topics whose writers have slowed tags; null for none. */
+    Affected slowing() {
+        return slowed.isEmpty() ? null : affected;
     }
 
     boolean factors(int type) {
@@ -51,11 +55,12 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, shadow, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, shadow, measured, newcomers, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
-        return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
+        return shadow == other.shadow && (measured == other.measured || !factors(type))
+                && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
                 && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
                 && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
     }
@@ -75,12 +80,12 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
         Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
-        boolean rises = tags.group != null ? slows(tags) : type == PRODUCE && !unlimited;
+        boolean rises = tags.group != null ? slows(tags) : course.multiplied && !unlimited;
         double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
-        if (unlimited && share >= 1 && course.open) return null;
+        if (unlimited && (!measured || share >= 1 && course.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
         if (Double.isNaN(whole)) whole = newcomers[type];
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);
@@ -89,7 +94,16 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
 
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
-        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream)).anyMatch(course -> !course.open);
+        return courses().anyMatch(course -> !course.open);
+    }
+
+    /** Whether limits are not yet back where they were before the factor fell. */
+    boolean rises() {
+        return courses().anyMatch(course -> course.factor < 1);
+    }
+
+    private Stream<Course> courses() {
+        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream));
     }
 
     /** Whether the limit of these tags is. */

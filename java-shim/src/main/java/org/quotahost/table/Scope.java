@@ -1,8 +1,7 @@
 package org.quotahost.table;
 
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
@@ -22,8 +21,8 @@ final class Scope {
 
     final Tags own;
     final boolean exempt;
-    /** By group, made when they are asked for first; equal ones that two threads make at once do no harm. */
-    private volatile Map<String, Tags> slowed = Map.of();
+    /** By group, made when they are asked for first. */
+    private final ConcurrentHashMap<String, Tags> slowed = new ConcurrentHashMap<>(2);
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
     private volatile double[] base = UNKNOWN;
     /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
@@ -75,16 +74,12 @@ final class Scope {
     Tags slowed(String group) {
         Tags made = slowed.get(group);
         if (made != null) return made;
-        Map<String, Tags> more = new HashMap<>(slowed);
-        more.put(group, made = new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group));
-        slowed = more;
-        return made;
+        return slowed.computeIfAbsent(group, any -> new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group));
     }
 
     /** Forgets the slowed tags that nobody had since a beat: budgets come and go. */
     void forgetSlowed(int before) {
-        Map<String, Tags> kept = new HashMap<>(slowed);
-        if (kept.values().removeIf(tags -> tags.seen() - before < 0)) slowed = kept;
+        slowed.values().removeIf(tags -> tags.seen() - before < 0);
     }
 
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */
@@ -140,7 +135,7 @@ final class Scope {
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
     void markEnded(int now, Rule rule) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
-        for (Tags tags : slowed.values()) tags.leave(now);
+        for (Tags tags : slowed.values()) tags.leave(now, rule);
         own.comeBack(now, rule);
     }
 }

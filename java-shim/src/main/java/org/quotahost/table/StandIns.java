@@ -10,8 +10,9 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>A client that was there before the factor fell counts with what it used then. One that comes later is measured when
  * Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and while
- * it uses less than the floor, the newcomers' rate stands in. When the factor is 1 again, all is forgotten. All of it is the
- * watch's.
+ * it uses less than the floor, the newcomers' rate stands in. When limits are back where they were, all is forgotten: until
+ * then Kafka's windows have what was sent by lower limits, and if the factor falls again, limits follow at once. All of it is
+ * the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
@@ -27,6 +28,10 @@ final class StandIns {
     /** Whether some factor is below 1, and the beat at which it fell; with none below 1, this one. */
     private boolean began;
     private int beganAt;
+    /** Whether all who were there when the factor fell have been looked at: then limits go by their stand-ins. */
+    volatile boolean looked;
+    /** Whether there may be stand-ins. */
+    private boolean kept;
 
     StandIns(Scopes scopes) {
         this.scopes = scopes;
@@ -36,9 +41,10 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         if (!rule.usesStandIns()) {
             beganAt = now;
+            began = looked = false;
             due.clear();
-            if (began) scopes.forEach(Scope::forgetStandIns);
-            began = false;
+            if (kept && !rule.rises()) scopes.forEach(Scope::forgetStandIns);
+            kept &= rule.rises();
             return false;
         }
         int since = now - (began ? BEATS_PER_SECOND : rule.backBeats());
@@ -47,9 +53,10 @@ final class StandIns {
                 if (scope.lacksStandIn(TYPES[0], rule, since) || scope.lacksStandIn(TYPES[1], rule, since)) due.add(scope);
             });
         }
-        began = true;
+        began = kept = true;
         boolean changed = false;
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
+        looked |= due.isEmpty();
         return changed;
     }
 

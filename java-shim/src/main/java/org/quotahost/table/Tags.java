@@ -16,11 +16,11 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
  *
- * <p>A limit rises over empty windows (docs/adr/0023-a-limit-when-kafka-asks.md) by two times: since when the tags are in use,
- * and when they were last. Kafka measures a scope's own and its slowed tags apart, and while a client is away from one, the
- * windows of that one empty. So the share that it gets of its limit (Tap.rise) goes by how long it may have sent by these
- * tags, in so far as Kafka still looks back there: a client that was away for 3 s has 3 s less in its windows. The times are
- * beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
+ * <p>A limit rises over empty windows (docs/adr/0023-a-limit-when-kafka-asks.md) once a client changes between a scope's own
+ * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
+ * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
+ * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
+ * too. The times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
@@ -39,10 +39,13 @@ final class Tags extends AbstractMap<String, String> {
     private Limit last;
     /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
     private volatile long times = pack(NEVER, NEVER);
-    /** When the last client left that had the tags: a use after it ends the absence. */
-    private volatile int left = NEVER - 1;
-    /** Of own tags, when a client came back to them from the slowed ones last: from then on Kafka forgets what was sent. */
-    private volatile int backAt = NEVER;
+    /** When a client that had the tags left last: a use after it ends the absence. */
+    private volatile int left = NEVER;
+    /**
+     * Since when the limit rises. Of own tags, when a client came back to them from the slowed ones last: from then on Kafka
+     * forgets what was sent. Of slowed ones when their use began: a pause after that, however long, takes no limit back.
+     */
+    private volatile int risesSince = NEVER;
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
@@ -107,27 +110,24 @@ final class Tags extends AbstractMap<String, String> {
     private boolean renew(long before, int now, Rule rule) {
         int since = (int) (before >>> 32);
         int seen = (int) before;
-        boolean begins = seen == NEVER || left - seen >= 0;
+        boolean begins = left - seen >= 0;
         if (begins || now - seen >= rule.backBeats()) since = now - byUse(before, now, rule);
+        if (begins && group != null) risesSince = now;
         TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
         return begins;
     }
 
-    void leave(int now) {
+    /** A client leaves these tags. If their limit didn't rise until now, their windows may be full. */
+    void leave(int now, Rule rule) {
+        int back = rule.backBeats();
+        if (now - risesSince >= back) TIMES.updateAndGet(this, at -> pack((int) at - back, (int) at));
         left = now;
     }
 
-    /**
-     * A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use.
-     * If their limit didn't rise until now, their windows may have been full.
-     */
+    /** A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use. */
     void comeBack(int now, Rule rule) {
-        long before = times;
-        int seen = (int) before;
-        int back = rule.backBeats();
-        if (now - backAt >= back) TIMES.compareAndSet(this, before, pack(seen - back, seen));
-        left = seen;
-        backAt = now;
+        leave(now, rule);
+        risesSince = now;
     }
 
     /** Whether anybody has ever had the tags: then Kafka may have a sensor for them. */
@@ -149,8 +149,8 @@ final class Tags extends AbstractMap<String, String> {
         long at = times;
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
         int back = rule.backBeats();
-        if (group != null) return byUse(at, now, rule);
-        return now - backAt >= back ? back : Math.max(byUse(at, now, rule), now - backAt);
+        if (group != null && left - (int) at >= 0) return byUse(at, now, rule);
+        return now - risesSince >= back ? back : Math.max(byUse(at, now, rule), now - risesSince);
     }
 
     private int byUse(long at, int now, Rule rule) {

@@ -125,6 +125,21 @@ class BudgetsTest {
         assertEquals(250, limit("alice"), 1);
     }
 
+    /** Else it would have the limit of each: Kafka measures the groups apart. */
+    @Test
+    void whoWritesInTurnToTopicsOfSeveralWithTheSameFactorHasOneLimit() {
+        budgets(0.5, 0.5, 0.5, true);
+        write("alice", "logs");
+        for (int i = 0; i < 40; i++) {
+            write("alice", i % 2 == 0 ? "orders.eu" : "disk");
+            assertEquals("<budget logs alice>", tags("alice").get("user"));
+            write("alice", "logs");
+            pass(1);
+        }
+
+        assertEquals(500, limit("alice"), 1);
+    }
+
     @Test
     void atZeroRequestsToItsTopicsAreTurnedBackWithItsNameAndOthersPass() {
         budgets(1, 0, 0.5, false);

@@ -95,6 +95,7 @@ class QuotaTableGenerationTest {
     /** Two request threads may read limits at the same time, and the older reading may be written last. */
     @Test
     void aSecondAfterAChangeKafkaReadsOnceMore() {
+        table.factor(0.6, "", null);
         for (int ms = 0; ms < 2_000; ms += 200) table.beat(ms);
         table.factor(0.5, "", null);
         int changed = table.generation(PRODUCE);

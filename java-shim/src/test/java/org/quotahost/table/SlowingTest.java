@@ -1,13 +1,18 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.junit.jupiter.api.BeforeEach;
@@ -15,6 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
@@ -93,6 +99,8 @@ class SlowingTest {
         assertEquals("<slowed <newcomers>>", user("stranger", "x"));
         assertEquals(50.0, limit("stranger", "x"));
         assertEquals(100.0, limit("other", "x"));
+        assertNull(limit("bob", "b"), "before anybody has looked at what it uses");
+        pass(1);
         assertEquals(50.0, limit("bob", "b")); // the newcomers' rate stands in for none
     }
 
@@ -219,8 +227,10 @@ class SlowingTest {
         assertEquals(100.0, limit("bob", "b"));
     }
 
-    @Test
-    void whoBeginsWithEmptyWindowsRises() {
+    @ParameterizedTest
+    @ValueSource(ints = {PRODUCE, FETCH})
+    void whoBeginsWithEmptyWindowsRises(int type) {
+        Tables.configure(table, FLOOR, "PRODUCE", "FETCH");
         table.configureTap(10, 1_000, 30_000);
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
@@ -228,7 +238,7 @@ class SlowingTest {
         write("alice", "a", "orders");
         limit("bob", "b");
 
-        assertEquals(50.0, limit("alice", "a"), 5); // a tenth of half the quota
+        assertEquals(50.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of half the quota
         for (int i = 0; i < 13; i++) { // by now its own windows are empty
             pass(1);
             write("alice", "a", "orders");
@@ -237,8 +247,78 @@ class SlowingTest {
         }
         affect(0.5, "bills");
         table.beat(0);
-        assertEquals(100.0, limit("alice", "a"), 10);
-        assertEquals(1_000.0, limit("bob", "b"));
+        assertEquals(100.0, Tables.limit(table, type, "alice", "a"), 10);
+        assertEquals(1_000.0, Tables.limit(table, type, "bob", "b"));
+    }
+
+    @Test
+    void whoAsksForItsTagsWhileItsMarkEndsRisesLikeTheOthers() throws Exception {
+        table.configure(10_000, 3_600, FLOOR, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);
+        table.configureTap(10, 1_000, 30_000);
+        List<String> ids = IntStream.range(0, 1_000).mapToObj(i -> "id-" + i).toList();
+        ids.forEach(id -> Tables.publish(table, "alice", id, Scopes.CLIENT, 1_000));
+        affect(0.5, "orders");
+        for (int i = 0; i < 13; i++) {
+            ids.forEach(id -> write("alice", id, "orders"));
+            ids.forEach(id -> Tables.tags(table, "alice", id));
+            pass(1);
+        }
+        AtomicBoolean done = new AtomicBoolean();
+        CountDownLatch begins = new CountDownLatch(1);
+        Thread requests = new Thread(() -> {
+            while (!done.get()) {
+                ids.forEach(id -> Tables.tags(table, "alice", id));
+                begins.countDown();
+            }
+        });
+        requests.start();
+        begins.await();
+
+        affect(0.5, "bills");
+
+        done.set(true);
+        requests.join();
+        ids.forEach(id -> assertEquals(100.0, limit("alice", id), 10, id));
+    }
+
+    /** As on a machine that is too busy: a request thread stands still for 10 s in the middle of its look-up. */
+    @Test
+    void aRequestThatStandsStillKeepsNobodyFromRisingToItsWholeLimit() {
+        slow(Scopes.CLIENT);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        table.configureTap(10, 1_000, 30_000);
+        table.tags(PRODUCE, new KafkaPrincipal(KafkaPrincipal.USER_TYPE, "alice") {
+            @Override
+            public String getName() {
+                pass(9);
+                goOn("bob", "b", 1);
+                return super.getName();
+            }
+        }, "a");
+        assertEquals(50.0, limit("alice", "a"), 5);
+
+        for (int i = 0; i < 14; i++) {
+            write("alice", "a", "orders"); // else the end of its mark would have all limits made anew
+            goOn("bob", "b", 1);
+        }
+        assertEquals(500.0, limit("bob", "b"));
+    }
+
+    @Test
+    void whoIsMarkedAndPausesKeepsItsLimitWhateverElseChanges() {
+        slow(Scopes.CLIENT);
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 1_000);
+        limit("bob", "b");
+        table.configureTap(10, 1_000, 30_000);
+        goOn("alice", "a", 14);
+        pass(13); // its mark lives on, and Kafka's windows are empty
+        goOn("alice", "a", 1);
+        assertEquals(500.0, limit("alice", "a"));
+
+        Tables.publish(table, "bob", "b", Scopes.CLIENT, 2_000);
+
+        goOn("alice", "a", 14);
+        assertEquals(500.0, limit("alice", "a"));
     }
 
     private void goOn(String principal, String clientId, int seconds) {

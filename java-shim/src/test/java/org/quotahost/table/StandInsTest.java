@@ -2,6 +2,7 @@ package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
 import javax.management.JMException;
@@ -104,6 +105,24 @@ class StandInsTest {
         table.factor(0.5, "", null);
 
         assertEquals(3_000.0, goOn(2));
+    }
+
+    /** As where a volume swings about its soft limit. Kafka may ask between two beats. */
+    @Test
+    void whenTheFactorFallsAgainBeforeLimitsAreBackNobodyHasTheNewcomersRate() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        uses(4_000);
+        goOn(20);
+        table.factor(0.9, "", null);
+        goOn(20);
+        table.factor(1, "", null);
+        goOn(1);
+
+        table.factor(0.9, "", null);
+
+        Double limit = Tables.limit(table, Tables.PRODUCE, "alice", "app");
+        assertTrue(limit == null || limit >= 3_600, "limit " + limit);
+        assertEquals(3_600.0, goOn(20));
     }
 
     @Test
