@@ -3,6 +3,7 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,7 +25,7 @@ import org.quotahost.table.Tap.Windows;
  * where they begin after the release.
  */
 public final class FactorInForce {
-    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
+    static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
     static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
@@ -161,11 +162,14 @@ public final class FactorInForce {
         Course[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
         Map<String, Course[]> slowed = new HashMap<>();
+        Set<String> heldGroups = new HashSet<>();
+        if (heldForAll) heldGroups.add(null);
         slowedTaps.forEach((name, taps) -> {
             boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
             SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
+            if (held) heldGroups.add(name);
             // A factor of 0 is the fence's and not the limits'.
             double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
             Course[] courses = taps.step(factor, held, aim, nowMs);
@@ -173,7 +177,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, !isEnforced(), measured, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), measured, newcomers, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -185,7 +189,7 @@ public final class FactorInForce {
             changed |= 1 << type;
             steps.incrementAndGet(type); // first, since request threads may see the new limits at once
         }
-        if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
+        if (changed != 0 || next.affected() != rule.affected() || !next.held().equals(rule.held())) put(next, changed);
     }
 
     /** Has limits of some types, a bit for each, made anew, since what they are made of has changed; each beat asks again. */

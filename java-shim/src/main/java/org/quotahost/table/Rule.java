@@ -2,6 +2,7 @@ package org.quotahost.table;
 
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
@@ -16,13 +17,14 @@ import org.quotahost.table.Tap.Windows;
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
  * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only, or in shadow
  * @param affected the topics of these groups, in shadow, too; null while there are none
+ * @param held the groups whose writers the fence turns back; null among them for all who are in none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param measured what clients without a quota use was looked for since the factor fell; until then they have no limit
  * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boolean shadow, boolean measured,
+record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<String> held, boolean shadow, boolean measured,
         double[] newcomers, Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
@@ -55,7 +57,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, shadow, measured, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, held, shadow, measured, newcomers, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
@@ -100,6 +102,11 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, boole
     /** Whether limits are not yet back where they were before the factor fell. */
     boolean rises() {
         return courses().anyMatch(course -> course.factor < 1);
+    }
+
+    /** Whether the fence turns back whoever has these tags. */
+    boolean holds(Tags tags) {
+        return held.contains(slows(tags) ? tags.group : null);
     }
 
     private Stream<Course> courses() {

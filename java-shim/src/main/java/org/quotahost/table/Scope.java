@@ -28,6 +28,9 @@ final class Scope {
     /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
 
+    /** When some of its clients were turned back last, by the watch's look once a second, and its own alone. */
+    int heldAt = Tags.NEVER;
+
     Scope(String user, String clientId, boolean exempt) {
         own = new Tags(this, user, clientId, null);
         this.exempt = exempt;
@@ -69,6 +72,12 @@ final class Scope {
         boolean lacks = own.seen() - since >= 0 && rule.usesStandIn(own, type);
         for (Tags tags : slowed.values()) lacks |= tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
         return lacks;
+    }
+
+    void noteHold(Rule rule, int now) {
+        boolean held = rule.holds(own) && own.seen() - heldAt > 0;
+        for (Tags tags : slowed.values()) held |= rule.holds(tags) && tags.seen() - heldAt > 0;
+        if (held) heldAt = now;
     }
 
     Tags slowed(String group) {

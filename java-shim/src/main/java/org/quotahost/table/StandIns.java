@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.FactorInForce.PRODUCE;
 import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 
 import java.util.ArrayDeque;
@@ -10,13 +11,14 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  *
  * <p>A client that was there before the factor fell counts with what it used then. One that comes later is measured when
  * Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and while
- * it uses less than the floor, the newcomers' rate stands in. When limits are back where they were, all is forgotten: until
- * then Kafka's windows have what was sent by lower limits, and if the factor falls again, limits follow at once. All of it is
- * the watch's.
+ * it uses less than the floor, the newcomers' rate stands in. So it is after a PAUSE: of a client that was turned back Kafka
+ * has measured attempts, and not what it would write. When limits are back where they were, all is forgotten: until then
+ * Kafka's windows have what was sent by lower limits, and if the factor falls again, limits follow at once. All of it is the
+ * watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
-    private static final int[] TYPES = {ClientQuotaType.PRODUCE.ordinal(), ClientQuotaType.FETCH.ordinal()};
+    private static final int[] TYPES = {PRODUCE, ClientQuotaType.FETCH.ordinal()};
     /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
     private static final double NEAR = 0.9;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
@@ -39,6 +41,7 @@ final class StandIns {
 
     /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
     boolean measure(Rule rule, int now) {
+        if (!rule.held().isEmpty() && now % BEATS_PER_SECOND == 0) scopes.forEach(scope -> scope.noteHold(rule, now));
         if (!rule.usesStandIns()) {
             beganAt = now;
             began = looked = false;
@@ -63,10 +66,11 @@ final class StandIns {
     private boolean measure(Scope scope, Rule rule, int now) {
         int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
         int used = scope.inUse(now, back);
-        boolean wasThere = used >= now - beganAt;
-        if (!wasThere && used < back) return false;
         boolean changed = false;
         for (int type : TYPES) {
+            boolean wasHeld = type == PRODUCE && beganAt - scope.heldAt < back;
+            boolean wasThere = used >= now - beganAt && !wasHeld;
+            if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back) continue;
             if (!scope.lacksStandIn(type, rule, now - back)) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(scope.own, type);

@@ -26,7 +26,7 @@ final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
     private static final String SLOWED = "<slowed", BUDGET = "<budget ";
     /** Before the first beat, by more than any age that is asked for. */
-    private static final int NEVER = Integer.MIN_VALUE / 2;
+    static final int NEVER = Integer.MIN_VALUE / 2;
     private static final AtomicLongFieldUpdater<Tags> TIMES = AtomicLongFieldUpdater.newUpdater(Tags.class, "times");
 
     final String user;

@@ -5,10 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.util.Map;
 import javax.management.JMException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.Beans;
@@ -80,6 +82,25 @@ class StandInsTest {
         uses(49);
 
         assertEquals(50.0, goOn(30));
+    }
+
+    /** Such as after a start in a PAUSE, or a file that fills the disk at once. */
+    @Test
+    void whoWasTurnedBackInAPauseIsMeasuredWhenKafkasWindowsAreFullOfWhatItWritesAfterwards() throws JMException {
+        FenceFixture.fence("none", Map.of());
+        try {
+            table.configureTap(11, 1_000, 30_000);
+            table.factor(0, "", null);
+            uses(30);
+            assertNull(goOn(60));
+            table.factor(0.5, "", null);
+            assertEquals(50.0, goOn(11), 2);
+
+            uses(40);
+            assertEquals(20.0, goOn(3));
+        } finally {
+            FenceFixture.reset();
+        }
     }
 
     @Test
