@@ -26,6 +26,9 @@ _PLUGINS: Final = {
     # is also the only one after each failed TLS handshake, which the broker logs: 36 a second with 50 ms, 8 with this.
     "reconnect.backoff.ms": 250,
     "reconnect.backoff.max.ms": 1000,
+    # As Java's client. In a network that swallows packets a connection is tried again ever more rarely; by librdkafka's
+    # default of 30 s one that is back would be noticed after up to 15 s.
+    "socket.connection.setup.timeout.ms": 10_000,
     "allow.auto.create.topics": False,  # the broker would create our topics without compaction
 }
 
@@ -130,7 +133,8 @@ def answer(future: Any, wait: float) -> Any:
 
 # ---- the first answer ----
 
-_ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
+#: Of a name with several addresses each is tried in turn, and not by chance anew each time.
+ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000, "broker.address.ttl": 60_000}
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
@@ -149,6 +153,7 @@ _TEXTS: Final = {
 }
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
+_SWALLOWED: Final = "neither a connection nor a refusal came: see whether the network, or a firewall, swallows packets"
 
 
 class NoAnswer(QuotahostError):
@@ -165,7 +170,9 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
     errors: list[KafkaError] = []
-    options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
+    options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
+    began, setup = time.monotonic(), int(options["socket.connection.setup.timeout.ms"]) / 1000
+    reason = ""
     try:
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
@@ -177,9 +184,15 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
             break
         except KafkaException as failure:
             admin.poll(0)
-            if seconds == wait or why(errors):
-                refused = any(map(_refuses, errors))
-                raise NoAnswer(why(errors) or str(failure.args[0].str()), refused=refused) from None
+            reason = reason or why(errors)
+            down = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors)
+            # Later brokers are also down whose connection could not be set up in time.
+            if not reason and down and time.monotonic() - began < setup:
+                reason = _CLOSED
+            if seconds == wait or reason:
+                error = failure.args[0]
+                silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
+                raise NoAnswer(reason or silent, refused=any(map(_refuses, errors))) from None
     return admin
 
 
@@ -193,7 +206,6 @@ def why(errors: Sequence[KafkaError]) -> str:
     texts = " ".join(str(error.str()) for error in errors)
     known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
     known += [words for text, words in _TEXTS.items() if text in texts]
-    known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
     return known[0] if known else ""
 
 

@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import ABSENT, DENIED, NoAnswer, partitions, reach
+from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -49,7 +49,7 @@ def _failed(error: KafkaError, topic: str, right: str) -> TopicFailed:
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
-    return {"log_level": 0, "allow.auto.create.topics": False, **config, "client.id": client_id}
+    return {**ASKING, "allow.auto.create.topics": False, **config, "client.id": client_id}
 
 
 def _consumer(options: Mapping[str, Any]) -> Consumer:
