@@ -171,28 +171,25 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
     """
     errors: list[KafkaError] = []
     options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
-    began, setup = time.monotonic(), int(options["socket.connection.setup.timeout.ms"]) / 1000
-    reason = ""
     try:
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
+    setup_ends = time.monotonic() + int(options["socket.connection.setup.timeout.ms"]) / 1000
     for seconds in (min(moment, wait), wait):
         try:
             admin.list_topics(topic, timeout=seconds)
             break
         except KafkaException as failure:
             admin.poll(0)
-            reason = reason or why(errors)
-            down = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors)
-            # Later brokers are also down whose connection could not be set up in time.
-            if not reason and down and time.monotonic() - began < setup:
-                reason = _CLOSED
-            if seconds == wait or reason:
-                error = failure.args[0]
-                silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
-                raise NoAnswer(reason or silent, refused=any(map(_refuses, errors))) from None
+            # From then on brokers are down, too, to which no connection could be made in time.
+            if time.monotonic() > setup_ends:
+                errors[:] = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
+            if seconds == wait or why(errors):
+                last = failure.args[0]
+                silent = _SWALLOWED if last.code() == KafkaError._TRANSPORT else str(last.str())
+                raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors))) from None
     return admin
 
 
@@ -206,6 +203,7 @@ def why(errors: Sequence[KafkaError]) -> str:
     texts = " ".join(str(error.str()) for error in errors)
     known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
     known += [words for text, words in _TEXTS.items() if text in texts]
+    known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
     return known[0] if known else ""
 
 

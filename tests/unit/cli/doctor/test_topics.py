@@ -267,7 +267,7 @@ def closing() -> Iterator[str]:
 )
 def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
     with pytest.raises(NoAnswer, match=words) as raised:
-        reach({"bootstrap.servers": closing} | config, 60, moment=1)
+        reach({"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000} | config, 60, moment=1)
     assert "secret" not in str(raised.value)
 
 
