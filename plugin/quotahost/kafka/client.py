@@ -135,6 +135,7 @@ def answer(future: Any, wait: float) -> Any:
 
 #: Of a name with several addresses each is tried in turn, and not by chance anew each time.
 ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000, "broker.address.ttl": 60_000}
+_STEP: Final = 0.5  # seconds
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
@@ -176,21 +177,25 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         raise NoAnswer(str(reason.str() if isinstance(reason, KafkaError) else reason)) from None
-    setup_ends = time.monotonic() + int(options["socket.connection.setup.timeout.ms"]) / 1000
-    for seconds in (min(moment, wait), wait):
+    setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
+    # In steps, since a command hears Ctrl-C between them.
+    began, passed, step = time.monotonic(), 0.0, min(_STEP, moment)
+    while True:
         try:
-            admin.list_topics(topic, timeout=seconds)
-            break
+            admin.list_topics(topic, timeout=min(step, wait - passed))
+            return admin
         except KafkaException as failure:
-            admin.poll(0)
-            # From then on brokers are down, too, to which no connection could be made in time.
-            if time.monotonic() > setup_ends:
-                errors[:] = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
-            if seconds == wait or why(errors):
-                last = failure.args[0]
-                silent = _SWALLOWED if last.code() == KafkaError._TRANSPORT else str(last.str())
-                raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors))) from None
-    return admin
+            error = failure.args[0]
+        passed = time.monotonic() - began
+        admin.poll(0)
+        # From then on brokers are down, too, to which no connection could be made in time.
+        if passed > setup:
+            errors[:] = [each for each in errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        if passed >= wait or (passed >= moment and why(errors)):
+            silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
+            raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors)))
+        if error.code() != KafkaError._TRANSPORT:
+            step = wait  # it is connected, and an answer may be on its way
 
 
 def _refuses(error: KafkaError) -> bool:
