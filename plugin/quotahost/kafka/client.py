@@ -133,8 +133,12 @@ def answer(future: Any, wait: float) -> Any:
 
 # ---- the first answer ----
 
-#: Of a name with several addresses each is tried in turn, and not by chance anew each time.
-ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000, "broker.address.ttl": 60_000}
+#: Of a name with several addresses each is tried in turn: by librdkafka's defaults it is looked up anew after each
+#: failure, and any of its addresses is taken. A command waits long enough for two tries, each of 4 s.
+ASKING: Final = {
+    "log_level": 0, "socket.connection.setup.timeout.ms": 4000, "broker.address.ttl": 60_000,
+    "metadata.recovery.strategy": "none",
+}  # fmt: skip
 _STEP: Final = 0.5  # seconds
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
