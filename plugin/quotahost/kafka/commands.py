@@ -161,8 +161,8 @@ class Watching:
         except KafkaException as failure:
             raise _failed(failure.args[0], self._topic, "Write") from None
 
-    def ask(self, watch: Watch) -> None:
-        """Write the watch; returns once it is written. Raises TopicFailed if it can't be written."""
+    def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
+        """Write the watch; returns once it is written, or after ``wait`` s. Raises TopicFailed if it can't be."""
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: object) -> None:
@@ -171,7 +171,7 @@ class Watching:
 
         self._producer.produce(self._topic, encode(watch), KEY, on_delivery=delivered)
         # The error of a record that nobody takes comes after _WAIT.
-        self._producer.flush(2 * _WAIT)
+        self._producer.flush(wait)
         if failures:
             raise _failed(failures[0], self._topic, "Write")
 
