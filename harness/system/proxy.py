@@ -1,4 +1,4 @@
-"""A TCP proxy that can be cut and healed.
+"""A TCP proxy that can be cut and healed, and an address that swallows packets.
 
 It stands for a network that fails between a plugin's Kafka client and the brokers: a broker advertises the proxy's
 port, and the test cuts the proxy for as long as it likes.
@@ -7,6 +7,7 @@ port, and the test cuts the proxy for as long as it likes.
 import contextlib
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Self
 
 from harness.system.ports import free_port
@@ -20,6 +21,8 @@ class Proxy:
         self.port = free_port()
         self._target = target
         self._cut = False
+        self._passes = threading.Event()
+        self._passes.set()
         self._pairs: list[socket.socket] = []
         self._server = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
@@ -31,9 +34,14 @@ class Proxy:
             _close(each)
         self._pairs.clear()
 
+    def swallow(self) -> None:
+        """Passes nothing on, and closes nothing: nobody hears that the network has failed."""
+        self._passes.clear()
+
     def heal(self) -> None:
-        """Accepts connections again."""
+        """Accepts connections again, and passes on what was swallowed, as TCP does."""
         self._cut = False
+        self._passes.set()
 
     def __enter__(self) -> Self:
         return self
@@ -41,11 +49,13 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         _close(self._server)
         self.cut()
+        self._passes.set()
 
     def _accept(self) -> None:
         while True:
             try:
                 client, _ = self._server.accept()
+                self._passes.wait()
                 if self._cut:
                     _close(client)
                     continue
@@ -57,15 +67,27 @@ class Proxy:
                 return
             self._pairs += [client, server]
             for one, other in ((client, server), (server, client)):
-                threading.Thread(target=_pass, args=(one, other), daemon=True).start()
+                threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                self._passes.wait()
+                other.sendall(data)
+        self._passes.wait()
+        _close(one)
+        _close(other)
 
 
-def _pass(one: socket.socket, other: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := one.recv(65536):
-            other.sendall(data)
-    _close(one)
-    _close(other)
+@contextlib.contextmanager
+def swallowing(host: str = "127.0.0.1") -> Iterator[str]:
+    """An address that neither accepts nor refuses connections: its queue is full, so the kernel drops what comes."""
+    with contextlib.ExitStack() as sockets:
+        server = sockets.enter_context(socket.create_server((host, 0), backlog=0))
+        with contextlib.suppress(TimeoutError):
+            while True:
+                sockets.enter_context(socket.create_connection(server.getsockname(), timeout=0.2))
+        yield f"{host}:{server.getsockname()[1]}"
 
 
 def _close(each: socket.socket) -> None:

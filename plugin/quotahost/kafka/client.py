@@ -27,6 +27,9 @@ _PLUGINS: Final = {
     # is also the only one after each failed TLS handshake, which the broker logs: 36 a second with 50 ms, 8 with this.
     "reconnect.backoff.ms": 250,
     "reconnect.backoff.max.ms": 1000,
+    # As Java's client. In a network that swallows packets a connection is tried again ever more rarely; by librdkafka's
+    # default of 30 s one that is back would be noticed after up to 15 s.
+    "socket.connection.setup.timeout.ms": 10_000,
     "allow.auto.create.topics": False,  # the broker would create our topics without compaction
 }
 
@@ -133,7 +136,13 @@ def answer(future: Any, wait: float) -> Any:
 
 #: librdkafka quotes what it can't use: maybe a password that stands in a wrong line.
 _QUOTED: Final = re.compile('(?<=Invalid value) ".*"(?= for )|(?<=mechanisms"): .*|(?<=mechanism): .*', re.DOTALL)
-_ASKING: Final = {"log_level": 0, "socket.connection.setup.timeout.ms": 5000}
+#: Of a name with several addresses each is tried in turn: by librdkafka's defaults it is looked up anew after each
+#: failure, and any of its addresses is taken. A command waits long enough for two tries, each of 4 s.
+ASKING: Final = {
+    "log_level": 0, "socket.connection.setup.timeout.ms": 4000, "broker.address.ttl": 60_000,
+    "metadata.recovery.strategy": "none",
+}  # fmt: skip
+_STEP: Final = 0.5  # seconds
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
@@ -152,6 +161,7 @@ _TEXTS: Final = {
 }
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
+_SWALLOWED: Final = "neither a connection nor a refusal came: see whether the network, or a firewall, swallows packets"
 
 
 class NoAnswer(QuotahostError):
@@ -168,23 +178,32 @@ def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, mome
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
     errors: list[KafkaError] = []
-    options: dict[str, Any] = {**_ASKING, **config, "error_cb": errors.append}
+    options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
     try:
         admin = AdminClient(options)
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         text = str(reason.str() if isinstance(reason, KafkaError) else reason)
         raise NoAnswer(_QUOTED.sub("", text)) from None
-    for seconds in (min(moment, wait), wait):
+    setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
+    # In steps, since a command hears Ctrl-C between them.
+    began, passed, step = time.monotonic(), 0.0, min(_STEP, moment)
+    while True:
         try:
-            admin.list_topics(topic, timeout=seconds)
-            break
+            admin.list_topics(topic, timeout=min(step, wait - passed))
+            return admin
         except KafkaException as failure:
-            admin.poll(0)
-            if seconds == wait or why(errors):
-                refused = any(map(_refuses, errors))
-                raise NoAnswer(why(errors) or str(failure.args[0].str()), refused=refused) from None
-    return admin
+            error = failure.args[0]
+        passed = time.monotonic() - began
+        admin.poll(0)
+        # From then on brokers are down, too, to which no connection could be made in time.
+        if passed > setup:
+            errors[:] = [each for each in errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        if passed >= wait or (passed >= moment and why(errors)):
+            silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
+            raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors)))
+        if error.code() != KafkaError._TRANSPORT:
+            step = wait  # it is connected, and an answer may be on its way
 
 
 def _refuses(error: KafkaError) -> bool:

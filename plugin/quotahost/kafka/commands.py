@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from quotahost.errors import QuotahostError
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import ABSENT, DENIED, NoAnswer, partitions, reach
+from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -49,7 +49,7 @@ def _failed(error: KafkaError, topic: str, right: str) -> TopicFailed:
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
-    return {"log_level": 0, "allow.auto.create.topics": False, **config, "client.id": client_id}
+    return {**ASKING, "allow.auto.create.topics": False, **config, "client.id": client_id}
 
 
 def _consumer(options: Mapping[str, Any]) -> Consumer:
@@ -161,8 +161,8 @@ class Watching:
         except KafkaException as failure:
             raise _failed(failure.args[0], self._topic, "Write") from None
 
-    def ask(self, watch: Watch) -> None:
-        """Write the watch; returns once it is written. Raises TopicFailed if it can't be written."""
+    def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
+        """Write the watch; returns once it is written, or after ``wait`` s. Raises TopicFailed if it can't be."""
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: object) -> None:
@@ -171,7 +171,7 @@ class Watching:
 
         self._producer.produce(self._topic, encode(watch), KEY, on_delivery=delivered)
         # The error of a record that nobody takes comes after _WAIT.
-        self._producer.flush(2 * _WAIT)
+        self._producer.flush(wait)
         if failures:
             raise _failed(failures[0], self._topic, "Write")
 

@@ -83,7 +83,12 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         properties=properties, probe=True,
     )  # fmt: skip
     for controller in made.controllers:
-        controller.properties = properties | {PREFIX + "static.kafka.admin.bootstrap.servers": made.bootstrap}
+        # By a name of several addresses, of which nobody listens at the first.
+        hosts = tmp_path_factory.mktemp("names") / "hosts"
+        hosts.write_text("127.0.0.2 localhost\n127.0.0.1 localhost\n")
+        controller.jvm_options = [*controller.jvm_options, f"-Djdk.net.hosts.file={hosts}"]
+        servers = made.bootstrap.replace("127.0.0.1", "localhost")
+        controller.properties = properties | {PREFIX + "static.kafka.admin.bootstrap.servers": servers}
     with made:
         eventually(lambda: all(state(node) == OPEN for node in made.nodes), what="all disks are known")
         yield made

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -162,8 +162,9 @@ def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
 
 @pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-connection", "proposal-035.metric-errors")
 @pytest.mark.proves("faults.network")
+@pytest.mark.parametrize("fail", [Proxy.cut, Proxy.swallow])
 def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
-    behind_proxies: tuple[Cluster, list[Proxy]],
+    behind_proxies: tuple[Cluster, list[Proxy]], fail: Callable[[Proxy], None]
 ) -> None:
     cluster, proxies = behind_proxies
     one, two = cluster.brokers
@@ -171,7 +172,7 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
     eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
     eventually(lambda: state(one) == state(two) == OPEN)
     for proxy in proxies:
-        proxy.cut()
+        fail(proxy)
     eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
     eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
     eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)

@@ -44,6 +44,7 @@ _STALE: Final = 15.0  # seconds after which a broker counts as silent: it publis
 _PATIENCE: Final = 10.0  # seconds to wait for all brokers' first looks, or their answers to a question
 _LONGEST: Final = 30.0  # seconds to wait for the first of them: a busy broker that has just made the topics takes long
 _STEP: Final = 0.1  # seconds
+_LEAVE: Final = 2.0  # seconds to say at the end that nobody watches; brokers find out after MOST_SECONDS themselves
 _MOST_KEYS: Final = 9  # that open a volume
 _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --volume on the broker's machine."
 
@@ -68,11 +69,13 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self._left = True  # a thread that reads ends now, and lets go of the lock; none asks any more
-        with self._lock:
-            if self._announced:  # whose watch no broker has taken has none to end, and would only wait
-                with suppress(QuotahostError):
-                    self._watching.ask(Watch(self._name, 0))
-            self._watching.close()
+        # A look at a cluster that is gone has the lock for long all the same, and the user wants to leave.
+        if not self._lock.acquire(timeout=_LEAVE):
+            return
+        if self._announced:  # whose watch no broker has taken has none to end, and would only wait
+            with suppress(QuotahostError):
+                self._watching.ask(Watch(self._name, 0), _LEAVE)
+        self._watching.close()
 
     def look(self) -> ClusterLook:
         """What brokers say now; the first look waits some seconds for all. Raises TopicFailed if none answers."""

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from harness.system.proxy import swallowing
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor import topics as cluster_check
 from quotahost.cli.doctor.topics import check_cluster, check_rights, needed
@@ -262,8 +263,13 @@ def closing() -> Iterator[str]:
 )
 def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
     with pytest.raises(NoAnswer, match=words) as raised:
-        reach({"bootstrap.servers": closing} | config, 60, moment=1)
+        reach({"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000} | config, 60, moment=1)
     assert "secret" not in str(raised.value)
+
+
+def test_a_network_that_swallows_all_is_not_taken_for_a_listener_that_closes() -> None:
+    with swallowing() as silent, pytest.raises(NoAnswer, match="neither a connection nor a refusal came"):
+        reach({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 
 
 def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """``quotahost top`` of a cluster: one look of what brokers write, whatever strangers write beside it, and its rows."""
 
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from rich.console import Console
@@ -29,7 +29,7 @@ class Brokers:
     def brokers(self) -> frozenset[str]:
         return frozenset({"1", "2"})
 
-    def ask(self, watch: Watch) -> None:
+    def ask(self, watch: Watch, wait: float = 20.0) -> None:
         self.asked.append(watch)
 
     def read(self, seconds: float) -> dict[bytes, bytes]:
@@ -71,6 +71,31 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         cluster.look()
         cluster.look()
         assert list(cluster._known) == ["2"], "a broker that was taken out is forgotten"
+
+
+def test_who_leaves_does_not_wait_for_a_look_at_a_cluster_that_is_gone(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAVE", 0.05)
+    asked, over = Event(), Event()
+
+    def hang() -> frozenset[str]:
+        asked.set()
+        over.wait()
+        return frozenset()
+
+    brokers.brokers = hang  # type: ignore[method-assign]
+    with Cluster({}) as cluster:
+
+        def look_on() -> None:
+            with pytest.raises(TopicFailed):
+                cluster.look()
+
+        looks = Thread(target=look_on)
+        looks.start()
+        asked.wait()
+    over.set()
+    looks.join()
 
 
 def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:

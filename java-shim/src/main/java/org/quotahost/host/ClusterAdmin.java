@@ -1,8 +1,10 @@
 package org.quotahost.host;
 
 import java.io.IOException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -126,14 +128,27 @@ final class ClusterAdmin {
         for (String address : addresses.split(",")) {
             int colon = address.lastIndexOf(':');
             String host = address.substring(0, colon).replaceAll("[\\[\\] ]", "");
-            try (Socket socket = new Socket()) {
-                socket.connect(new InetSocketAddress(host, Integer.parseInt(address.substring(colon + 1).strip())), 1_000);
-                return;
-            } catch (IOException e) {
+            int port = Integer.parseInt(address.substring(colon + 1).strip());
+            // As Kafka's client tries each address of a name, of which the first may be that of a machine that is gone.
+            try {
+                for (InetAddress each : InetAddress.getAllByName(host)) {
+                    if ((last = refusal(new InetSocketAddress(each, port))) == null) return;
+                }
+            } catch (UnknownHostException e) {
                 last = e;
             }
         }
         throw last;
+    }
+
+    /** Why no connection is made there within 1 s, null if one is. */
+    private static IOException refusal(InetSocketAddress address) {
+        try (Socket socket = new Socket()) {
+            socket.connect(address, 1_000);
+            return null;
+        } catch (IOException e) {
+            return e;
+        }
     }
 
     synchronized void close() {
