@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -234,3 +235,20 @@ def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_
     assert world.query is not before
     assert world.query.isActive
     assert world.aside == []
+
+
+def test_a_stop_waits_for_no_query_that_kafka_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    class Waiting(Query):
+        def stop(self) -> None:
+            answers.wait()
+            super().stop()
+
+    monkeypatch.setattr(supervisor, "_CLOSE_WITHIN", 0.1)
+    world = World()
+    world.kind = Waiting
+    world.look()
+    world.supervisor.close()
+    assert not world.query.stopped
+    answers.set()

@@ -6,7 +6,6 @@ way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`q
 """
 
 import threading
-import time
 from collections.abc import Collection
 from functools import partial
 from typing import Final
@@ -14,7 +13,7 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from quotahost.background import LoggedOnce
+from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock
@@ -45,6 +44,7 @@ class Job:
         """
         tick = options.tick.total_seconds()
         self._options, self._fault = options, LoggedOnce(log)
+        self._has_new_brokers = threading.Event()  # whether the cluster lists any that it never listed
         self._kafka = JvmKafka(spark, options.client())
         own, brokers = self._kafka.cluster()
         clusters = options.clusters(own)
@@ -98,19 +98,23 @@ class Job:
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""
-        asked, ahead = time.monotonic(), self._clock.ahead
+        ahead = self._clock.ahead
+        # On a thread of its own, since an answer may take 20 s, and a stop must not wait for it.
+        asking = Periodic("cluster", lambda: self._ask(stop), lambda: _ASK_EVERY)
         try:
             while not stop.is_set():
                 # Queries have been given it; and where the clock was put back, Spark's triggers wait for as long.
                 if ahead != self._clock.ahead:
                     ahead = self._clock.ahead
                     self._supervisor.begin_again()
+                if self._has_new_brokers.is_set():
+                    self._has_new_brokers.clear()
+                    # Their large records are a stranger's for the queries that run.
+                    self._supervisor.begin_again("volumes", "shares")
                 self._supervisor.look()
-                if time.monotonic() - asked > _ASK_EVERY:
-                    asked = time.monotonic()
-                    self._ask(stop)
                 stop.wait(_LOOK)
         finally:
+            asking.close()
             self.close()
 
     def close(self) -> None:
@@ -135,11 +139,12 @@ class Job:
         """Ask the cluster for its brokers, and make a topic anew that somebody has deleted."""
         try:
             if self._registered(self._kafka.cluster()[1]):
-                # The new ones' large records are a stranger's for the queries that run.
-                self._supervisor.begin_again("volumes", "shares")
+                self._has_new_brokers.set()
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
-        except (Py4JError, TopicError) as problem:
+        except (Py4JError, TopicError, OSError) as problem:
+            if stop.is_set():
+                return
             text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"
             self._fault.report(text, short(problem))

@@ -13,12 +13,15 @@ reports all rows with each batch.
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from quotahost.background import start_daemon
 from quotahost.pipeline import log
 from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
@@ -37,6 +40,7 @@ _ANOTHER_FORM: Final = re.compile(
 #: A state may have so many rows beyond twice as many as there are brokers.
 SPARE_ROWS: Final = 1000
 _ASIDE: Final = ".set-aside-"
+_CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 @dataclass
@@ -61,6 +65,10 @@ class _Query:
         if self.running is not None:
             self.running.stop()
             self.running = None
+
+    def give_up(self) -> None:
+        with suppress(OSError, Py4JError):  # where Spark has ended before
+            self.stop()
 
 
 class Supervisor:
@@ -120,8 +128,10 @@ class Supervisor:
         return bool(query.status["isDataAvailable"])
 
     def close(self) -> None:
-        for query in self._queries.values():
-            query.stop()
+        """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
+        end = time.monotonic() + _CLOSE_WITHIN
+        for stopping in [start_daemon(f"stop-{name}", query.give_up) for name, query in self._queries.items()]:
+            stopping.join(max(0.0, end - time.monotonic()))
 
     @property
     def _volumes(self) -> StreamingQuery | None:
