@@ -135,7 +135,7 @@ def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: Wor
     eventually(lambda: world.factor() == 1.0)
     world.tell("source", "odd")
     eventually(lambda: world.factor() == 0.5)
-    world.node.wait_for_log(r"factor 0\.50 \(/data/\\udcff\\nis half full\)")
+    world.node.wait_for_log(r"factor 0\.5 \(/data/\\udcff\\nis half full\)")
     eventually(lambda: "half full" in causes(world.node))
     assert gauge(world.node, "Host", "Restarts") == 0
 
