@@ -206,12 +206,16 @@ def test_no_byte_counts_twice_or_not_at_all_when_brokers_stop_or_die_and_others_
 
         first, second, third = everybody = cluster.brokers
         eventually(lambda: all(map(is_shown, everybody)) and used(everybody) >= size)
+        eventually(lambda: all(gauge(node, "Fence", "Closed") == 1 for node in everybody))
         before = ends()
         with ProducerLoad(cluster.client_config() | EVERYWHERE, "orders"):
-            for broker, end in ((second, second.stop), (first, first.stop), (third, third.kill)):
-                end()
+            for broker in (second, first):
+                broker.stop()
                 broker.start()
                 # It has just begun to read, so others count by now what it led.
                 eventually(lambda: used(everybody) >= size)
+            third.kill()
+            eventually(lambda: gauge(first, "Brokers", "LastKnown") == 1)
+            assert used([first, second]) >= size
         assert ends() == before
         assert max(told) < size * 1.1
