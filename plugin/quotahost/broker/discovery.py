@@ -145,26 +145,31 @@ def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None
 
 
 def _secrets(name: str, settings: Settings, entry: Any, broker: Broker | None = None) -> list[str]:
-    """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets.
+    """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets."""
+    return _of_clients(settings, broker) + _of_section(name, settings, entry)
 
-    If the plugin's model can't be read, its whole section is taken for secret.
-    """
-    section = settings.plugin.get(name, {})
+
+def _of_clients(settings: Settings, broker: Broker | None) -> list[str]:
     clients = [revealed(settings.kafka), revealed(settings.kafka_admin)]
     with suppress(Exception):  # a keystore of the broker's may not be readable
         clients += [broker.client_config()] if broker else []  # by default the broker's own login
-    kafka = [text for client in clients for text in secret_values(client, None)]
+    return [text for client in clients for text in secret_values(client, None)]
+
+
+def _of_section(name: str, settings: Settings, entry: Any) -> list[str]:
+    """The plugin's own; if its model can't be read, its whole section is taken for secret."""
+    section = settings.plugin.get(name, {})
     with suppress(BaseException):
-        return kafka + secret_values(section, settings_model(entry))
-    return kafka + list(section.values())
+        return secret_values(section, settings_model(entry))
+    return list(section.values())
 
 
 def secrets(settings: Settings, broker: Broker) -> list[str]:
     """Those of all plugins that these settings name."""
-    found = []
+    found = _of_clients(settings, broker)  # once: its keystores may be files
     for role, name in configured(settings):
         with suppress(PluginError):
-            found += _secrets(name, settings, load(role, name), broker)
+            found += _of_section(name, settings, load(role, name))
     return found
 
 

@@ -206,26 +206,21 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
 
 
 @pytest.mark.proves("faults.bad-plugin-version")
-def test_a_version_that_can_not_be_built_is_refused_with_the_reason_and_the_old_one_stays(
-    node: KafkaNode, current: Path
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [("broken", "ZeroDivisionError"),
+     ("half", "ended with exit code 1: ImportError: pydantic is half installed")],
+    ids=["that fails to be built", "that cannot import quotahost, by what it printed last"],
+)  # fmt: skip
+def test_a_version_that_does_not_come_up_is_refused_with_the_reason_and_the_old_one_stays(
+    node: KafkaNode, current: Path, version: str, reason: str
 ) -> None:
     before = children(node.pid)
-    lead(current, "broken")
-    with pytest.raises(HelperError, match="ZeroDivisionError"):
-        alter_broker_config(node, {GENERATION: "broken"})
+    lead(current, version)
+    with pytest.raises(HelperError, match=reason):
+        alter_broker_config(node, {GENERATION: version})
     eventually(lambda: children(node.pid) == before)
-    known_again(node, "after-broken")
-    lead(current, "v1")
-
-
-def test_a_python_that_can_not_import_quotahost_is_refused_with_what_it_printed_last(
-    node: KafkaNode, current: Path
-) -> None:
-    before = children(node.pid)
-    lead(current, "half")
-    with pytest.raises(HelperError, match="ended with exit code 1: ImportError: pydantic is half installed"):
-        alter_broker_config(node, {GENERATION: "half"})
-    eventually(lambda: children(node.pid) == before)
+    known_again(node, f"after-{version}")
     lead(current, "v1")
 
 
