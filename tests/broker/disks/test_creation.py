@@ -70,7 +70,7 @@ def test_whatever_frees_space_and_questions_go_on(node: KafkaNode) -> None:
     root = AdminClient(node.client_config("root"))
     root.create_topics([NewTopic("large", 1)])["large"].result(60)
     delete_topics(node, "large")
-    assert "large" not in topics(node)
+    eventually(lambda: "large" not in topics(node), what="the broker has heard of the deletion")
 
 
 def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:
