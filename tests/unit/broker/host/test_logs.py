@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
+from quotahost.background import LoggedOnce
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
@@ -33,6 +34,16 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
     last = record(1)
     assert limit.filter(last)
     assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"
+
+
+def test_a_noisy_fault_silences_no_other_of_its_package() -> None:
+    shim, log = FakeShim(), logging.getLogger("noisy")
+    with Logs(shim):
+        for broker in range(MANY):
+            LoggedOnce(log).report("broker %d is away", broker)
+        LoggedOnce(log).report("the disk is %d%% full", 90)
+        LoggedOnce(log).report("90% are used")
+    assert shim.lines[LINES_OF_CAUSE - 1 :] == ["broker 19 is away", "the disk is 90% full", "90% are used"]
 
 
 def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
