@@ -72,6 +72,37 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     assert len(shim.lines) == LINES_OF_LOGGER
 
 
+class Leaks:
+    def __del__(self) -> None:
+        raise RuntimeError("of S3CR3T")
+
+
+def fails() -> None:
+    raise RuntimeError("can't log in with S3CR3T")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As outside of pytest, which takes both for itself.
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    shim = FakeShim()
+    with Logs(shim) as logs, redirect_stdout(printed()), redirect_stderr(printed()):
+        logs.secrets = ["S3CR3T"]
+        print("printed S3CR3T", file=sys.stderr)
+        logging.getLogger("leaky").warning("logged %s", "S3CR3T")
+        Leaks()
+        thread = threading.Thread(target=fails)
+        thread.start()
+        thread.join()
+    assert shim.lines[:2] == ["printed ***", "logged ***"]
+    told = "\n".join(shim.lines)
+    assert "RuntimeError: of ***" in told
+    assert "RuntimeError: can't log in with ***" in told
+    assert "S3CR3T" not in told
+
+
 class Failing(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         raise SystemExit(record.getMessage())
