@@ -4,7 +4,7 @@ import difflib
 import json
 import logging
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
 
@@ -48,9 +48,15 @@ def escaped(text: str, keep: str = "") -> str:
 class EscapingFormatter(logging.Formatter):
     """Writes log lines in which no name from outside can command a terminal, or look like a line of its own."""
 
+    def __init__(self, fmt: str, secrets: Callable[[], Iterable[str]] = list) -> None:
+        super().__init__(fmt)
+        self._secrets = secrets
+
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record; further ones, as of a traceback, are indented."""
-        return escaped(super().format(record), keep="\n\t").replace("\n", "\n  ")
+        """The line of a record, without secrets; further ones, as of a traceback, are indented."""
+        # The whole: its traceback may be one that another handler has formatted.
+        text = redact(super().format(record), self._secrets())
+        return escaped(text, keep="\n\t").replace("\n", "\n  ")
 
 
 def short(problem: Exception) -> str:

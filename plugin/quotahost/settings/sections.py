@@ -15,8 +15,9 @@ from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reaso
 from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
-#: Of a URL what may be a password: the user's part, and what follows on ? or #.
-_IN_URL: Final = re.compile(r"(?<=://).{3,}(?=@)|(?<=[?#]).{3,}", re.DOTALL)
+#: Of a URL what may be a password: the user's part, and what follows on ? or #. Its scheme may have been forgotten.
+_IN_URL: Final = re.compile(r"(?:(?<=://)|^(?!\w+://)).{3,}(?=@)|(?<=[?#]).{3,}", re.DOTALL)
+_IN_USERNAME: Final = re.compile("(?<=:).{3,}", re.DOTALL)  # of user:password
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
 
 
@@ -57,9 +58,13 @@ def revealed(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
 
 def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> list[str]:
     """What no message may show of these properties."""
-    urls = (text for text in section.values() if "://" in text)
-    whole = [text for key, text in section.items() if is_secret_property(key, model)]
-    return whole + [part for url in urls for part in _IN_URL.findall(url)]
+    found = [text for key, text in section.items() if is_secret_property(key, model)]
+    for key, text in section.items():
+        if "://" in text or "url" in key:
+            found += _IN_URL.findall(text)
+        if "username" in key:
+            found += _IN_USERNAME.findall(text)
+    return found
 
 
 def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] | None) -> BaseModel | None:

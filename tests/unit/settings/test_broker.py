@@ -160,6 +160,21 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
     assert "SECRET" not in repr(settings) + str(settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("username", "me:hunter2", "me:***"),
+        ("url", "http://me:hunter2@host:9090", "http://***@host:9090"),
+        ("url", "me:hunter2@host:9090", "***@host:9090"),
+        ("capacity", "size:max:5m{a='b'} @ 1700000000", "size:max:5m{a='b'} @ 1700000000"),
+    ],
+)
+def test_a_password_in_a_wrong_place_is_described_as_stars(name: str, text: str, shown: str) -> None:
+    settings = read({"factor.source": "prometheus", f"plugin.prometheus.{name}": text})
+    values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings)}
+    assert values[f"plugin.prometheus.{name}"] == shown
+
+
 def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_them_out_means() -> None:
     families = ["kafka.*", "static.kafka.admin.*", "plugin.NAME.*"]
     assert [line.split("`")[1] for line in properties_table().splitlines()[2:]] == [*NAMES, *families]

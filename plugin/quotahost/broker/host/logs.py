@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from quotahost.background import Clock, LineLimit, start_daemon
 from quotahost.broker.host.protocol import Shim
-from quotahost.text import EscapingFormatter, redact
+from quotahost.text import EscapingFormatter
 
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together
@@ -82,9 +82,9 @@ class Logs(logging.Handler):
         super().__init__()
         self._shim = shim
         self._lines: queue.SimpleQueue[tuple[str, int, str] | None] = queue.SimpleQueue()
-        #: What no traceback may show: a plugin's error may quote the login.
+        #: What no line may show: a plugin's error may quote the login.
         self.secrets: Collection[str] = ()
-        self.setFormatter(_Formatter(self))
+        self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
         # On the handler, since a logger's filter doesn't see the records of its child loggers.
         self.addFilter(RateLimit())
 
@@ -132,16 +132,6 @@ class Logs(logging.Handler):
         while (line := self._lines.get()) is not _END:
             with suppress(Exception):  # a line that Java can't be told must not end the others
                 self._shim.log(*line)
-
-
-class _Formatter(EscapingFormatter):
-    def __init__(self, logs: Logs) -> None:
-        super().__init__("%(message)s")
-        self._logs = logs
-
-    def formatException(self, ei: Any) -> str:
-        """The traceback, without secrets."""
-        return redact(super().formatException(ei), self._logs.secrets)
 
 
 class _Printed(io.RawIOBase):

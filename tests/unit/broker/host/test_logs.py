@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
+from quotahost.background import LoggedOnce
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
@@ -33,6 +34,16 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted() -> None:
     last = record(1)
     assert limit.filter(last)
     assert last.getMessage() == f"client 1 is unknown ({MANY - passed} such lines were left out before)"
+
+
+def test_a_noisy_fault_silences_no_other_of_its_package() -> None:
+    shim, log = FakeShim(), logging.getLogger("noisy")
+    with Logs(shim):
+        for broker in range(MANY):
+            LoggedOnce(log).report("broker %d is away", broker)
+        LoggedOnce(log).report("the disk is %d%% full", 90)
+        LoggedOnce(log).report("90% are used")
+    assert shim.lines[LINES_OF_CAUSE - 1 :] == ["broker 19 is away", "the disk is 90% full", "90% are used"]
 
 
 def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
@@ -59,6 +70,37 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
         logging.getLogger().removeHandler(own)
     assert shim.lines[:4] == ["one two", "three \\udc80", "äö", "0"]
     assert len(shim.lines) == LINES_OF_LOGGER
+
+
+class Leaks:
+    def __del__(self) -> None:
+        raise RuntimeError("of S3CR3T")
+
+
+def fails() -> None:
+    raise RuntimeError("can't log in with S3CR3T")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As outside of pytest, which takes both for itself.
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    shim = FakeShim()
+    with Logs(shim) as logs, redirect_stdout(printed()), redirect_stderr(printed()):
+        logs.secrets = ["S3CR3T"]
+        print("printed S3CR3T", file=sys.stderr)
+        logging.getLogger("leaky").warning("logged %s", "S3CR3T")
+        Leaks()
+        thread = threading.Thread(target=fails)
+        thread.start()
+        thread.join()
+    assert shim.lines[:2] == ["printed ***", "logged ***"]
+    told = "\n".join(shim.lines)
+    assert "RuntimeError: of ***" in told
+    assert "RuntimeError: can't log in with ***" in told
+    assert "S3CR3T" not in told
 
 
 class Failing(logging.Handler):

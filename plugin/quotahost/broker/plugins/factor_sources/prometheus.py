@@ -73,6 +73,12 @@ def _token(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _user(text: str) -> str:
+    if ":" in text:
+        raise ValueError("username must not hold a colon; set password to what follows it")
+    return text
+
+
 _Label = Annotated[Text, Field(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _Brokers = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: distinct([part for part in split(value, ",") if part]))
@@ -98,7 +104,7 @@ class PrometheusSettings(sections.Section):
         timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
     )
     bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
-    username: str | None = Field(None, min_length=1, pattern="^[^:]+$", description="user name to send")
+    username: Annotated[str, AfterValidator(_user)] | None = Field(None, min_length=1, description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
     ca_location: Text | None = Field(None, description="file with the certificates to trust, PEM")
 

@@ -119,6 +119,7 @@ WRONG: dict[str, list[dict[str, str]]] = {
     "exactly one of available and consumed": [{"available": ""}, {"consumed": "used"}],
     "has 'a' twice": [{"expected": "a,b,a"}],
     "set both username and password": [{"username": "me"}, {"password": "secret-word"}],
+    "username must not hold a colon; set password to what follows it": [{"username": "me:hunter2", "password": "x"}],
     "not both": [{"username": "me", "password": "secret-word", "bearer-token": "secret-token"}],
     "ca-location is for https": [{"ca-location": "/etc/ca.pem"}],
 }
@@ -136,6 +137,7 @@ def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: di
 @pytest.mark.parametrize(
     "section",
     [{"url": url} for url in ("http://scraper:hunter2@prometheus:9090", "scraper:hunter2@prometheus")]
+    + [{"username": "me:hunter2", "password": "secret-word"}]
     + [{"bearer-token": token} for token in ("hunter2\r\nX-Other: 1", "hunter2 hunter2", "hunter2ä")],
 )
 def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> None:
