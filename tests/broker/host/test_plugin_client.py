@@ -1,9 +1,11 @@
 """The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
 
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -120,6 +122,40 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     node.properties |= FENCE | tls(node, broker, trusted, port)
     with node:
         check_publishes_in_a_pause(node)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_certificates_that_are_renewed_while_the_broker_runs_are_used_from_the_next_connection(
+    tmp_path: Path, in_place: bool
+) -> None:
+    old, new, both = (tmp_path / name for name in ("old", "new", "both"))
+    for directory in (old, new, both):
+        directory.mkdir()
+    broker, renewed = identity(old, "broker"), identity(new, "broker")
+    trusts_old, trusts_new = truststore(old, [broker]), truststore(new, [renewed])
+    trusts_both = truststore(both, [broker, replace(renewed, name="renewed")])
+    node = callback_node(tmp_path, SETTINGS)
+    port = free_port()
+
+    def renew(name: str, former: Path, file: Path) -> None:
+        """Kafka reads a file again when its name is set again, too (KIP-226)."""
+        used = shutil.copy(file, former) if in_place else file
+        alter_broker_config(node, {f"listener.name.tls.ssl.{name}.location": str(used)}, broker=1)
+
+    with Proxy(port) as network:
+        node.properties |= FENCE | tls(node, broker, trusts_old, port) | {"inter.broker.listener.name": "TLS"}
+        node.properties |= listener_properties(node, "TLS", "SSL", port, network.port)
+        with node:
+            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+            renew("truststore", trusts_old, trusts_both)
+            renew("keystore", broker.keystore, renewed.keystore)
+            renew("truststore", trusts_old, trusts_new)
+            network.cut()
+            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+            network.heal()
+            check_publishes_in_a_pause(node)
+            alone = "the cluster doesn't say which brokers are registered"
+            eventually(lambda: node.log_text().rfind("the cluster answers again") >= node.log_text().rfind(alone))
 
 
 def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(

@@ -20,6 +20,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.AuthenticationException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.quotahost.util.BrokerConfigs;
 
@@ -53,8 +54,18 @@ final class ClusterAdmin {
     /** The cluster's id, and each registered broker: its id, and whether it is fenced. */
     List<Object> brokers() throws Exception {
         var answer = admin().describeCluster(new DescribeClusterOptions().includeFencedBrokers(true));
-        return List.of(get(answer.clusterId()),
-                get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
+        try {
+            return List.of(get(answer.clusterId()),
+                    get(answer.nodes()).stream().map(node -> List.of(node.id(), node.isFenced())).toList());
+        } catch (ExecutionException e) {
+            // The client keeps the certificates that it was made with, and the same files may hold renewed ones.
+            if (e.getCause() instanceof AuthenticationException) {
+                synchronized (this) {
+                    end();
+                }
+            }
+            throw e;
+        }
     }
 
     /** Each log directory of these brokers. A broker that does not answer has one row with its error and no path. */
