@@ -1,13 +1,13 @@
 package org.quotahost.util;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
-import org.apache.kafka.common.network.ListenerName;
 
 /**
  * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them. What
@@ -49,7 +49,7 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
     /** The names of all that Kafka can change of its listeners' keystores while it runs (KIP-226). */
     public Stream<String> keystores() {
         return Stream.of(broker.getOrDefault("listeners", "").split(","))
-                .map(listener -> ListenerName.normalised(listener.strip().split(":")[0]).configPrefix())
+                .map(listener -> "listener.name." + listener.strip().split(":")[0].toLowerCase(Locale.ROOT) + ".")
                 .flatMap(prefix -> SslConfigs.RECONFIGURABLE_CONFIGS.stream().map(prefix::concat));
     }
 
