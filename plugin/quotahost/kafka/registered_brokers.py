@@ -51,7 +51,8 @@ class ClusterPoll:
                 self._fault.report(self._failure, error)
         else:
             self.answered = True
-            self._fault.healed()
+            if self._fault.healed():
+                self._context.log.warning("the cluster answers again")
 
 
 _PERIOD: Final = 5.0  # seconds

@@ -1,13 +1,18 @@
 """The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
 
 import re
+import shutil
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
@@ -120,6 +125,57 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     node.properties |= FENCE | tls(node, broker, trusted, port)
     with node:
         check_publishes_in_a_pause(node)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_certificates_that_are_renewed_while_the_broker_runs_are_used_from_the_next_connection(
+    tmp_path: Path, in_place: bool
+) -> None:
+    old, new, both, used = (tmp_path / name for name in ("old", "new", "both", "used"))
+    for directory in (old, new, both, used):
+        directory.mkdir()
+    broker, renewed = identity(old, "broker"), identity(new, "broker")
+    keystore, trusted = used / "keystore.p12", used / "truststore.p12"
+    shutil.copy(broker.keystore, keystore)
+    shutil.copy(truststore(old, [broker]), trusted)
+    node = callback_node(tmp_path, SETTINGS)
+    port = free_port()
+
+    def renew(kind: str, file: Path) -> None:
+        """A file is read again, too, when its name is set once more (KIP-226)."""
+        file = shutil.copy(file, used / f"{kind}.p12") if in_place else file
+        alter_broker_config(node, {f"listener.name.tls.ssl.{kind}.location": str(file)}, broker=1)
+
+    def admits(client: Identity) -> bool:
+        config = {
+            "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "ssl", "log_level": 0,
+            "enable.ssl.certificate.verification": False,
+            "ssl.keystore.location": str(client.keystore), "ssl.keystore.password": PASSWORD,
+        }  # fmt: skip
+        try:
+            return bool(AdminClient(config).list_topics(timeout=5).topics)
+        except KafkaException:
+            return False
+
+    with Proxy(port) as network:
+        node.properties |= FENCE | tls(node, replace(broker, keystore=keystore), trusted, port)
+        node.properties |= listener_properties(node, "TLS", "SSL", port, network.port)
+        node.properties |= {"inter.broker.listener.name": "TLS"}
+        with node:
+            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+            renew("truststore", truststore(both, [broker, replace(renewed, name="renewed")]))
+            eventually(lambda: admits(renewed))
+            renew("keystore", renewed.keystore)
+            certificate = ssl.PEM_cert_to_DER_cert(renewed.certificate.read_text())
+            eventually(lambda: ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", port))) == certificate)
+            renew("truststore", truststore(new, [renewed]))
+            eventually(lambda: not admits(broker))
+            network.cut()
+            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+            network.heal()
+            check_publishes_in_a_pause(node)
+            alone = "the cluster doesn't say which brokers are registered"
+            eventually(lambda: node.log_text().rfind("the cluster answers again") >= node.log_text().rfind(alone))
 
 
 def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(

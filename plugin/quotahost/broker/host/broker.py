@@ -66,6 +66,10 @@ class HostBroker:
         alone = Listeners(given).controller_alone
         self._shim.connect(revealed(self.settings.kafka_admin) if alone else Listeners(given).client())
 
+    def changed(self) -> bool:
+        """Whether the broker's own properties have changed since the last ``refresh``: its keystores, that is."""
+        return self._shim.broker() != self._given
+
     def properties(self) -> Mapping[str, str]:
         """Those of the broker's own properties that are no secrets; none of them changes while the broker runs."""
         return self._properties

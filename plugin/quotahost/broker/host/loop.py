@@ -222,6 +222,8 @@ class Host:
                 changes.on_validate(fields)
             case "reconfigure":
                 changes.on_reconfigure(fields)
+                if self._broker.changed():
+                    self._install(changes.in_force)
             case "question":
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)

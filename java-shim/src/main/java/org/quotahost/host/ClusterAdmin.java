@@ -1,5 +1,6 @@
 package org.quotahost.host;
 
+import java.io.File;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -10,6 +11,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -35,6 +37,8 @@ final class ClusterAdmin {
     private boolean closed;
     /** Made when it is first needed: at the broker's start its own listener is not open yet. */
     private Admin admin;
+    /** When the files of its keystores were written, which it reads once; certificates may be renewed in place (KIP-226). */
+    private List<Long> written = List.of();
 
     ClusterAdmin(String clientId) {
         this.clientId = clientId;
@@ -105,7 +109,8 @@ final class ClusterAdmin {
         Map<String, Object> given;
         synchronized (this) {
             if (closed) throw new IOException("this broker is stopping");
-            if (admin != null) return admin;
+            if (admin != null && written.equals(written(config))) return admin;
+            end();
             given = config;
         }
         Object addresses = given.get("bootstrap.servers");
@@ -114,12 +119,21 @@ final class ClusterAdmin {
         }
         // Both may take long, to find addresses: no change and no shutdown waits for them.
         reach(addresses.toString());
+        List<Long> before = written(given);
         Admin made = Admin.create(given);
         synchronized (this) {
-            if (!closed && admin == null && config == given) return admin = made;
+            if (!closed && admin == null && config == given) {
+                written = before;
+                return admin = made;
+            }
         }
         made.close(Duration.ofMillis(1));
         return admin();
+    }
+
+    private static List<Long> written(Map<String, Object> config) {
+        return Stream.of("ssl.keystore.location", "ssl.truststore.location")
+                .map(name -> new File(Objects.toString(config.get(name), "")).lastModified()).toList();
     }
 
     /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */

@@ -4,6 +4,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
@@ -84,7 +86,7 @@ public final class PythonHost {
         host.close();
     }
 
-    /** The properties about whose change Kafka has to ask; empty until the host is ready. */
+    /** The properties about whose change Kafka has to ask; empty until the host is ready. Python logs in by keystores. */
     public Set<String> reconfigurable() {
         return reconfigurable;
     }
@@ -124,7 +126,7 @@ public final class PythonHost {
 
     /** Python has put properties in force, those of its start or of a change. */
     void ready(Life life, String[] names, String[] given) {
-        reconfigurable = Set.copyOf(List.of(names));
+        reconfigurable = Stream.concat(Stream.of(names), config.keystores()).collect(Collectors.toUnmodifiableSet());
         lives.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
         lease.renew(); // the start may have taken longer than validity
         life.ready.complete(null);

@@ -1,9 +1,12 @@
 package org.quotahost.util;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
 
 /**
@@ -41,6 +44,13 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         if (value instanceof Password secret) return secret.value();
         if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
         return Objects.toString(value, "").strip();
+    }
+
+    /** The names of all that Kafka can change of its listeners' keystores while it runs (KIP-226). */
+    public Stream<String> keystores() {
+        return Stream.of(broker.getOrDefault("listeners", "").split(","))
+                .map(listener -> "listener.name." + listener.strip().split(":")[0].toLowerCase(Locale.ROOT) + ".")
+                .flatMap(prefix -> SslConfigs.RECONFIGURABLE_CONFIGS.stream().map(prefix::concat));
     }
 
     public String executable() {
