@@ -143,11 +143,11 @@ def test_certificates_that_are_renewed_while_the_broker_runs_are_used_from_the_n
 
     def renew(kind: str, file: Path) -> None:
         """A file is read again, too, when its name is set once more (KIP-226)."""
-        file = shutil.copy(file, used / f"{kind}.p12") if in_place else file
+        file = Path(shutil.copy(file, used / f"{kind}.p12")) if in_place else file
         alter_broker_config(node, {f"listener.name.tls.ssl.{kind}.location": str(file)}, broker=1)
 
     def admits(client: Identity) -> bool:
-        config = {
+        config: dict[str, str | int | float | bool] = {
             "bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "ssl", "log_level": 0,
             "enable.ssl.certificate.verification": False,
             "ssl.keystore.location": str(client.keystore), "ssl.keystore.password": PASSWORD,
