@@ -188,6 +188,11 @@ class ChildTest {
     }
 
     @Test
+    void aChangeOfKeystoresAloneNeedsNoVerdict() {
+        host.check(new BrokerConfigs(host.config().properties(), Map.of("listener.name.tls.ssl.keystore.location", "new.p12")));
+    }
+
+    @Test
     void aLinkOnTheWayToAnEnvironmentIsFollowedAndTheOneInItIsNot() throws Exception {
         Path bin = Files.createDirectories(folder.resolve("v1/bin"));
         Path python = Files.writeString(folder.resolve("base"), "#!/bin/sh\necho version=3.11.2\necho quotahost=0\necho executable=$0\n");
