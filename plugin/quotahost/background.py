@@ -107,9 +107,10 @@ class LoggedOnce:
     def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> bool:
         """Log the fault, unless it was logged since it began (returned); the arguments are those of ``Logger.log``."""
         if not self._logged and self._limit.passes():
-            # The arguments stay apart: the broker's log limits the lines of each text. Without any it may have a %.
-            text = text if arguments else text.replace("%", "%%")
-            self._log.log(self._level, text + "%s", *arguments, self._limit.left_out(), exc_info=exc_info)
+            # As text: who keeps the record would keep an error, and by its traceback a client that goes on to log in.
+            line = (text % arguments if arguments else text) + self._limit.left_out()
+            # The broker's log limits the lines of each cause.
+            self._log.log(self._level, "%s", line, exc_info=exc_info, extra={"cause": text})
             self._logged = True
         return self._logged
 

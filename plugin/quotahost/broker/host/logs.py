@@ -31,9 +31,9 @@ _python = logging.getLogger("quotahost.python")  # what plugins print; of a proc
 class RateLimit(logging.Filter):
     """Lets so many records of one package pass in a minute, and fewer of one cause; the next says how many it left out.
 
-    The cause is the record's text before its arguments are put in. So whatever a plugin logs for each of 10,000
-    clients, or as it fails and works in turns, and however it does so, also by a logger for each client, the broker's
-    log stays readable.
+    The cause is the record's text before its arguments are put in; ``LoggedOnce`` puts them in itself, and names the
+    cause. So whatever a plugin logs for each of 10,000 clients, or as it fails and works in turns, and however it does
+    so, also by a logger for each client, the broker's log stays readable.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -55,7 +55,8 @@ class RateLimit(logging.Filter):
         of_logger, of_causes = self._loggers.setdefault(package, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
-        of_cause = of_causes.setdefault(str(record.msg)[:_CAUSE_MAX], LineLimit(LINES_OF_CAUSE, self._clock))
+        cause = str(getattr(record, "cause", record.msg))[:_CAUSE_MAX]
+        of_cause = of_causes.setdefault(cause, LineLimit(LINES_OF_CAUSE, self._clock))
         if not of_cause.passes() or not of_logger.passes():
             return False
         record.msg = record.getMessage() + of_cause.left_out() + of_logger.left_out()
