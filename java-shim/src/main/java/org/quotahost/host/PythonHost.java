@@ -86,14 +86,14 @@ public final class PythonHost {
         host.close();
     }
 
-    /** The properties about whose change Kafka has to ask; empty until the host is ready. Python logs in by keystores. */
+    /** The properties about whose change Kafka has to ask, with keystores, by which plugins log in; empty until the host is ready. */
     public Set<String> reconfigurable() {
         return reconfigurable;
     }
 
     /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
     public void check(BrokerConfigs next) {
-        // Else it is about keystores alone, and a Python that hangs must not keep a broker from new certificates.
+        // About keystores alone nobody is asked: a Python that hangs must not keep a broker from new certificates.
         if (!next.properties().equals(config.properties())) lives.check(next);
     }
 
