@@ -7,6 +7,7 @@ documents and ``doctor`` show. Plugins' own sections may use these types too.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
@@ -17,14 +18,15 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from quotahost.model import QuotaType, State
 from quotahost.settings.rate_lists import parse_list
 from quotahost.text import nearest
-from quotahost.units.parse import parse_count, parse_share
-from quotahost.units.show import COUNT, Unit, show_number
+from quotahost.units.parse import parse_count, parse_duration, parse_share
+from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
 _LONGEST_PREFIX: Final = 200  # characters, so that the longest name of a topic of quotahost fits Kafka's 249
 _USER: Final = "User:"
 _MOST_CLIENTS: Final = 10_000
+_LEAST_VALIDITY: Final = timedelta(seconds=1)
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
 
@@ -151,6 +153,13 @@ QuotaTypes = Annotated[tuple[QuotaType, ...], BeforeValidator(_quota_types), _li
 # ---- numbers ----
 
 
+def _validity(value: object) -> timedelta:
+    validity = parse_duration(value)
+    if validity < _LEAST_VALIDITY:
+        raise ValueError("must be at least 1s: the host gives a sign of life every 0.1s, and Java looks every 50ms")
+    return validity
+
+
 def _part(value: object) -> float:
     part = parse_share(value)
     if part is None:
@@ -179,6 +188,8 @@ def _endpoint(value: object) -> tuple[str, int] | None:
     return address.strip("[]"), port
 
 
+# At least 1 s.
+Validity = Annotated[timedelta, BeforeValidator(_validity), DURATION]
 # 0 to 1, written 0.1 or 10%.
 Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
 # A whole number from 0 to 10,000.

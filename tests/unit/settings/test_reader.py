@@ -30,6 +30,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("static.produce", "", "or unlimited"),
         ("static.storage.hard", "9223372036854775808", "at most 9223372036854775807 bytes"),
         ("static.scope", "clientid", "did you mean client-id?"),
+        ("validity", "999ms", "must be at least 1s"),
         ("clients.idle", "3600", "write 3600s for seconds"),
         ("fallback.action", "CLOSE", "none of PAUSE, OPEN"),
         ("factor.quota.types", "PRODUCE,PRODUCE", "twice"),

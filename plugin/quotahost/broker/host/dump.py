@@ -67,8 +67,9 @@ class BrokerState:
     topics_in_shadow: tuple[str, ...] = ()  # those of them from which nobody is turned back, as a rule is in shadow
     sources: tuple[str, ...] = ()  # the names of the factor sources that answer, where one stands in for another
     controller: str = ""  # the node id of the active controller; "" if this node knows of none
-    mutation_seconds: float = 0.0  # for so many seconds a bucket of partition mutations saves up its rate
-    log_dirs: tuple[str, ...] = ()
+    #: Of its properties those that say where its log directories are, and how long mutations are saved up.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    directory: str = ""  # in which it was started, and so where relative log directories are
     clients: int = 0  # how many clients have a place in the table
     clients_max: int = 0  # how many have room there
     #: By quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
@@ -123,6 +124,12 @@ class BrokerState:
     def stops_all(self) -> bool:
         """Whether the closed fence turns back the requests of all clients, and not only those to held topics."""
         return self.fence_closed and self.factor <= 0 and not self.is_for_topics
+
+    @property
+    def mutation_seconds(self) -> int:
+        """For so many seconds a bucket of partition mutations saves up its rate; by default 11 samples of 1 s."""
+        window = "controller.quota.window."
+        return int(self.properties.get(f"{window}num", 11)) * int(self.properties.get(f"{window}size.seconds", 1))
 
     @property
     def is_active_controller(self) -> bool:

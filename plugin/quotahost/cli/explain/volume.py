@@ -10,13 +10,14 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
 from quotahost.api import DiskState
-from quotahost.broker.disks.file_stores import read_disks
+from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
@@ -93,7 +94,8 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
     with of_this_version():
         state = state_of(ask("state"))
-        disks, shown = read_disks(state.node, state.log_dirs), gauges(ask)
+        directories = [str(Path(state.directory, name)) for name in log_dirs(state.properties)]
+        disks, shown = read_disks(state.node, directories), gauges(ask)
         numbers = numbers_of(shown)  # none where nobody watches the volumes
         volumes = [
             VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))

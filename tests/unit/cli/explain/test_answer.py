@@ -30,7 +30,8 @@ def answer(*quotas: QuotaState, **changes: Any) -> Answer:
     """Broker 1 enforces, and nothing else is out of the ordinary."""
     facts: dict[str, Any] = {
         "pid": 42, "node": "1", "client": Client("alice", "app"), "floors": dump.state()["floors"],
-        "clients": 1, "clients_max": 3, "controller": "1", "mutation_seconds": 100.0, "quotas": quotas or (quota(),),
+        "clients": 1, "clients_max": 3, "controller": "1", "properties": {"controller.quota.window.num": "100"},
+        "quotas": quotas or (quota(),),
     }  # fmt: skip
     return Answer(**(facts | changes))
 

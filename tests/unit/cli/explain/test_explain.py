@@ -246,7 +246,7 @@ def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
     place = tmp_path / "data"
     (place / "orders-0").mkdir(parents=True)
     (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
-    broker.answers["state"] = dump.state(log_dirs=[str(place)])
+    broker.answers["state"] = dump.state(properties={"log.dirs": str(place)})
     broker.answers["uses"] = dump.uses(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
     return place
 

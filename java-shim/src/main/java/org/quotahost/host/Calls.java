@@ -204,7 +204,8 @@ final class Calls {
     /** It renews the lease, since a Python that asks for work is alive. */
     private Object take(long timeoutMs) {
         host.lease.renew();
-        Object taken = life.take(host.inbox, host.table, timeoutMs);
+        // No longer than a second: the life after this one waits for the call.
+        Object taken = life.take(host.inbox, host.table, Math.min(timeoutMs, 1_000));
         host.lease.renew();
         return taken;
     }

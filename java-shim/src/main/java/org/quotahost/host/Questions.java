@@ -3,6 +3,7 @@ package org.quotahost.host;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -36,6 +37,8 @@ final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */
     private static final long PYTHON_MS = 8_000;
     private static final long CHECK_MS = 2_000;
+    private static final Set<String> ASKED = Set.of("log.dirs", "log.dir",
+            "controller.quota.window.num", "controller.quota.window.size.seconds");
 
     private final PythonHost host;
     private final Dump dump;
@@ -125,9 +128,9 @@ final class Questions {
             FactorInForce.Factor own = factor.ofType(type.ordinal());
             if (own.value() < 1) ofTypes.put(type.name(), List.of(own.value(), own.cause()));
         }
-        // For how long a bucket of partition mutations saves up its rate; by Kafka's defaults 11 samples of 1 s.
-        long mutationSeconds = Long.parseLong(broker.getOrDefault("controller.quota.window.num", "11"))
-                * Long.parseLong(broker.getOrDefault("controller.quota.window.size.seconds", "1"));
+        // What says where the log directories are, and how long a bucket of partition mutations saves up its rate.
+        Map<String, String> properties = new TreeMap<>(broker);
+        properties.keySet().retainAll(ASKED);
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
                 "version", PythonEnvironment.built().getProperty("quotahost", ""),
                 "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
@@ -137,16 +140,9 @@ final class Questions {
                 "creation_refused", Fence.refusesCreations(),
                 "topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                         "in_shadow", topics.overInShadow()),
-                "controller", KafkaBeans.activeController(), "mutation_seconds", mutationSeconds, "log_dirs", logDirs(broker),
+                "controller", KafkaBeans.activeController(), "properties", properties,
+                "directory", Path.of("").toAbsolutePath().toString(),
                 "clients", table.size(), "clients_max", table.clientsMax(), "affected_topics", table.affectedTopics(),
                 "held", new Json.Raw(held), "sources", host.gauges.names("FactorSource", "Answers", 1));
-    }
-
-    private static List<String> logDirs(Map<String, String> broker) {
-        String named = broker.getOrDefault("log.dirs", "");
-        if (named.isBlank()) named = broker.getOrDefault("log.dir", "");
-        if (named.isBlank()) named = "/tmp/kafka-logs"; // Kafka's own default of log.dir
-        return Stream.of(named.split(",")).map(String::strip).filter(each -> !each.isEmpty())
-                .map(each -> Path.of(each).toAbsolutePath().toString()).toList();
     }
 }

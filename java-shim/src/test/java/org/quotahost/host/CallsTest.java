@@ -70,6 +70,11 @@ class CallsTest {
     }
 
     @Test
+    void whoWantsToWaitForLongIsAnsweredAllTheSame() {
+        assertEquals("[null,[[],[],false]]", call("take", 1L << 40));
+    }
+
+    @Test
     void aBatchThatIsNotAnsweredIsTakenOnceMore() {
         host.inbox.postClient("alice", "app\ud800"); // as a principal builder may make it; no plugin could write it
         assertEquals("[null,[[[\"alice\",\"app?\"]],[],false]]", call("take", 0L));
