@@ -5,7 +5,10 @@ import json
 import logging
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 from urllib.parse import quote, quote_plus
+
+_SECRET_LINE: Final = 16  # characters: of a key that is printed line by line
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -83,7 +86,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def _written(secret: str) -> Iterator[str]:
-    """A secret as it is, and as Python, JSON, a URL and an HTTP header write it."""
+    """A secret as it is, by lines, and as Python, JSON, a URL and an HTTP header write it."""
+    yield from (line for line in secret.splitlines() if len(line) >= _SECRET_LINE)
     encoded = secret.encode(errors="surrogatepass")
     yield from (secret, repr(secret)[1:-1], repr(encoded)[2:-1], json.dumps(secret)[1:-1])
     yield from (quote(encoded), quote(encoded, safe=""), quote_plus(encoded), b64encode(encoded).decode())

@@ -65,6 +65,7 @@ def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
+    settings["kafka.ssl.key.password"] = "hunter2-secret"
     with callback_node(tmp_path_factory.mktemp("node"), settings, env={"FAULT": str(fault)}) as node:
         create_topic(node, "t")
         yield node
@@ -154,7 +155,7 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
     fault.write_text("print")
     known_again(node, "bad-print")
-    node.wait_for_log(r"printed by a plugin \?+ +x+", start=start)
+    node.wait_for_log(r"printed by a plugin, with \*\*\* (\\x00)+ +x+", start=start)
     node.wait_for_log("written to descriptor 1", start=start)
     assert max(map(len, node.log_text(start).splitlines())) < 5_000
     assert gauge(node, "Host", "Restarts") == before

@@ -30,7 +30,7 @@ class Crashing:
         elif mode == "exit":
             os._exit(3)
         elif mode == "print":
-            print("printed by a plugin", "\0" * 100, sys.stdin.read(), "x" * 100_000)
+            print("printed by a plugin, with hunter2-secret", "\0" * 100, sys.stdin.read(), "x" * 100_000)
             os.write(1, b"written to descriptor 1\n")
         elif mode == "gil":
             ctypes.PyDLL(None).sleep(3600)  # PyDLL keeps the GIL

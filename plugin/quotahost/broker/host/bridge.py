@@ -38,8 +38,8 @@ _OOM_SCORE: Final = "500"
 
 def run(transport: Transport, in_jvm: bool) -> None:
     shim = Shim(transport)
-    # The log ends last, so that what the host's end logs still arrives.
-    with Logs(shim) as logs:
+    # The log ends last, so that what the host's end logs still arrives; what is printed later goes nowhere.
+    with redirect_stdout(printed()), redirect_stderr(printed()), Logs(shim) as logs:
         Host(shim, in_jvm=in_jvm, logs=logs).run()
 
 
@@ -50,8 +50,7 @@ def serve() -> None:
     """Run the host in the broker's own process until the broker closes it. The shim calls this on its host thread."""
     import jpype  # here, since a host in a process of its own has no JVM to join
 
-    with redirect_stdout(printed()), redirect_stderr(printed()):
-        run(_InProcess(jpype), in_jvm=True)
+    run(_InProcess(jpype), in_jvm=True)
 
 
 class _InProcess:
@@ -94,7 +93,6 @@ class _Attached:
 def main(read: int, write: int, parent: int) -> NoReturn:
     """Run the host until the broker closes it, and end the process; ``parent`` is the broker's process id."""
     _die_with(parent)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a TextIOWrapper
     # A stack of each thread, should native code crash: the shim logs what comes by standard error.
     faulthandler.enable()
     for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -109,7 +107,6 @@ def main(read: int, write: int, parent: int) -> NoReturn:
         pipe.ask(encode(["refuse", traceback.format_exc()]))
         code = 1
     # Without the end of the interpreter, which waits for threads that a plugin has left behind.
-    sys.stdout.flush()
     os._exit(code)
 
 
@@ -154,6 +151,6 @@ class Pipe:
                 length, number = _HEADER.unpack(header)
                 self._waiting.pop(number).put(self._in.read(length))
         except Exception:  # a plugin has closed the pipe, or taken all memory
-            traceback.print_exc()
+            traceback.print_exc(file=sys.__stderr__)  # the log goes by the pipe
         finally:
             os._exit(0)  # the broker has ended, or closed its end

@@ -22,10 +22,11 @@ LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together
 LINES_OF_CAUSE: Final = 20  # a minute, of these
 _PACKAGES: Final = 100  # that are told apart
 _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
+_PRINTED_MAX: Final = 4_000  # characters
 _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
 _root, _own = logging.getLogger(), logging.getLogger("quotahost")
-_python = logging.getLogger("quotahost.python")  # what plugins print; of a process of its own Java logs it so
+_python = logging.getLogger("quotahost.python")  # what plugins print; what C code does, Java logs so
 
 
 class RateLimit(logging.Filter):
@@ -93,7 +94,8 @@ class Logs(logging.Handler):
         if self._lines.qsize() >= QUEUE_MAX:  # Java doesn't take the lines: waiting for it would stop plugins
             return
         try:
-            self._lines.put((record.name, record.levelno, self.format(record)[:_LINE_MAX]))
+            most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
+            self._lines.put((record.name, record.levelno, self.format(record)[:most]))
         except Exception as problem:  # a plugin's broken format string must not become the host's failure
             where = f"{record.pathname}:{record.lineno}"
             text = f"a log line can't be made: {type(problem).__name__} at {where}"
@@ -137,14 +139,24 @@ class Logs(logging.Handler):
 
 class _Printed(io.RawIOBase):
     name = "<the broker's log>"
+    _rest = b""  # of a line that has no end yet
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        for line in filter(str.strip, bytes(data).decode("utf-8", "replace").splitlines()):
-            _python.info(line)
+        *ended, rest = (self._rest + bytes(data)).split(b"\n")
+        self._rest = rest[:_LINE_MAX]
+        self._log(b"\n".join(ended))
         return len(data)
+
+    def flush(self) -> None:
+        rest, self._rest = self._rest, b""
+        self._log(rest)
+
+    def _log(self, lines: bytes) -> None:
+        for line in filter(str.strip, lines.decode("utf-8", "replace").splitlines()):
+            _python.info(line)
 
 
 def printed() -> io.TextIOWrapper:

@@ -65,6 +65,7 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
         logging.getLogger().addHandler(own)
         print("one", "two\n\nthree \udc80")
         sys.stderr.buffer.write("äö".encode())
+        sys.stderr.flush()
         for line in range(10_000):
             print(line)
         logging.getLogger().removeHandler(own)
@@ -89,14 +90,15 @@ def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatc
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     shim = FakeShim()
     with Logs(shim) as logs, redirect_stdout(printed()), redirect_stderr(printed()):
-        logs.secrets = ["S3CR3T"]
+        logs.secrets = ["S3CR3T", "-----BEGIN-----\na key's own second line\n"]
         print("printed S3CR3T", file=sys.stderr)
+        print("a key's own second line")
         logging.getLogger("leaky").warning("logged %s", "S3CR3T")
         Leaks()
         thread = threading.Thread(target=fails)
         thread.start()
         thread.join()
-    assert shim.lines[:2] == ["printed ***", "logged ***"]
+    assert shim.lines[:3] == ["printed ***", "***", "logged ***"]
     told = "\n".join(shim.lines)
     assert "RuntimeError: of ***" in told
     assert "RuntimeError: can't log in with ***" in told
