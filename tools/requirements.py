@@ -137,7 +137,7 @@ class Proof:
 
     def link(self, up: str) -> str:
         """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""
-        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.name) if self.path.suffix == ".java" else self.name
+        spaced = re.sub(r"(?<=[a-zA-Z0-9])(?=[A-Z])", " ", self.name) if self.path.suffix == ".java" else self.name
         words = spaced.removeprefix("test_").replace("_", " ").lower()
         return f"[{words}]({up}{self.path.relative_to(ROOT)})" + (
             f" ({', '.join(self._conditions())})" if self._conditions() else ""
