@@ -30,8 +30,8 @@ import org.slf4j.LoggerFactory;
  * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
  * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
  * the calls that nobody waits for; the others, which may take long, have threads of their own, which all children share: a
- * process that does not read stops nobody but itself. What is no frame ends it. What it writes to its standard error, and so
- * what plugins print, goes to the broker's log.
+ * process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
+ * before it knows this JVM, goes to the broker's log by its standard error.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
