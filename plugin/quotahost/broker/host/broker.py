@@ -3,7 +3,7 @@
 ``HostBroker`` is ``quotahost.api.Broker`` for plugins: most questions go to the shim as they are. It also derives how
 the plugins' own Kafka client connects: as this broker itself, unless properties ``kafka.*`` say otherwise.
 
-``ClusterWatch`` asks the cluster for what Kafka doesn't tell by itself:
+``ClusterQuery`` asks the cluster for what Kafka doesn't tell by itself:
 
 - *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and
   up to 4.2.1 and 4.3.1 it isn't called while a broker that has replicas is down (KAFKA-20746). The exemptions of
@@ -100,7 +100,7 @@ TRIES: Final = 5
 _STORED: Final = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
 
-class ClusterWatch:
+class ClusterQuery:
     """Asks on a thread of its own, since an answer may take ten seconds; the host thread fetches what it hears."""
 
     def __init__(self, shim: Shim) -> None:

@@ -29,7 +29,7 @@ from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError, secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
-from quotahost.broker.host.broker import ClusterWatch, HostBroker
+from quotahost.broker.host.broker import ClusterQuery, HostBroker
 from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
@@ -78,7 +78,7 @@ class Host:
         self._tick_at = clock()
         self._ask_for_fence_at = clock() + _SETTLED
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
-        self._cluster = ClusterWatch(shim)
+        self._cluster = ClusterQuery(shim)
         self._opened = ExitStack()  # what closes after the plugins
         self._wake_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
 

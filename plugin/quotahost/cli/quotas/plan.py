@@ -27,7 +27,13 @@ Name: TypeAlias = str | Default | None  # None: not part of the entity
 
 
 class DeclarationError(QuotahostError):
-    """A file or a cluster can't be used; each line of the message has place, value and remedy."""
+    """A file can't be used; each line of the message has place, value and remedy."""
+
+    exit_code = 2
+
+
+class ClusterFailed(QuotahostError):
+    """A cluster can't be used: it doesn't answer, or not this client; the message has the remedy."""
 
     exit_code = 2
 

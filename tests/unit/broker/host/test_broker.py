@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.broker import TRIES, ClusterWatch, HostBroker
+from quotahost.broker.host.broker import TRIES, ClusterQuery, HostBroker
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
 from tests.unit.settings.properties import read
@@ -52,7 +52,7 @@ def asked(shim: FakeShim) -> list[str]:
     return [name for name, _ in shim.called if name in ("cluster", "configs")]
 
 
-def heard(look: ClusterWatch) -> tuple[list[Cluster], list[tuple[str, ...]]]:
+def heard(look: ClusterQuery) -> tuple[list[Cluster], list[tuple[str, ...]]]:
     """What the host thread gets: the cluster, and what is stored."""
     clusters, stored = list[Cluster](), list[tuple[str, ...]]()
     look.hand_on(clusters.append, stored.append)
@@ -65,14 +65,14 @@ def shim() -> FakeShim:
 
 
 @pytest.fixture
-def look(shim: FakeShim) -> Iterator[ClusterWatch]:
-    made = ClusterWatch(shim)
+def look(shim: FakeShim) -> Iterator[ClusterQuery]:
+    made = ClusterQuery(shim)
     made.start(7)  # its thread waits for much longer than a test
     yield made
     made.close()
 
 
-def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeShim, look: ClusterWatch) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeShim, look: ClusterQuery) -> None:
     look.look()
     assert heard(look) == ([NEWS], []), "nothing of ours is stored"
     look.look()
@@ -84,7 +84,7 @@ def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeSh
     look.look()
     assert asked(shim) == ["configs", "cluster", "cluster", "cluster"], "a Kafka that tells is asked no more"
     assert shim.arguments("configs") == [["BROKER", ["7"]]]
-    alone = ClusterWatch(shim)
+    alone = ClusterQuery(shim)
     alone.start(None)
     shim.called.clear()
     alone.look()
@@ -93,7 +93,7 @@ def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeSh
 
 
 @pytest.mark.parametrize("fetched_late", [False, True])
-def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: ClusterWatch, fetched_late: bool) -> None:
+def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: ClusterQuery, fetched_late: bool) -> None:
     def overtaken() -> Any:
         if not fetched_late:
             look.kafka_tells()
@@ -105,7 +105,7 @@ def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: Cl
     assert heard(look)[0] == []
 
 
-def test_a_second_silence_is_logged_once(shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_second_silence_is_logged_once(shim: FakeShim, look: ClusterQuery, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim.told["cluster"] = NO_ANSWER
     look.look()
@@ -116,7 +116,7 @@ def test_a_second_silence_is_logged_once(shim: FakeShim, look: ClusterWatch, cap
     assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
 
 
-def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: FakeShim, look: ClusterWatch) -> None:
+def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: FakeShim, look: ClusterQuery) -> None:
     shim.told["configs"] = NO_ANSWER
     look.look()
     shim.told["configs"] = [
@@ -132,7 +132,7 @@ def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim
     assert len(shim.arguments("configs")) == 2
 
 
-def test_who_may_not_ask_stops_asking(shim: FakeShim, look: ClusterWatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_may_not_ask_stops_asking(shim: FakeShim, look: ClusterQuery, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim.told["configs"] = ConnectionError("ClusterAuthorizationException: denied")
     for _ in range(10):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.broker import ClusterWatch
+from quotahost.broker.host.broker import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
@@ -311,7 +311,7 @@ def test_a_name_that_is_stored_alone_is_named_once(
     shim = FakeShim({"supplier": "mine"})
     stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
     # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
-    monkeypatch.setattr(ClusterWatch, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    monkeypatch.setattr(ClusterQuery, "hand_on", lambda _look, _cluster, hear: hear(stored))
     shim.idle(2)
     serve(shim)
     named = errors(caplog)

@@ -3,7 +3,7 @@
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
 allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
 once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
-While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``plugins.tasks.broker_status``).
+While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.status_publisher``).
 """
 
 import math
@@ -17,8 +17,8 @@ from quotahost.api import Context
 from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.broker.plugins.tasks.broker_status import StatusPublisher
 from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
+from quotahost.broker.plugins.tasks.status_publisher import StatusPublisher
 from quotahost.model import ClientUsage
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window

@@ -1,1 +1,1 @@
-"""The built-in tasks about disks, and what a broker shows to those who watch (role ``DataSourceTask``)."""
+"""The built-in tasks (role ``DataSourceTask``). Of ``publish-usage`` only what ``top`` shows; see ``cluster_quota``."""

@@ -11,7 +11,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
-from quotahost.broker.plugins.tasks.broker_status import OpenedVolumes, StatusPublisher
+from quotahost.broker.plugins.tasks.status_publisher import OpenedVolumes, StatusPublisher
 from quotahost.model import Client
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import Answered, BrokerLook, decode
