@@ -198,7 +198,10 @@ final class Marks {
         return marked;
     }
 
-    /** Ends the marks that are too old or whose topic is not affected any more; of a whole principal the client-id is null. */
+    /**
+     * Ends the marks that are too old or whose topic is not affected any more. Of a whole principal the client-id is null, of
+     * everybody the principal, too.
+     */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
         marks.forEach((name, ofPrincipal) -> {
             List<String> over = new ArrayList<>(0);
@@ -209,6 +212,7 @@ final class Marks {
         });
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
+            ended.accept(null, null);
             everybody = null;
             changedAt = now;
         }

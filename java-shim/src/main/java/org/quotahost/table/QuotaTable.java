@@ -385,7 +385,8 @@ public final class QuotaTable {
     }
 
     private void markEnded(String name, String clientId) {
-        Entry entry = principals.entry(name);
+        if (name == null) principals.forEach(entry -> markEnded(entry.principal, null));
+        Entry entry = name == null ? null : principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {

@@ -69,6 +69,7 @@ class MarksTest {
         sweep(Marks.LIFE_BEATS + 1, "t");
         assertNull(marks.topic("bob", "b"));
         assertEquals(0, marks.size.get());
+        assertTrue(ended.contains("null null"));
     }
 
     @Test
