@@ -205,15 +205,13 @@ def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> N
     assert rate.measure(NOW + 100 * SECOND) == 0
 
 
-@pytest.mark.parametrize("make", [lambda _, *windows: SampledRate(*windows), RevisionDiffRate, Version15Rate])
-@pytest.mark.parametrize(("samples", "window_ms"), [(0, 1000), (10, 0), (-1, 1000)])
-def test_a_window_without_samples_or_length_raises_an_error(make: Make, samples: int, window_ms: int) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        make(5, samples, window_ms)
-
-
-@RATES
-@pytest.mark.parametrize("quota", [0, -1, float("nan")])
-def test_a_quota_that_is_not_above_0_raises_an_error_in_both_rates(make: Make, quota: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        make(quota, 10, 1000)
+@pytest.mark.parametrize(
+    ("make", "given", "words"),
+    [*((make, (5, *windows), "must be") for windows in ((0, 1000), (10, 0), (-1, 1000))
+       for make in (lambda _, *windows: SampledRate(*windows), RevisionDiffRate, Version15Rate)),
+     *((make, (quota, 10, 1000), "above 0") for quota in (0, -1, float("nan"))
+       for make in (RevisionDiffRate, Version15Rate))],
+)  # fmt: skip
+def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple[Any, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make(*given)
