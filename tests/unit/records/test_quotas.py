@@ -65,10 +65,10 @@ GOOD = {"version": 1, "topics": ["t"], "bytes": 5}
             b"users/" + (codec.MAX_NAMES + 1) * b"a", 10_000 * b"%41")),
         *((LatestQuotas, b"users/alice", b'{"version":1,"produce":%s}' % rate, "schema")
           for rate in (b"0", b"-1", b"true", b'"3M"', b"1e999", b"NaN", b"[3]")),
-        *((LatestBudgets, b"budgets/b", json.dumps(GOOD | change).encode(), reason) for change, reason in (
-            *(({"topics": wrong}, "schema") for wrong in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
-            *(({"bytes": wrong}, "schema") for wrong in (-1, 2**63, "5", True)),
-            ({"of": "followers"}, "schema"), ({"version": 2}, "version"), ({"more": "x" * 100_000}, "size"))),
+        *((LatestBudgets, b"budgets/b", json.dumps(GOOD | {name: wrong}).encode(), reason) for name, wrong, reason in (
+            *(("topics", topics, "schema") for topics in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
+            *(("bytes", size, "schema") for size in (-1, 2**63, "5", True)),
+            ("of", "followers", "schema"), ("version", 2, "version"), ("more", "x" * 100_000, "size"))),
         # Names that could not stand in Kafka's tags.
         *((LatestBudgets, b"budgets/" + name, value, "key")
           for name in (b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65) for value in (b'{"version":1}', None)),
