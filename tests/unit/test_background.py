@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from quotahost.background import LoggedOnce, Periodic
-from tests.fakes.plugin_context import WITHIN
+from tests.fakes.plugin_context import WITHIN, Clock
 
 
 def test_close_does_not_wait_for_work_that_hangs() -> None:
@@ -23,23 +23,17 @@ def test_close_does_not_wait_for_work_that_hangs() -> None:
     assert periodic.close(within=WITHIN)
 
 
-def test_a_fault_that_comes_and_goes_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    now = [0.0]
-    once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
+def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock(0.0)
+    flutters, lasts = (LoggedOnce(logging.getLogger("test"), clock=clock) for _ in range(2))
+    reported = [lasts.report("first") for _ in range(3)], lasts.healed(), lasts.report("second")
+    assert reported == ([True] * 3, True, False)
     for turn in range(1_000):
-        once.report("lost %d", turn)
-        once.healed()
-        now[0] += 0.1
-    assert caplog.messages == ["lost 0", "lost 600 (599 such lines were left out before)"]
-
-
-def test_a_fault_that_lasts_is_logged_once_the_minute_is_over(caplog: pytest.LogCaptureFixture) -> None:
-    now = [0.0]
-    once = LoggedOnce(logging.getLogger("test"), clock=lambda: now[0])
-    for _ in range(3):
-        once.report("first")
-    assert once.healed()
-    assert not once.report("second")
-    now[0] = 60
-    assert once.report("second")
-    assert [message[:6] for message in caplog.messages] == ["first", "second"]
+        flutters.report("lost %d", turn)
+        flutters.healed()
+        clock.now += 0.1
+    for text in ("second", "third"):  # it has not healed in between
+        clock.now += 61
+        assert lasts.report(text)
+    told = ["first", "lost 0", "lost 600 (599 such lines were left out before)"]
+    assert caplog.messages == [*told, "second (1 such lines were left out before)"]

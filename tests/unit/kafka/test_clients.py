@@ -2,10 +2,9 @@
 
 import gc
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from harness.system.certificates import identity, key_as_pem
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.background import start_daemon
@@ -28,6 +26,7 @@ from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context
+from tests.fakes.tls import tls_server
 
 # ---- connections ----
 
@@ -100,10 +99,7 @@ def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
 @pytest.fixture
 def refusing(tmp_path: Path) -> Iterator[tuple[str, list[float]]]:
     """Who connects here finds a certificate that nobody trusts; the address, and when each try was."""
-    party, key, tries = identity(tmp_path, "untrusted"), tmp_path / "key.pem", list[float]()
-    key.write_text(key_as_pem(party))
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(party.certificate, key)
+    (tls, *_), tries = tls_server(tmp_path), list[float]()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -264,19 +260,16 @@ def admin() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "patient", "replicas"), [(5, True, 3), (3, True, 3), (2, True, 2), (3, False, 2), (0, True, 1)]
-)
-def test_it_has_up_to_three_replicas(admin: Any, brokers: int, patient: bool, replicas: int) -> None:
-    ensure_compacted(admin, "t", brokers, patient, gathering=False)
-    assert admin.made == [replicas]
-
-
-def test_it_is_not_created_with_too_few_replicas_while_more_brokers_may_register(admin: Any) -> None:
-    with pytest.raises(Gathering):
-        ensure_compacted(admin, "t", 2, True, gathering=True)
-    assert admin.made == []
-    ensure_compacted(admin, "t", 3, True, gathering=True)
-    assert admin.made == [3]
+    ("brokers", "patient", "gathering", "made"),
+    [*((brokers, True, False, [made]) for brokers, made in ((5, 3), (3, 3), (2, 2), (0, 1))), (3, False, False, [2]),
+     (2, True, True, []), (3, True, True, [3])],
+)  # fmt: skip
+def test_it_has_up_to_three_replicas_and_no_fewer_while_more_brokers_may_register(
+    admin: Any, brokers: int, patient: bool, gathering: bool, made: list[int]
+) -> None:
+    with nullcontext() if made else pytest.raises(Gathering):
+        ensure_compacted(admin, "t", brokers, patient, gathering)
+    assert admin.made == made
 
 
 def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(admin: Any) -> None:

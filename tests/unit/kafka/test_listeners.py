@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from quotahost.kafka.listeners import Listeners, login_name, options, translate
+from quotahost.kafka.listeners import Listeners, options, translate
 
 SECRET = "hunter2"
 
@@ -73,21 +73,6 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
 def test_user_and_password_are_found(text: str, username: str, password: str) -> None:
     found = options(PLAIN + text)
     assert (found["username"], found["password"]) == (username, password)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "text", "name"),
-    [
-        ("GSSAPI", 'Krb5LoginModule required principal="kafka/host.example@REALM" useKeyTab=true;', "kafka"),
-        ("GSSAPI", 'Krb5LoginModule required username="al";', None),
-        ("OAUTHBEARER", 'OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="al";', "al"),
-        ("OAUTHBEARER", 'OAuthBearerLoginModule required clientId="c" clientSecret="hunter2";', None),
-        ("SCRAM-SHA-512", 'ScramLoginModule required username="al" password="p";', "al"),
-        *(("PLAIN", text, None) for text in ("", ";", "hunter2", PLAIN, 'username="open')),
-    ],
-)
-def test_each_mechanism_names_its_principal_in_its_way_or_nobody(mechanism: str, text: str, name: str | None) -> None:
-    assert login_name(text, mechanism) == name
 
 
 SERVERS = {"bootstrap.servers": "a:1,b:2"}

@@ -10,7 +10,7 @@ import pytest
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, decode, encode
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, decode, encode
 from quotahost.records.codec import Refused
 
 SCHEMA: Any = cluster_volumes.CODEC.schema()
@@ -30,29 +30,6 @@ def volume(**fields: Any) -> dict[str, Any]:
 
 def read(value: dict[str, Any]) -> ClusterRecord:
     return decode(b"c", json.dumps(value).encode())
-
-
-def test_the_record_reads_as_the_readme_of_the_topic_says() -> None:
-    full = replace(
-        RECORD, newest_snapshot_at=NOW, stale=1, missing=1, stale_brokers=("4",), missing_brokers=("5",),
-        offline=1, offline_dirs=(OfflineDir("2", "/e"),), capacity=100, consumed=97, smallest_factor=0.5, kinds=1,
-        worst={LimitType.MIN_FREE_BYTES: (Filling(DISK),)},
-    )  # fmt: skip
-    limited = volume(softLimit={}, hardLimit={"type": "MinFreeBytes", "level": 5})
-    assert json.loads(encode(full)) == {
-        "version": 1, "clusterId": "c", "run": 7, "sequence": 42,
-        "computedAt": "2026-11-21T21:30:00Z", "newestSnapshotAt": "2026-11-21T21:30:00Z",
-        "reporting": 1, "stale": 1, "missing": 1, "staleBrokers": ["4"], "missingBrokers": ["5"],
-        "offline": 1, "offlineLogDirs": [{"brokerId": "2", "logDir": "/e"}],
-        "volumeCount": 1, "capacity": 100, "consumed": 97, "smallestFactor": 0.5, "kinds": 1, "affectedTopics": None,
-        "fullest": [{**limited, "bytesPerSecond": -12.5, "secondsToFull": None}],
-        "silentVolumes": [],
-        "worst": {
-            "ConsumedBytes": [],
-            "MinFreeBytes": [{**limited, "bytesPerSecond": None, "secondsToFull": None}],
-            "MinFreePercentage": [],
-        },
-    }  # fmt: skip
 
 
 def test_what_has_no_value_may_be_null_or_left_out() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,32 +38,13 @@ def test_the_key_names_the_entity_as_kafkas_config_paths_do(entity: Entity, key:
     assert key_of(entity) == key
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        None, b"", b"users/", b"clients/", b"users/%61", b"users/%3cdefault%3E", b"users/a/clients", b"users/a/b",
-        b"clients/a/users/b", b"users/<default>/clients/a", b"users/\xff", b"users/%FF", b"users/a ", b"users/a\n",
-        b"users/" + (codec.MAX_NAMES + 1) * b"a", 10_000 * b"%41",
-    ],
-)  # fmt: skip
-def test_another_key_is_refused(key: bytes | None) -> None:
-    with pytest.raises(Refused) as refused:
-        LatestQuotas().take(key, b'{"version":1}')
-    text = str(refused.value)
-    assert (refused.value.reason, text.isprintable(), len(text) < 500) == ("key", True, True)
-
-
 @pytest.mark.parametrize("entity", [Entity("", None), Entity(None, ""), Entity("\ud800", None), Entity("é" * 1025, "")])
 def test_an_entity_that_no_key_can_name_is_refused(entity: Entity) -> None:
     with pytest.raises(Refused):
         key_of(entity)
 
 
-@pytest.mark.parametrize("rate", ["0", "-1", "true", '"3M"', "1e999", "NaN", "[3]"])
-def test_what_is_no_rate_is_refused_and_null_is_none(rate: str) -> None:
-    with pytest.raises(Refused) as refused:
-        decode(b"users/alice", f'{{"version":1,"produce":{rate}}}'.encode())
-    assert refused.value.reason == "schema"
+def test_a_rate_may_be_null_or_unlimited_and_a_version_a_whole_float() -> None:
     value = b'{"version":1.0,"produce":null,"fetch":"unlimited"}'
     assert decode(b"users/alice", value) == ClusterQuota(None, math.inf)
 
@@ -77,26 +57,30 @@ GOOD = {"version": 1, "topics": ["t"], "bytes": 5}
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("latest", "key", "value", "reason"),
     [
-        *(({"topics": wrong}, "schema") for wrong in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
-        *(({"bytes": wrong}, "schema") for wrong in (-1, 2**63, "5", True)),
-        ({"of": "followers"}, "schema"),
-        ({"version": 2}, "version"),
-        ({"more": "x" * 100_000}, "size"),
+        *((LatestQuotas, key, b'{"version":1}', "key") for key in (
+            None, b"", b"users/", b"clients/", b"users/%61", b"users/%3cdefault%3E", b"users/a/clients", b"users/a/b",
+            b"clients/a/users/b", b"users/<default>/clients/a", b"users/\xff", b"users/%FF", b"users/a ", b"users/a\n",
+            b"users/" + (codec.MAX_NAMES + 1) * b"a", 10_000 * b"%41")),
+        *((LatestQuotas, b"users/alice", b'{"version":1,"produce":%s}' % rate, "schema")
+          for rate in (b"0", b"-1", b"true", b'"3M"', b"1e999", b"NaN", b"[3]")),
+        *((LatestBudgets, b"budgets/b", json.dumps(GOOD | {name: wrong}).encode(), reason) for name, wrong, reason in (
+            *(("topics", topics, "schema") for topics in (NONE, ["t"] * (MAX_PATTERNS + 1), ["a*b"], ["t\n"], "t")),
+            *(("bytes", size, "schema") for size in (-1, 2**63, "5", True)),
+            ("of", "followers", "schema"), ("version", 2, "version"), ("more", "x" * 100_000, "size"))),
+        # Names that could not stand in Kafka's tags.
+        *((LatestBudgets, b"budgets/" + name, value, "key")
+          for name in (b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65) for value in (b'{"version":1}', None)),
     ],
 )  # fmt: skip
-def test_a_record_that_is_none_is_refused(change: dict[str, Any], reason: str) -> None:
+def test_what_is_no_quota_or_budget_is_refused_with_its_reason(
+    latest: type[LatestQuotas | LatestBudgets], key: bytes | None, value: bytes | None, reason: str
+) -> None:
     with pytest.raises(Refused) as refused:
-        LatestBudgets().take(b"budgets/b", json.dumps(GOOD | change).encode())
-    assert refused.value.reason == reason
-
-
-@pytest.mark.parametrize("name", [b"", b"a b", b"a>", b"<a", b"a\n", b"\xff", b"a" * 65])
-def test_a_name_that_could_not_stand_in_kafkas_tags_is_refused(name: bytes) -> None:
-    for value in (json.dumps(GOOD).encode(), None):
-        with pytest.raises(Refused):
-            LatestBudgets().take(b"budgets/" + name, value)
+        latest().take(key, value)
+    text = str(refused.value)
+    assert (refused.value.reason, text.isprintable(), len(text) < 500) == (reason, True, True)
 
 
 def test_there_are_so_many_budgets_and_no_more() -> None:

@@ -121,27 +121,20 @@ def world(tmp_path: Path) -> World:
     )
 
 
-def test_after_a_move_bytes_count_with_the_new_leader_when_they_no_longer_do_with_the_old_one(world: World) -> None:
+#: Which replica is led from now on or no more; how much counts so many seconds later.
+MOVES: dict[str, list[tuple[int, bool, float, int]]] = {
+    "a new leader counts when the old one no longer does": [(1, True, 1, 10), (1, True, 8.9, 10), (1, True, 1.1, 17)],
+    "as long as that the old one does": [(0, False, 1, 10), (0, False, 7, 10), (0, False, 1.1, 0)],
+    "one that loses its part for a moment counts all the time": [(0, leads, 6, 10) for leads in (False, True) * 6],
+}
+
+
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES)
+def test_whoever_leads_a_replica_its_bytes_count_once(world: World, moves: list[tuple[int, bool, float, int]]) -> None:
     world.look()
-    world.broker.sizes["orders.eu", 1] = (7, True)
-    assert world.look()["orders"].used == 10
-    assert world.look(8.9)["orders"].used == 10
-    assert world.look(1.1)["orders"].used == 17
-
-
-def test_while_a_new_leader_does_not_count_the_old_one_does(world: World) -> None:
-    world.look()
-    world.broker.sizes["orders.eu", 0] = (10, False)
-    assert world.look()["orders"].used == 10
-    assert world.look(7)["orders"].used == 10
-    assert world.look(1.1)["orders"].used == 0
-
-
-def test_a_leader_that_loses_its_part_for_a_moment_counts_all_the_time(world: World) -> None:
-    world.look()
-    for leads in (False, True) * 6:
-        world.broker.sizes["orders.eu", 0] = (10, leads)
-        assert world.look(6)["orders"].used == 10
+    for replica, leads, seconds, used in moves:
+        world.broker.sizes["orders.eu", replica] = (world.broker.sizes["orders.eu", replica][0], leads)
+        assert world.look(seconds)["orders"].used == used
 
 
 def test_it_looks_once_a_second_but_at_once_for_other_budgets_and_after_a_slow_look_so_much_later(

@@ -87,6 +87,7 @@ OWN = {
         # By rules of an operator's own it may be any name.
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS},
          {"sasl.kerberos.principal.to.local.rules": "RULE:[2:broker]"}, []),
+        ({"security.inter.broker.protocol": "SASL_PLAINTEXT"}, {"sasl.jaas.config": f'{PLAIN}username="x";'}, []),
         (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}unsecuredLoginStringClaim_sub="broker";'}, ["broker", "controller"]),
         (PROPERTIES, OAUTH | {OF_BEARER: f'{BEARER}clientId="c" clientSecret="hunter2";'}, ["controller"]),
         # Controllers without authentication make nobody a broker where clients have none either: any of them could

@@ -46,18 +46,6 @@ def test_a_noisy_fault_silences_no_other_of_its_package() -> None:
     assert shim.lines[LINES_OF_CAUSE - 1 :] == ["broker 19 is away", "the disk is 90% full", "90% are used"]
 
 
-def test_log_lines_reach_the_broker_by_one_thread_and_one_logger_can_not_flood_it() -> None:
-    shim = FakeShim()
-    with Logs(shim):
-        for line in range(10_000):
-            logging.getLogger("chatty").info("client %d", line)
-            logging.getLogger("chattier").info(f"client {line}")
-        logging.getLogger("quiet").warning("seen")
-    chatty = [line for line in shim.lines if line.startswith("client")]
-    assert len(chatty) == LINES_OF_CAUSE + LINES_OF_LOGGER
-    assert shim.lines[-1] == "seen"
-
-
 def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     shim = FakeShim()
     with Logs(shim), redirect_stdout(printed()), redirect_stderr(printed()):

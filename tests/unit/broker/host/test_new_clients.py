@@ -112,12 +112,6 @@ def test_a_supplier_that_fails_leaves_the_client_as_it_is() -> None:
     assert found.answer == Answer(NEWCOMER, None, "", "bad")
 
 
-def test_the_rates_of_the_others_stand_behind_the_smallest() -> None:
-    suppliers = {"broker": supplier(Quota(2.0)), "plugin": supplier(Quota(1.0))}
-    (row,) = resolved(suppliers, [ALICE], "most-constraining").rows
-    assert row.answers[0].supplier == "plugin\tbroker=2.0"
-
-
 # ---- the principal's other client-ids ---------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.broker.host.messages import GROUP, Answer, Batch, Event, encode, shadow_text, tag, would_be
-from quotahost.broker.host.protocol import CALLS, VERSION, Shim
+from quotahost.broker.host.protocol import CALLS, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -61,14 +61,6 @@ class Java:
 
 def test_java_reads_the_same_bytes() -> None:
     assert encode(GOLDEN).hex() == GOLDEN_HEX
-
-
-def test_the_first_call_tells_the_version() -> None:
-    java = Java()
-    Shim(java)
-    assert java.calls[0][:2] == ["hello", VERSION]
-    with pytest.raises(ConnectionError, match="another release"):
-        Shim(Java(hello=ConnectionError("another release")))
 
 
 def test_a_batch_says_when_the_host_has_to_end_and_text_that_is_no_unicode_reaches_java_escaped() -> None:

@@ -5,7 +5,6 @@ The model is written from the rules of Kafka 4.3.1's DefaultQuotaCallback, in ta
 """
 
 import math
-import re
 import tracemalloc
 from typing import Any, TypeAlias
 
@@ -17,7 +16,6 @@ from quotahost import model
 from quotahost.api import Role
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
 from quotahost.model import DEFAULT, QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
-from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.testing import FakeHost
 from tests.fakes.plugin_context import context
 
@@ -77,19 +75,6 @@ def test_a_client_gets_what_the_properties_say(
     with host(supplier, own) as given:
         answers = {kind: given.quota(user, client_id, kind) for kind in QUOTA_TYPES}
     assert {kind: quota for kind, quota in answers.items() if quota} == quotas
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("quota.producer.override", "clientA:4M,b:fast", "'b:fast', whose rate is not a number; write"),
-        ("quota.producer.overide", "a:1", "did you mean client.quota.callback.plugin.overrides.quota.producer.o"),
-    ],
-)
-def test_an_error_names_the_property_the_entry_and_the_remedy(name: str, text: str, words: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(words)) as refused:
-        host("overrides", {name: text})
-    assert refused.value.problems[0].property == f"{PREFIX}plugin.overrides.{name}"
 
 
 # ---- client-quotas ----

@@ -125,7 +125,7 @@ def login(user: str, prefix: str = CLIENT) -> list[str]:
         ([*SECURED, *login("tiering", "rlmm.config.remote.log.metadata.producer.")], "logs in as tiering, which is"),
         ([*SECURED, "remote.log.metadata.manager.impl.prefix=mine.",
           *login("tiering", "mine.remote.log.metadata.common.client.")], "logs in as tiering"),
-        ([*SECURED, f'{CLIENT}sasl.jaas.config=Krb5LoginModule required principal="tiering/host@REALM";'],
+        ([*SECURED, f'{CLIENT}sasl.jaas.config=Krb5LoginModule required principal="tiering@REALM";'],
          "logs in as tiering, which"),
         ([*SECURED], UNKNOWN),
         ([*SECURED, f"{LISTENER}TLS", f"{CLIENT}security.protocol=SSL", "ssl.client.auth=required"], UNKNOWN),

@@ -62,19 +62,17 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("each", "words"),
+    ("each", "when", "state"),
     [
-        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)"), (curve(540, -0.1), "not at this rate"),
-        (curve(540, None), "not known"), (curve(900, None), "reached"), (curve(540, 0.1, hard=None), "no limit"),
+        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)", "below"), (curve(800, -0.1), "not at this rate", "below"),
+        (curve(801, None), "not known", "soft"), (curve(900, None), "reached", "hard"),
+        (curve(2000, 0.1), "reached", "hard"), (curve(540, 0.1, hard=None), "no limit", "below"),
     ],
 )  # fmt: skip
-def test_when_a_limit_is_reached_follows_from_the_fill_rate(each: Curve, words: str) -> None:
-    assert each.show_when(each.newest.hard) == words
-
-
-@pytest.mark.parametrize(("consumed", "expected"), [(800, "below"), (801, "soft"), (900, "hard"), (2000, "hard")])
-def test_state_is_that_of_the_policy_at_the_limits(consumed: int, expected: str) -> None:
-    assert curve(consumed, 0.0).state == expected
+def test_when_a_limit_is_reached_follows_from_the_fill_rate_and_the_state_is_the_policys(
+    each: Curve, when: str, state: str
+) -> None:
+    assert (each.show_when(each.newest.hard), each.state) == (when, state)
 
 
 @pytest.mark.parametrize("consumed", [0, 1, 5000])

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness.system.certificates import identity, key_as_pem
 from quotahost.cli import asking
 from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import client_quotas
@@ -22,6 +21,7 @@ from quotahost.cli.quotas.usage import Bill, label_of, last_month, parse_month
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
+from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
 
@@ -107,13 +107,10 @@ def test_what_is_removed_makes_room_for_what_is_added(monkeypatch: pytest.Monkey
 
 
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
-    client = identity(tmp_path, "client")
-    certificate = client.certificate.read_text()
-    config = {"ssl.ca.pem": certificate, "ssl.certificate.pem": certificate, "ssl.key.pem": key_as_pem(client)}
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    (tmp_path / "key.pem").write_text(key_as_pem(client))
-    server.load_cert_chain(client.certificate, tmp_path / "key.pem")
-    server.load_verify_locations(client.certificate)
+    server, file, key = tls_server(tmp_path)
+    certificate = file.read_text()
+    config = {"ssl.ca.pem": certificate, "ssl.certificate.pem": certificate, "ssl.key.pem": key.read_text()}
+    server.load_verify_locations(file)
     server.verify_mode = ssl.CERT_REQUIRED
     ends = handshaken(client_quotas._context(config), server)
     assert ends.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)

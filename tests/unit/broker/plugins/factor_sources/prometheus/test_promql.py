@@ -1,10 +1,7 @@
 """PromQL queries over HTTP and volumes of their answers: each fault is a sentence, and credentials go nowhere else."""
 
 import math
-import shutil
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -19,7 +16,7 @@ from quotahost.broker.plugins.factor_sources import prometheus as promql
 from quotahost.broker.plugins.factor_sources.prometheus import Answer, PrometheusSettings, PromQL, Series, volumes_of
 from quotahost.model import ClusterVolumes, Volume
 from tests.fakes.prometheus import Answers, FakePrometheus, Reply, Request, of_json, success
-from tests.skips import COULD_NOT_RUN
+from tests.fakes.tls import tls_server
 
 SECRET = "s3cret-t0ken"
 LONG = 30.0  # seconds; no test waits for it
@@ -183,35 +180,26 @@ def test_credentials_that_a_server_repeats_are_hidden(
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    if shutil.which("openssl") is None:
-        pytest.skip(f"{COULD_NOT_RUN}openssl, which makes the test's certificate, is not installed")
-    pem = tmp_path / "server.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem")]
-    subprocess.run([*command, "-out", str(pem)], check=True, capture_output=True)
-    return pem
-
-
-@pytest.fixture
-def secure(certificate: Path) -> Iterator[FakePrometheus]:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate, certificate.with_name("key.pem"))
+def secured(tmp_path: Path) -> Iterator[tuple[FakePrometheus, str]]:
+    """A server, and the file of its certificate."""
+    tls, certificate, _ = tls_server(tmp_path)
     fake = FakePrometheus(tls)
-    yield fake
+    yield fake, str(certificate)
     fake.close()
 
 
-def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secure: FakePrometheus, certificate: Path) -> None:
+def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secured: tuple[FakePrometheus, str]) -> None:
+    secure, certificate = secured
     assert "certificate verify failed" in failure(promql_client(secure.url, bearer_token=SECRET))
     assert not secure.asked
     secure.replies["up"] = success({("a", "/"): 1})
-    assert len(promql_client(secure.url, ca_location=str(certificate)).query("up").series) == 1
+    assert len(promql_client(secure.url, ca_location=certificate).query("up").series) == 1
 
 
-def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secure: FakePrometheus, certificate: Path) -> None:
+def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secured: tuple[FakePrometheus, str]) -> None:
+    secure, certificate = secured
     secure.answer = silent
-    assert "no whole answer" in failure(promql_client(secure.url, "300ms", ca_location=str(certificate)))
+    assert "no whole answer" in failure(promql_client(secure.url, "300ms", ca_location=certificate))
     with socket.create_server(("127.0.0.1", 0)) as silent_server:
         url = f"https://127.0.0.1:{silent_server.getsockname()[1]}"
         assert "no whole answer" in failure(promql_client(url, "300ms"))

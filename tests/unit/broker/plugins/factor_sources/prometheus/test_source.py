@@ -122,6 +122,11 @@ WRONG: dict[str, list[dict[str, str]]] = {
     "username must not hold a colon; set password to what follows it": [{"username": "me:hunter2", "password": "x"}],
     "not both": [{"username": "me", "password": "secret-word", "bearer-token": "secret-token"}],
     "ca-location is for https": [{"ca-location": "/etc/ca.pem"}],
+    # An error about a secret does not show it.
+    "url must not hold a user name, password or @; set": [
+        {"url": url} for url in ("http://scraper:hunter2@prometheus:9090", "scraper:hunter2@prometheus")
+    ],
+    "bearer-token": [{"bearer-token": token} for token in ("hunter2\r\nX-Other: 1", "hunter2 hunter2", "hunter2ä")],
 }
 
 
@@ -132,19 +137,7 @@ def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: di
     with pytest.raises(SettingsError) as error:
         section_of(section)
     assert sentence in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "section",
-    [{"url": url} for url in ("http://scraper:hunter2@prometheus:9090", "scraper:hunter2@prometheus")]
-    + [{"username": "me:hunter2", "password": "secret-word"}]
-    + [{"bearer-token": token} for token in ("hunter2\r\nX-Other: 1", "hunter2 hunter2", "hunter2ä")],
-)
-def test_an_error_about_a_secret_does_not_show_it(section: dict[str, str]) -> None:
-    with pytest.raises(SettingsError) as error:
-        section_of(section)
-    assert "hunter2" not in str(error.value)
-    assert "scraper" not in str(error.value)
+    assert not [secret for secret in ("hunter2", "scraper", "secret-word") if secret in str(error.value)]
 
 
 @pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
