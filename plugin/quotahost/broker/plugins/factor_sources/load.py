@@ -52,7 +52,6 @@ class Law:
         self.factor = 1.0  # what it was last
         #: Pressure, limit at the end, and seconds of the intervals since the overload began.
         self._past: deque[tuple[float, float, float]] = deque()
-        self._standing = 0  # intervals since then
         self._free = 0  # intervals in a row with a pressure below 1, at whose ends nobody was held back
 
     def mute(self, max_mute_ms: int) -> None:
@@ -68,14 +67,12 @@ class Law:
         self._free = self._free + 1 if self.factor < 1 and pressure < 1 and not held() else 0
         if self._free >= FREE or (self.factor == 1 and pressure < 1):
             self._past.clear()
-            self._standing, self.factor = 0, 1.0
+            self.factor = 1.0
             return 1.0
         self._past.append((pressure, self._tap.value, seconds))
-        self._standing += 1
-        # Intervals are some ms longer than set, so three of a second never fit into the 3 s of two windows.
-        while sum(length for *_, length in self._past) - self._past[0][2] >= self._window:
+        while len(self._past) > STANDING and sum(span for *_, span in self._past) - self._past[0][2] >= self._window:
             self._past.popleft()
-        if self._standing >= STANDING:
+        if len(self._past) >= STANDING:
             pressures, limits, lengths = zip(*self._past, strict=True)
             pressure = sum(map(mul, pressures, lengths)) / sum(lengths)
             recent = limits[-max(1, round(self._share * len(limits))) :]
