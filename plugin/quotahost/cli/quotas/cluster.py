@@ -106,9 +106,8 @@ class Cluster:
         for entity in sorted(recorded, key=lambda entity: bool(plan.wanted[entity])):
             try:
                 key, value = _record(entity, plan.wanted[entity])
-                if validate_only:
-                    for latest in self._read:  # as brokers will
-                        latest.take(key, value)
+                for latest in self._read:  # as brokers will
+                    latest.take(key, value)
             except Refused as problem:
                 refusals[entity] = f"brokers would refuse it: {problem}"
             else:

@@ -92,18 +92,21 @@ class Topic:
         return {}
 
 
-def test_what_is_removed_makes_room_for_what_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("prune", [True, False])
+def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
+    monkeypatch: pytest.MonkeyPatch, prune: bool
+) -> None:
     topic = Topic()
-    monkeypatch.setattr(budgets, "MAX_BUDGETS", 1)
+    monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
     monkeypatch.setattr(client_quotas, "alter", lambda *_, **__: {})
     monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, "quotas")  # type: ignore[arg-type]
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
-    plan = compare(declared, cluster.recorded(), prune=True)
-    for validate_only in (True, False):
-        assert cluster.change(plan, validate_only=validate_only) == {}
-    assert topic.written == [(budgets.key_of("old"), True), (budgets.key_of("new"), False)]
+    plan = compare(declared, cluster.recorded(), prune=prune)
+    for validate_only in (False, True):
+        assert bool(cluster.change(plan, validate_only=validate_only)) is not prune
+    assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
 
 
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:

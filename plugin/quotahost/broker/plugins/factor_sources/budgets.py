@@ -64,7 +64,7 @@ class Budgets:
             return ()
         if self._follower is None:
             self._follower = Follower(
-                self._context, self._topic, self.record, _SILENCE, self.caught_up, self.absent,
+                self._context, self._topic, self.record, _SILENCE, self.caught_up, self._put,
                 connection=f"{self._context.name}-budgets", begins=self._latest.begins,
             )  # fmt: skip
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
@@ -106,11 +106,8 @@ class Budgets:
         self._latest.caught_up()
         self._put()
 
-    def absent(self) -> None:
-        """Without the topic there are no budgets; those that were read before stay, as somebody may have deleted it."""
-        self.by_name = {} if self.by_name is None else self.by_name
-
     def _put(self) -> None:
+        """Also while there is no topic: those that were read before stay, as somebody may have deleted it."""
         # The same object as long as nothing has changed: the disk monitor looks at once for other ones.
         if self.by_name != self._latest.by_name:
             self.by_name = dict(self._latest.by_name)

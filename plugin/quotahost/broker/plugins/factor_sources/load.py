@@ -52,12 +52,12 @@ class Law:
         self.factor = 1.0  # what it was last
         #: Pressure, limit at the end, and seconds of the intervals since the overload began.
         self._past: deque[tuple[float, float, float]] = deque()
-        self._standing = 0  # intervals since then
         self._free = 0  # intervals in a row with a pressure below 1, at whose ends nobody was held back
 
-    def mute(self, max_mute_ms: int) -> None:
-        """``max.mute``, by which the tap in the broker goes from now on, too."""
+    def configure(self, max_mute_ms: int, least: float) -> None:
+        """``max.mute``, by which the tap in the broker goes from now on, too, and the smallest factor."""
         self._tap.configure(self._windows.number, self._windows.size * _MS, max_mute_ms)
+        self._least = least
 
     def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
         """The factor from now on, by the pressure of the last interval, its length and its end (monotonic).
@@ -68,14 +68,12 @@ class Law:
         self._free = self._free + 1 if self.factor < 1 and pressure < 1 and not held() else 0
         if self._free >= FREE or (self.factor == 1 and pressure < 1):
             self._past.clear()
-            self._standing, self.factor = 0, 1.0
+            self.factor = 1.0
             return 1.0
         self._past.append((pressure, self._tap.value, seconds))
-        self._standing += 1
-        # Intervals are some ms longer than set, so three of a second never fit into the 3 s of two windows.
-        while sum(length for *_, length in self._past) - self._past[0][2] >= self._window:
+        while len(self._past) > STANDING and sum(span for *_, span in self._past) - self._past[0][2] >= self._window:
             self._past.popleft()
-        if self._standing >= STANDING:
+        if len(self._past) >= STANDING:
             pressures, limits, lengths = zip(*self._past, strict=True)
             pressure = sum(map(mul, pressures, lengths)) / sum(lengths)
             recent = limits[-max(1, round(self._share * len(limits))) :]
@@ -113,38 +111,40 @@ class LoadSource:
     def __init__(self, context: Context[Section]) -> None:
         self._context = context
         self._began_ns = -1  # at the first read
-        self.reconfigure(context.section)
+        self._begin()
 
-    def reconfigure(self, section: Section) -> None:
-        self._section, self._interval_ns = section, int(section.interval.total_seconds() * _NS)
-        self._law = Law(quota_windows(self._context.broker.properties()), self._max_mute_ms(), section.least)
+    def _begin(self) -> None:
+        self._law = Law(quota_windows(self._context.broker.properties()), *self._bounds())
         self._last: Load | None = None
         self._factor = Factor(1.0)
 
+    def reconfigure(self, section: Section) -> None:
+        """The law goes on from the factor in force: one that began anew would let everybody go for a moment."""
+
     def read(self) -> Factor:
         """The factor by the last interval that is over. Raises, and begins anew, if Kafka's counters can't be read."""
-        self._law.mute(self._max_mute_ms())
+        self._law.configure(*self._bounds())
         try:
             load = self._context.broker.load()
             self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
             if self._last is None:
                 self._last = load
-            elif load.at_ns - self._last.at_ns >= self._interval_ns:
+            elif load.at_ns - self._last.at_ns >= self._context.section.interval.total_seconds() * _NS:
                 before, self._last = self._last, load
                 self._factor = self._judge(before, load)
         except BaseException:
-            self.reconfigure(self._section)
+            self._begin()
             raise
         return self._factor
 
     def close(self) -> None:
         self._context.metrics.forget("Load", "")
 
-    def _max_mute_ms(self) -> int:
-        return int(self._context.settings.max_mute.total_seconds() * _MS)
+    def _bounds(self) -> tuple[int, float]:
+        return int(self._context.settings.max_mute.total_seconds() * _MS), self._context.section.least
 
     def _judge(self, before: Load, now: Load) -> Factor:
-        elapsed, section, metrics = now.at_ns - before.at_ns, self._section, self._context.metrics
+        elapsed, section, metrics = now.at_ns - before.at_ns, self._context.section, self._context.metrics
         handlers = [{"": load.handlers_idle_ns} if load.handlers_idle_ns >= 0 else {} for load in (before, now)]
         # Threads that never waited have not begun: a broker opens its listeners at the end of its start.
         network = [{name: idle for name, idle in before.network_idle_ns.items() if idle > 0}, now.network_idle_ns]

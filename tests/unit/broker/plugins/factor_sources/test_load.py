@@ -121,6 +121,13 @@ def test_a_live_max_mute_is_in_force_from_the_next_second_on() -> None:
     assert factors("1s", "5m") == factors("5m", "5m") != factors("1s", "1s")
 
 
+def test_a_live_target_lets_nobody_go_before_it_is_followed(host: FakeHost[LoadSource]) -> None:
+    counters = Counters(host)
+    before = [counters.pass_second(0.04, 0.5) for _ in range(10)][-1]
+    host.reconfigure({"plugin.load.network-idle": "20", "plugin.load.handlers-idle": "60", "plugin.load.least": "0.5"})
+    assert 0.5 == counters.pass_second(0.04, 0.5).value > before.value
+
+
 def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) -> None:
     counters = Counters(host)
     handlers = [counters.pass_second(0.04, 0.5) for _ in range(4)][-1]
