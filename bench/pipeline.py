@@ -17,6 +17,7 @@ from typing import Final
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
 from bench.broker import children
+from bench.markdown import table
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
@@ -47,15 +48,16 @@ def main() -> str:
     """The figures of backlog, latency and idle CPU, as Markdown."""
     with tempfile.TemporaryDirectory(prefix="quotahost-bench-") as folder:
         with KafkaNode(Path(folder) / "backlog") as node:
-            lines = [backlog(Path(folder), node)]
-        lines += ["", "| brokers known | p50 | p90 | p99 | longest |", "|---|---|---|---|---|"]
+            parts = [backlog(Path(folder), node)]
+        rows = []
         for known, full in ((100, 0), (BROKERS, 0), (BROKERS, FULL)):
             with KafkaNode(Path(folder) / f"latency-{known}-{full}") as node:
-                lines.append(latency(Path(folder), node, known, full))
-        lines += ["", "| tick | driver's CPU, 10 s after its start | a minute after |", "|---|---|---|"]
+                rows.append(latency(Path(folder), node, known, full))
+        parts.append(table(["brokers known", "p50", "p90", "p99", "longest"], rows))
         with KafkaNode(Path(folder) / "idle") as node:
-            lines += [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
-    return "\n".join(lines)
+            rows = [idle(Path(folder), node, tick) for tick in ("1s", "5s", "30s")]
+        parts.append(table(["tick", "driver's CPU, 10 s after its start", "a minute after"], rows))
+    return "\n\n".join(parts)
 
 
 def snapshot(broker: int, at: datetime, used: int = 0, full: int = 0) -> bytes:
@@ -140,20 +142,16 @@ def _time_backlog(driver: Driver, until: int) -> str:
     return f"{BACKLOG / (time.monotonic() - began):,.0f}/s, {driver.cpu() - cpu:.0f} CPU seconds"
 
 
-def latency(folder: Path, node: KafkaNode, known: int, full: int = 0) -> str:
+def latency(folder: Path, node: KafkaNode, known: int, full: int = 0) -> list[str]:
     """A row: seconds from a snapshot's time until a reader has a record that includes it."""
     create_topic(node, SNAPSHOTS)
     fill(node.bootstrap, known, HISTORY, full)
     with Driver(folder / f"pipeline-{known}-{full}", node) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= known, 300)
         latencies = sorted(list(_latencies(node, known, full))[WARM_UP:])
-    p50, p90, p99 = (latencies[int(len(latencies) * share)] for share in (0.5, 0.9, 0.99))
+    shown = [latencies[int(len(latencies) * share)] for share in (0.5, 0.9, 0.99)] + latencies[-1:]
     told = f", {full} of them with {len(TOPICS):,} topics above their soft limits" if full else ""
-    return f"| {known:,}{told} | {_ms(p50)} | {_ms(p90)} | {_ms(p99)} | {_ms(latencies[-1])} |"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms"
+    return [f"{known:,}{told}", *(f"{seconds * 1000:.0f} ms" for seconds in shown)]
 
 
 def _latencies(node: KafkaNode, known: int, full: int) -> Iterator[float]:
@@ -181,7 +179,7 @@ def _wait_for_record(consumer: Consumer, at: datetime) -> float:
                 return time.time()
 
 
-def idle(folder: Path, node: KafkaNode, tick: str) -> str:
+def idle(folder: Path, node: KafkaNode, tick: str) -> list[str]:
     """A row: the share of a core that the driver uses while it knows three brokers and no snapshot comes."""
     if tick == "1s":
         create_topic(node, SNAPSHOTS)
@@ -189,7 +187,7 @@ def idle(folder: Path, node: KafkaNode, tick: str) -> str:
     with Driver(folder / f"pipeline-tick-{tick}", node, tick=tick) as driver:
         eventually(lambda: driver.metric("rows_total", query="volumes") >= 3)
         early, late = _share(driver, 10), _share(driver, SETTLED - 10 - IDLE)
-    return f"| {tick} | {early:.1%} of a core | {late:.1%} |"
+    return [tick, f"{early:.1%} of a core", f"{late:.1%}"]
 
 
 def _share(driver: Driver, after: float) -> float:

@@ -1,8 +1,8 @@
 """The demo's second part: a disk fills, and producers are slowed, stopped, and let go when space is back.
 
 The broker has two log directories, each a volume, of which one will fill. Its limits are set live, close above what is
-used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and green write to it,
-too, and are the producers that the limits act on. With ``factor.scope=topics`` the user purple, who writes to the other
+used, so that the part takes a minute. A service that is exempt fills the disk; the users blue and orange write to it,
+too, and are the producers that the limits act on. With ``factor.scope=topics`` the user green, who writes to the other
 disk, isn't slowed. Kafka's window is two samples here, so that producers are slowed evenly; with its default of eleven
 each would get the window's bytes in one second and nothing for ten.
 """
@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from matplotlib import pyplot
 from rich.console import Console
 
-from demo.pictures import save, tidy
 from demo.quotas import MEGA, mega
 from demo.watch import Watch
 from harness.clients.producer import ProducerLoad
@@ -29,6 +26,9 @@ from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
+from quotahost.cli.lab import world as lab
+from quotahost.cli.lab.drawing import draw_run
+from quotahost.model.volumes import ByteLimits
 
 QUOTA: Final = 2 * MEGA  # bytes/s of each user
 SETTINGS: Final = {
@@ -45,8 +45,8 @@ QUICK_DELETION: Final = {"log.segment.delete.delay.ms": "200", "log.initial.task
 PROPERTIES: Final = FENCE | QUICK_DELETION | {"quota.window.num": "2"}
 SOFT: Final = 80 * MEGA  # bytes above what is used when this part begins
 HARD: Final = 240 * MEGA
-USERS: Final = ("blue", "green")
-ELSEWHERE: Final = "purple"
+USERS: Final = ("blue", "orange")
+ELSEWHERE: Final = "green"
 SERVICE: Final = 12 * MEGA  # bytes/s of the exempt service, which writes on at any factor
 PAUSE_TIME: Final = 5.0  # seconds to watch the pause before space is freed
 OPEN_TIME: Final = 6.0  # seconds to watch the producers afterwards
@@ -123,7 +123,7 @@ def _line(sample: Sample) -> str:
 class Recording:
     """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
 
-    ``two_volumes`` is False where no file system can be mounted: then purple's disk fills, too.
+    ``two_volumes`` is False where no file system can be mounted: then green's disk fills, too.
     """
 
     soft: int
@@ -135,14 +135,14 @@ class Recording:
     open_at: float | None = None
 
     def appended_while_paused(self) -> int:
-        """Bytes of blue and green delivered from half a second after the stop until the freeing; -1 without a stop."""
+        """Bytes of blue and orange delivered from half a second after the stop until the freeing; -1 without a stop."""
         if self.paused_at is None or self.freed_at is None:
             return -1
         paused = [s for s in self.samples if self.paused_at + 0.5 <= s.at <= self.freed_at]
         return sum(paused[-1].totals[user] - paused[0].totals[user] for user in USERS) if paused else 0
 
     def share_elsewhere(self) -> float:
-        """Purple's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was."""
+        """Green's rate while others were slowed or stopped, as a share of its rate before; 0 if nobody was."""
         slowed = [sample for sample in self.samples if sample.state != "OPEN"]
         if not slowed or slowed[0].at <= 0:
             return 0.0
@@ -157,7 +157,7 @@ def play(directory: Path, console: Console) -> Recording:
     console.print("another broker starts, with two log directories, and quota.window.num=2 for even rates ...")
     with broker(directory) as (node, two_volumes), ExitStack() as stack:
         if not two_volumes:
-            console.print("no file system can be mounted here, so purple's disk is the one that fills, too")
+            console.print("no file system can be mounted here, so green's disk is the one that fills, too")
         full, other = node.data_dirs
         written, filling = topic_on(node, full, "written"), topic_on(node, full, "filling")
         elsewhere = topic_on(node, other, "elsewhere")
@@ -186,10 +186,6 @@ def play(directory: Path, console: Console) -> Recording:
     return recording
 
 
-COLOURS: Final = {"blue": "#1f77b4", "green": "#2ca02c", "purple": "#8e44ad", "service": "#7f7f7f"}
-NAMES: Final = {ELSEWHERE: "purple, to another disk", "service": "service, exempt"}
-
-
 def findings(recording: Recording) -> list[tuple[str, bool]]:
     """Sentences about what the recording shows, each with whether it is as it should be."""
     paused, freed, opened = recording.paused_at, recording.freed_at, recording.open_at
@@ -214,29 +210,12 @@ def findings(recording: Recording) -> list[tuple[str, bool]]:
 
 
 def draw(recording: Recording, file: Path) -> None:
-    """Draws the picture into a PNG file."""
-    figure, every = pyplot.subplots(3, figsize=(10, 7), sharex=True, layout="constrained", height_ratios=(3, 4, 1))
-    above, middle, below = every
-    times = [sample.at for sample in recording.samples]
-    above.plot(times, [sample.consumed / 1e6 for sample in recording.samples], color="#333333", label="consumed")
-    for level, name, colour in ((recording.soft, "soft limit", "#e6a700"), (recording.hard, "hard limit", "#c0392b")):
-        above.axhline(level / 1e6, color=colour, linestyle="dashed", linewidth=1, label=name)
-    factors = [QUOTA * sample.factor / 1e6 for sample in recording.samples]
-    middle.plot(times, factors, color="#333333", linestyle="dotted", linewidth=1, label="quota x factor")
-    for user, colour in COLOURS.items():
-        rates = [sample.rates.get(user, 0) / 1e6 for sample in recording.samples]
-        (below if user == "service" else middle).plot(times, rates, color=colour, label=NAMES.get(user, user))
-    for axes in every:
-        _states(axes, recording)
-    tidy(every)
-    above.set(ylabel="MB", title="A disk that fills: used bytes against its limits, and throughput")
-    middle.set(ylabel=f"MB/s, mean of the last {WINDOW:.0f} s", ylim=(0, None))
-    below.set(xlabel="seconds", ylabel="MB/s", ylim=(0, None))
-    save(figure, file)
-
-
-def _states(axes: Any, recording: Recording) -> None:
-    colours = {"THROTTLE": "#e6a700", "PAUSE": "#c0392b"}
-    for one, other in pairwise(recording.samples):
-        if one.state in colours:
-            axes.axvspan(one.at, other.at, color=colours[one.state], alpha=0.12, linewidth=0)
+    """Draws the picture into a PNG file, as ``quotahost simulate disk --plot`` does; the service is left out."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    users = (*USERS, ELSEWHERE)
+    samples = [
+        lab.Sample(round(1000 * one.at), one.consumed, one.factor, tuple(one.totals[user] for user in users))
+        for one in recording.samples
+    ]
+    title = f"A disk that fills; {ELSEWHERE} writes to another one"
+    draw_run(lab.Recording(users, ByteLimits(recording.soft, recording.hard), samples), title, file)

@@ -3,24 +3,20 @@
 A quota can't stop a client that reconnects for every batch, because Kafka mutes connections; the fence can.
 """
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Final
-
-from confluent_kafka import KafkaException, Producer
+from typing import Final
 
 from bench.disks.brokers import Contender, brokers, free_bytes, is_stopped, min_free, on_disk
 from bench.markdown import table
+from bench.refusal import flood
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.kafka.admin import create_topic
 from harness.system.waiting import eventually
 
 HEADROOM: Final = 400_000_000  # bytes
-BATCH: Final = 900_000  # bytes of the one record that each connection sends
-RECONNECTING: Final = 4  # threads
+RECONNECTING: Final = 4  # threads, each of which opens a connection for each batch of 1 MB
 AFTER: Final = 15.0  # seconds to measure after the stop
 RATE: Final = 20e6  # bytes/s of the client that stays connected
 
@@ -48,7 +44,7 @@ def run(contender: Contender) -> Stopped:
         (node,) = cluster.brokers
         for topic in ("again", "steady", "exempt"):
             create_topic(node, topic)
-        stack.enter_context(reconnecting(node.client_config(client_id="again"), "again"))
+        stack.enter_context(flood(node, "again", RECONNECTING, reconnects=True))
         stack.enter_context(ProducerLoad(node.client_config("app", "steady"), "steady", rate=RATE))
         directory, limit = node.directory, min_free(node)
         eventually(lambda: free_bytes(directory) <= limit, 60, "a full disk", poll=0.002)
@@ -64,31 +60,6 @@ def run(contender: Contender) -> Stopped:
         return Stopped(
             seconds, everything - at_limit, on_disk(cluster, "again") - again, on_disk(cluster, "steady") - steady
         )
-
-
-@contextmanager
-def reconnecting(config: dict[str, Any], topic: str) -> Iterator[None]:
-    """Runs threads that open a connection, produce one batch and close it, again and again."""
-    stopping = threading.Event()
-    value = bytes(BATCH)
-
-    def reconnect_forever() -> None:
-        own = {"acks": "1", "linger.ms": 0, "message.send.max.retries": 0, "message.timeout.ms": 5000}
-        while not stopping.is_set():
-            with suppress(KafkaException):
-                producer = Producer({**own, "log_level": 0, **config})
-                producer.produce(topic, value)
-                producer.flush(5)
-
-    workers = [threading.Thread(target=reconnect_forever, daemon=True) for _ in range(RECONNECTING)]
-    for worker in workers:
-        worker.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        for worker in workers:
-            worker.join(15)
 
 
 def main() -> str:

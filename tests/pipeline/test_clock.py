@@ -66,3 +66,22 @@ def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
     for _ in range(WITNESSES):
         clock.correct(Written(NOW + 3_600_000, NOW + 3_600_000, NOW + 3_600_000))
     assert (clock.now(), clock.ahead) == (NOW + 3_600_000, 0)
+
+
+def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_machines() -> None:
+    """It leads a topic of the pipeline: its clock would make all brokers look silent."""
+    clock = Machine().clock()
+
+    def told(ahead: int) -> None:
+        for _ in range(WITNESSES):
+            clock.correct(written(ahead))
+
+    told(3_600_000)  # at the start, when nobody has been heard
+    assert clock.ahead == pytest.approx(3_600_000, abs=10)
+    clock.heard(1000, 60_000)
+    for ahead in (3_600_000, -3_600_000):
+        told(ahead)
+        assert clock.ahead == 0
+    clock.heard(61_000, 60_000)  # then no clock can make them more silent
+    told(3_600_000)
+    assert clock.ahead > 0

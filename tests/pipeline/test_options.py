@@ -16,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from quotahost.cli.main import app
+from quotahost.errors import Unusable
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.clients import JvmKafka
@@ -158,7 +159,7 @@ def test_a_package_in_a_folder_with_a_space_gives_the_jvm_one_option(
 
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / name)
-    with pytest.raises(spark_session.ConnectorError, match="make build"):
+    with pytest.raises(Unusable, match="make build"):
         spark_session.jars()
 
 

@@ -48,6 +48,7 @@ class World:
         self.now, self.progress, self.kind = 100.0, Progress(), Query
         self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
+        self.refuses = False
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
 
@@ -61,6 +62,8 @@ class World:
         self.supervisor.add(name, start, rebuilt_from_topics)
 
     def _set_aside(self, name: str) -> str:
+        if self.refuses:
+            raise OSError("the file system is read-only")
         self.aside.append(name)
         return f"/c/{name}.set-aside-1"
 
@@ -152,6 +155,14 @@ def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a
     assert metric(world, "batches_total") == 2
     world.fail(ATTEMPTS)
     assert world.aside == ["volumes", "volumes"]
+
+
+def test_a_checkpoint_that_could_not_be_set_aside_is_so_with_a_later_failure(world: World) -> None:
+    world.refuses = True
+    world.fail(ATTEMPTS)
+    world.refuses = False
+    world.fail(1)
+    assert world.aside == ["volumes"]
 
 
 def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:

@@ -6,7 +6,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from quotahost.pipeline.clients import GATHERING, Topic, TopicError, Topics
+from quotahost.errors import Unusable
+from quotahost.pipeline.clients import GATHERING, Topic, Topics
 from quotahost.pipeline.options import options
 from quotahost.records.topics import COMPACTED
 
@@ -95,7 +96,7 @@ def test_a_topic_that_it_may_not_see_is_neither_made_again_and_again_nor_logged(
 
 
 def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:
-    with pytest.raises(TopicError, match="topic volumes has 3 partitions, and must have one"):
+    with pytest.raises(Unusable, match="topic volumes has 3 partitions, and must have one"):
         World(volumes=Topic(3, "compact")).ensure()
     World(snapshots=Topic(3, "compact")).ensure()  # a key's records have one order in any number
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from quotahost.errors import QuotahostError
+from quotahost.errors import Unusable
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, partitions, reach
 from quotahost.records.watch import KEY, Watch, encode
@@ -27,25 +27,16 @@ _MAKE: Final = (
 )
 
 
-class TopicFailed(QuotahostError):
-    """A topic can't be used; the message's second line is what to do about it."""
-
-    exit_code = 2
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{problem}\n  -> {remedy}")
-
-
-def _failed(error: KafkaError, topic: str, right: str) -> TopicFailed:
+def _failed(error: KafkaError, topic: str, right: str) -> Unusable:
     """Why the topic can't be used, by Kafka's error; ``right`` is the one that its use needs, as ACLs name it."""
     if error.code() in ABSENT:
-        return TopicFailed(f"there is no topic {topic}", _MAKE)
+        return Unusable(f"there is no topic {topic}", _MAKE)
     if error.code() in DENIED:
         remedy = "the rights of docs/security.md, or --client-config FILE"
-        return TopicFailed(f"this client may not {right} {topic}", remedy)
+        return Unusable(f"this client may not {right} {topic}", remedy)
     if error.code() in _TURNED_BACK:
-        return TopicFailed(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
-    return TopicFailed(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
+        return Unusable(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
+    return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
@@ -72,7 +63,7 @@ class CompactedTopic:
         self._config = _options(config, client_id)
 
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """All keys and values, to the present end; none without a topic. Raises TopicFailed, or NoAnswer."""
+        """All keys and values, to the present end; none without a topic. Raises Unusable, or NoAnswer."""
         try:
             numbers = partitions(reach(self._config, _WAIT, self.name), self.name, _WAIT)
         except KafkaException as failure:
@@ -93,7 +84,7 @@ class CompactedTopic:
             if messages:
                 came_at = time.monotonic()
             elif time.monotonic() - came_at > _WAIT:
-                raise TopicFailed(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s", "try again")
+                raise Unusable(f"topic {self.name} can't be read: nothing came within {_WAIT:g} s", "try again")
             for message in messages:
                 error: Any = message.error()
                 if error is None:
@@ -107,7 +98,7 @@ class CompactedTopic:
         """Write values by key (None is a tombstone), and make the topic if it is absent.
 
         Returns once each value is on all replicas in sync, or has failed: by key the reason of those that were not
-        written. Raises TopicFailed if the topic is absent and can't be made; NoAnswer as read.
+        written. Raises Unusable if the topic is absent and can't be made; NoAnswer as read.
         """
         if not records:
             return {}
@@ -139,30 +130,28 @@ class Watching:
     """A connection to a cluster whose brokers are watched. One thread reads; any may ask."""
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
-        """Raises TopicFailed if no broker answers, a topic is absent, or this client may not use it."""
+        """Raises Unusable if no broker answers, a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
         options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = reach(options, _WAIT, watch_topic)
         except NoAnswer as problem:
             where = options["bootstrap.servers"]
-            raise TopicFailed(
-                f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE"
-            ) from None
+            raise Unusable(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
         self._consumer = _consumer(options)
         self._partitions(watch_topic, "Write")
         self._from_the_end()
 
     def brokers(self) -> frozenset[str]:
-        """The ids of the brokers that are alive. Raises TopicFailed if no broker answers."""
+        """The ids of the brokers that are alive. Raises Unusable if no broker answers."""
         try:
             return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
         except KafkaException as failure:
             raise _failed(failure.args[0], self._topic, "Write") from None
 
     def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
-        """Write the watch; returns once it is written, or after ``wait`` s. Raises TopicFailed if it can't be."""
+        """Write the watch; returns once it is written, or after ``wait`` s. Raises Unusable if it can't be."""
         failures: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, message: object) -> None:
@@ -178,7 +167,7 @@ class Watching:
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
         """The newest look of each key, of those that wait and that come within so many seconds.
 
-        Raises TopicFailed if the topic is denied or gone.
+        Raises Unusable if the topic is denied or gone.
         """
         newest: dict[bytes, bytes] = {}
         began = time.monotonic()

@@ -19,7 +19,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce
-from quotahost.errors import QuotahostError
+from quotahost.errors import Unusable
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
@@ -99,7 +99,8 @@ class JvmConsumer:
             yield bytes(record.key() or b""), None if value is None else bytes(value)
 
     def close(self) -> None:
-        self._consumer.close()
+        # By itself it would wait 30 s for an answer.
+        self._consumer.close(self._duration.ofSeconds(_CLOSE_WITHIN))
 
 
 class Topic(NamedTuple):
@@ -207,12 +208,6 @@ GATHERING: Final = 5.0
 _LOOK: Final = 0.5  # seconds
 
 
-class TopicError(QuotahostError):
-    """A topic can't be used as it is; the message names the topic and what would be right."""
-
-    exit_code = 2
-
-
 class Topics:
     """Makes and checks the topics of one pipeline."""
 
@@ -231,7 +226,7 @@ class Topics:
     def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
         """Create the topics that are absent, and check the others.
 
-        Raises TopicError if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
+        Raises Unusable if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
         answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
@@ -269,7 +264,7 @@ class Topics:
 
     def _check(self, name: str, topic: Topic) -> None:
         if name == self._single and topic.partitions != 1:
-            raise TopicError(
+            raise Unusable(
                 f"topic {name} has {topic.partitions} partitions, and must have one: by the order of its records "
                 "pipelines find out which of them publishes. Delete it, and the pipeline makes it as it should be"
             )

@@ -3,8 +3,12 @@
 Brokers' records carry Kafka's times. If the clock of the driver's machine is wrong, all brokers would look stale, or
 none ever would. One clock serves the volumes, the shares and the leadership; it is corrected with the timestamps that
 Kafka gives to what the pipeline writes. If the machine's clock is set while the pipeline runs, it goes on as before.
+
+These timestamps are those of one broker, which may be wrong itself. So no clock is believed by which all brokers are
+silent, while by the machine's own some are heard (:meth:`KafkaClock.heard`).
 """
 
+import math
 import statistics
 import threading
 import time
@@ -50,6 +54,7 @@ class KafkaClock:
         self._lock = threading.Lock()
         self._ahead, self._apart = 0, wall() - monotonic()
         self._witnesses: list[int] = []
+        self._age, self._validity = math.inf, 0.0  # of the newest snapshot, in ms
         self._wrong = LoggedOnce(log)
 
     @property
@@ -66,6 +71,16 @@ class KafkaClock:
     def now(self) -> int:
         return self.ahead + self._wall()
 
+    def heard(self, age: float, validity: float) -> None:
+        """The newest snapshot was so old when a batch began, by this machine's own clock; both are in ms."""
+        self._age, self._validity = age, validity
+        with self._lock:
+            if self._hears(0) and not self._hears(self._ahead):
+                self._ahead = 0
+
+    def _hears(self, ahead: int) -> bool:
+        return -TOLERANCE_MS <= self._age + ahead <= self._validity
+
     def correct(self, record: Written) -> None:
         """Take the times of a record that Kafka has just written. One thread at a time may call."""
         # Kafka wrote it at some time between the two: a slow answer doesn't shift the clock.
@@ -78,6 +93,10 @@ class KafkaClock:
                 return
             ahead = int(statistics.median(self._witnesses))
             self._witnesses.clear()
+            if not self._ahead and self._hears(0) and not self._hears(ahead):
+                text = "a broker's clock is %.0f s off this machine's, by which snapshots are new; it isn't believed"
+                self._wrong.report(text, ahead / 1000)
+                return
             with self._lock:
                 self._ahead = ahead if abs(ahead) > TOLERANCE_MS else 0
         if abs(self._ahead) > _WARNING_MS:

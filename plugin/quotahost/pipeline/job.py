@@ -14,8 +14,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from quotahost.background import LoggedOnce, Periodic
+from quotahost.errors import Unusable
 from quotahost.pipeline import log
-from quotahost.pipeline.clients import JvmKafka, TopicError, Topics
+from quotahost.pipeline.clients import JvmKafka, Topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
@@ -40,7 +41,7 @@ class Job:
     def __init__(self, spark: SparkSession, options: Options, progress: Progress) -> None:
         """Connect, create the topics that are missing, and take a run.
 
-        Raises Py4JJavaError if the cluster doesn't answer; TopicError if a topic can't be used as it is.
+        Raises Py4JJavaError if the cluster doesn't answer; Unusable if a topic can't be used as it is.
         """
         tick = options.tick.total_seconds()
         self._options, self._fault = options, LoggedOnce(log)
@@ -143,7 +144,7 @@ class Job:
             self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
-        except (Py4JError, TopicError, OSError) as problem:
+        except (Py4JError, Unusable, OSError) as problem:
             if stop.is_set():
                 return
             text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"

@@ -154,7 +154,7 @@ def submit_line(options: Options, master: str) -> str:
     """One command in several lines, for a machine where this package is installed.
 
     It has the options that differ from the defaults, and no secret. ``master`` is Spark's, such as
-    ``spark://host:7077``. Raises ConnectorError if the connector's jars are missing.
+    ``spark://host:7077``. Raises Unusable if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"})

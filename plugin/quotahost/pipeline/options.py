@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from quotahost.errors import QuotahostError
+from quotahost.errors import Unusable
 from quotahost.records.topics import PREFIX, TOPICS
 from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix
@@ -42,10 +42,8 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-class OptionsError(QuotahostError, ValueError):
+class OptionsError(Unusable, ValueError):
     """One or more options are wrong; the message names each, and the remedy."""
-
-    exit_code = 2
 
 
 def _names(value: object) -> object:

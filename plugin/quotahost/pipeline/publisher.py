@@ -30,6 +30,7 @@ from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
+from quotahost.records.fields import MS
 from quotahost.text import short
 
 _CLOSE_WITHIN: Final = 5.0  # seconds
@@ -141,6 +142,9 @@ class Publisher:
         # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
         rows = self._plans.over(volumes, lambda state: rollup(state, rules, ahead), rules, ahead).collect()
         made, complete = self._records(rows, rules, run, self._next())
+        ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]
+        if ages:
+            self._clock.heard(min(ages) / MS - ahead, rules.validity / MS)
         if not self._publish(made, standing_by) or not complete:
             return None
         until = min((row["until"] for row in rows if row["until"] is not None), default=math.inf)

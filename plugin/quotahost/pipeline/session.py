@@ -16,18 +16,12 @@ from urllib.parse import urlsplit
 import javaproperties
 from pyspark.sql import SparkSession
 
-from quotahost.errors import QuotahostError
+from quotahost.errors import Unusable
 
 # Files of the package quotahost.pipeline, for path().
 DEFAULTS: Final = "spark/conf/spark-defaults.conf"
 LOG4J: Final = "spark/conf/log4j2.properties"
 POOLS: Final = "spark/conf/fairscheduler.xml"
-
-
-class ConnectorError(QuotahostError):
-    """The connector's jars are missing; the message names the remedy."""
-
-    exit_code = 2
 
 
 def path(name: str) -> Path:
@@ -40,7 +34,7 @@ def session(
     """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
 
     Under spark-submit, the master, memory and jars that it was given stay. ``conf`` replaces the defaults; ``kafka`` is
-    whether the session needs Spark's Kafka connector. Raises ConnectorError if the connector's jars are missing.
+    whether the session needs Spark's Kafka connector. Raises Unusable if the connector's jars are missing.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
     # Under spark-submit the JVM runs already, with the properties that spark-submit was given.
@@ -75,11 +69,11 @@ def defaults() -> dict[str, str]:
 
 
 def jars() -> list[Path]:
-    """The connector's jars. Raises ConnectorError if this package was built without them."""
+    """The connector's jars. Raises Unusable if this package was built without them."""
     directory = path("spark/jars")
     there = sorted(directory.glob("*.jar"))
     if not there:
-        raise ConnectorError(
+        raise Unusable(
             f"{directory} has no jar of Spark's Kafka connector: install quotahost from its wheel, or run make build"
         )
     return there

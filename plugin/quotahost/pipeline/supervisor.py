@@ -206,7 +206,6 @@ class Supervisor:
 
     def _rebuild(self, name: str, query: _Query, why: str) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
-        query.anew_without_batch = True
         try:
             aside = self._set_aside(name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
@@ -214,7 +213,7 @@ class Supervisor:
             return
         query.forget_failures()
         # The batches of a new checkpoint are numbered from 0.
-        query.anew_with_backlog, query.batch = True, -1
+        query.anew_without_batch, query.anew_with_backlog, query.batch = True, True, -1
         log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
 from quotahost.cli.console import one_line
-from quotahost.errors import QuotahostError
+from quotahost.errors import Unusable
 
 #: Seconds for an answer: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage
 #: answers late.
@@ -37,13 +37,11 @@ _CHUNK: Final = 1 << 16  # bytes
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
 
-class Unanswered(QuotahostError):
-    """No broker answered; the message's second line is what to do about it."""
-
-    exit_code = 2
+class Unanswered(Unusable):
+    """No broker answered."""
 
     def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(f"{one_line(problem, _LONGEST)}\n  -> {one_line(remedy, _LONGEST)}")
+        super().__init__(one_line(problem, _LONGEST), one_line(remedy, _LONGEST))
 
 
 class Broker(NamedTuple):

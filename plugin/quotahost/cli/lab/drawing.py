@@ -18,7 +18,7 @@ from matplotlib.ticker import MaxNLocator
 
 from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
 from quotahost.cli.lab.play import Replay, ReplayedFactor, ReplayedVolume, UsePoint
-from quotahost.cli.lab.world import STEP, Recording
+from quotahost.cli.lab.world import Recording
 from quotahost.model import Factor, State
 from quotahost.units.show import show_bytes
 
@@ -34,7 +34,6 @@ _TEXT: Final[dict[Any, str]] = {"svg.fonttype": "none"}  # text stays text: smal
 _AHEAD: Final = 0.3  # the forecast is drawn for at most this part of the time that the report spans
 _APART: Final = 0.075  # least distance of two labels, as a part of the axes' height
 _SILENT: Final = 5  # times the usual distance of two buckets: the line is broken
-_SECOND: Final = 1000 // STEP  # samples of a run
 At = TypeVar("At", Bucket, UsePoint)
 
 
@@ -189,11 +188,13 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     for level, name in ((bounds.soft, "soft"), (bounds.hard, "hard")):
         disk.axhline(level / 1e6, color=COLOURS[name], linestyle="dashed", linewidth=1, label=f"{name} limit")
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
+    # Over a second each, or from one sample to the next where they are further apart.
+    looked = samples[:: max(1, 1000 // (samples[1].ms - samples[0].ms))]
     for index, name in enumerate(recording.clients):
-        sent = [sample.sent[index] for sample in samples[::_SECOND]]
-        rates.plot(seconds[_SECOND::_SECOND], [(b - a) / 1e6 for a, b in pairwise(sent)], label=name)
+        mega = [(b.sent[index] - a.sent[index]) / (b.ms - a.ms) / 1000 for a, b in pairwise(looked)]
+        rates.plot([sample.ms / 1000 for sample in looked[1:]], mega, label=name)
     for axes in (disk, factor, rates):
-        _shade(axes, ((sample.state, sample.ms, sample.ms + STEP) for sample in samples), lambda ms: ms / 1000)
+        _shade(axes, ((a.state, a.ms, b.ms) for a, b in pairwise(samples)), lambda ms: ms / 1000)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     disk.set(ylabel="MB")

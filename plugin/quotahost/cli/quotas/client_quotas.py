@@ -21,7 +21,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol import admin
 
-from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, ClusterFailed, Entity, Quotas, Refusals
+from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Change, Entity, Quotas, Refusals
+from quotahost.errors import Unusable
 from quotahost.kafka.client import NoAnswer, reach
 from quotahost.model import DEFAULT
 from quotahost.settings.broker import NO_SUPPLIER
@@ -52,11 +53,11 @@ class Connection:
         self._manager = manager
 
     def ask(self, request: Any, node: int | None = None) -> Any:
-        """The answer of a broker, of any if none is named. Raises ClusterFailed if there is none."""
+        """The answer of a broker, of any if none is named. Raises Unusable if there is none."""
         try:
             return self._manager.run(self._manager.send, request, node)
         except KafkaError as error:
-            raise ClusterFailed(f"the cluster doesn't answer: {_reason(error)}; try again") from None
+            raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
     def brokers(self) -> list[int]:
         """The ids of the brokers in service."""
@@ -67,7 +68,7 @@ class Connection:
 def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]:
     """A connection for as long as the context lasts, by librdkafka's names, secrets among them.
 
-    Raises ClusterFailed if nobody answers, or ``config`` asks for what kafka-python can't do. It shows no value.
+    Raises Unusable if nobody answers, or ``config`` asks for what kafka-python can't do. It shows no value.
     """
     logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
     logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -89,7 +90,7 @@ def connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Connection]
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
-            raise ClusterFailed(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
+            raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
         yield Connection(manager)
         manager.close()
     finally:
@@ -109,7 +110,7 @@ def _options(config: Mapping[str, str]) -> dict[str, Any]:
     if protocol.startswith("SASL_"):
         mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI")).upper()
         if mechanism not in _PLAIN:
-            raise ClusterFailed(
+            raise Unusable(
                 f"sasl.mechanism: {mechanism} can't be used here; connect by TLS or one of {', '.join(_PLAIN)}"
             )
         options["sasl_mechanism"] = mechanism
@@ -131,7 +132,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
                 Path(file.name).write_text(f"{certificate}\n{config.get('ssl.key.pem', '')}\n", encoding="utf-8")
                 context.load_cert_chain(file.name, password=config.get("ssl.key.password"))
     except (OSError, ValueError) as error:
-        raise ClusterFailed(f"ssl.*: a certificate or key can't be used: {_reason(error)}; give PEM") from None
+        raise Unusable(f"ssl.*: a certificate or key can't be used: {_reason(error)}; give PEM") from None
     if config.get("ssl.endpoint.identification.algorithm") == "none":
         context.check_hostname = False
     if config.get("enable.ssl.certificate.verification", "true").lower() == "false":
@@ -143,19 +144,19 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def describe(connection: Connection) -> Quotas:
-    """All client quotas of the cluster. Raises ClusterFailed if it doesn't tell (DescribeConfigs on the cluster)."""
+    """All client quotas of the cluster. Raises Unusable if it doesn't tell (DescribeConfigs on the cluster)."""
     answer = connection.ask(admin.DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code == _NO_RIGHT:
-        raise ClusterFailed(f"this client may not read client quotas; {_GIVE} DescribeConfigs on the cluster")
+        raise Unusable(f"this client may not read client quotas; {_GIVE} DescribeConfigs on the cluster")
     if answer.error_code:
-        raise ClusterFailed(f"the cluster refuses to tell its client quotas: {answer.error_message}; try again")
+        raise Unusable(f"the cluster refuses to tell its client quotas: {answer.error_message}; try again")
     return {_entity(entry.entity): {rate.key: rate.value for rate in entry.values} for entry in answer.entries or ()}
 
 
 def alter(connection: Connection, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
     """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
 
-    Raises ClusterFailed without an answer: what was asked before may have been done.
+    Raises Unusable without an answer: what was asked before may have been done.
     """
     no_right = f"this client may not change client quotas; {_GIVE} AlterConfigs on the cluster"
     refusals: Refusals = {}

@@ -19,8 +19,8 @@ from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.client_quotas import CLIENT_ID, Connection
 from quotahost.cli.quotas.files import Declared
-from quotahost.cli.quotas.plan import CLIENTS, Amount, Change, ClusterFailed, Entity, Plan, Quotas, Refusals
-from quotahost.errors import QuotahostError
+from quotahost.cli.quotas.plan import CLIENTS, Amount, Change, Entity, Plan, Quotas, Refusals
+from quotahost.errors import QuotahostError, Unusable
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
@@ -39,14 +39,14 @@ _MOST_WARNINGS: Final = 5  # about records that are refused
 def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
     """The cluster, for as long as the context lasts; ``topic`` is that of its cluster-wide quotas.
 
-    Raises ClusterFailed for whatever can't be used.
+    Raises Unusable for whatever can't be used.
     """
     try:
         config = read_client_config(client_config)
         with client_quotas.connected(bootstrap, config) as connection:
             yield Cluster(connection, {**config, "bootstrap.servers": bootstrap}, topic)
     except QuotahostError as error:
-        raise ClusterFailed(str(error)) from None
+        raise Unusable(str(error)) from None
 
 
 class Cluster:

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
-from quotahost.cli.quotas.plan import Amount, Change, DeclarationError, Entity, Plan, Refusals
-from quotahost.errors import QuotahostError
+from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Refusals
+from quotahost.errors import QuotahostError, Unusable
 from quotahost.records.topics import QUOTAS
 from quotahost.text import bounded
 from quotahost.units.show import show_bytes, show_limit
@@ -198,7 +198,7 @@ def _declared(files: Sequence[Path]) -> "Declared":
         names = ", ".join(bounded(declared.left_out, 5, "resources"))
         say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
     if not declared.sections:
-        raise DeclarationError("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
+        raise Unusable("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
     return declared
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from quotahost.cli.quotas.plan import DeclarationError
+from quotahost.errors import Unusable
 from quotahost.text import escaped, printable
 
 #: From a document's root to a value: keys of mappings and numbers in lists.
@@ -46,20 +46,20 @@ class Document:
         """The value that begins with an event; those that belong to it are taken from the others."""
         self.lines[way] = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise DeclarationError(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
+            raise Unusable(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
         if isinstance(event, yaml.ScalarEvent):
             return None if not event.style and event.value in _NOTHING else event.value
         if len(way) >= _DEEPEST:
-            raise DeclarationError(f"{self.place(way[:3])}: is nested too deeply; see docs/quotas.md for the form")
+            raise Unusable(f"{self.place(way[:3])}: is nested too deeply; see docs/quotas.md for the form")
         if isinstance(event, yaml.SequenceStartEvent):
             return [self.value(item, events, (*way, number)) for number, item in enumerate(_until_end(events))]
         content: dict[str, Any] = {}
         for key in _until_end(events):
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarEvent) or key.anchor is not None:
-                raise DeclarationError(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
+                raise Unusable(f"{self.place(way)}: has a key that is no text; write NAME: VALUE")
             if key.value in content:
-                raise DeclarationError(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of both")
+                raise Unusable(f"{self.file}:{line}: {printable(key.value)} is there twice; remove one of both")
             content[key.value] = self.value(next(events), events, (*way, key.value))
             # Where the key stands, not its value, which may begin on a later line.
             self.lines[(*way, key.value)] = line
@@ -75,16 +75,16 @@ def _until_end(events: Iterator[Any]) -> Iterator[Any]:
 
 
 def documents(file: Path) -> Iterator[Document]:
-    """The documents of a file; empty ones are left out. Raises DeclarationError, with place and remedy."""
+    """The documents of a file; empty ones are left out. Raises Unusable, with place and remedy."""
     try:
         with file.open("rb") as stream:
             raw = stream.read(_MOST_BYTES + 1)
         text = raw.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise DeclarationError(f"{file} can't be read: {reason}; name a YAML file, see docs/quotas.md") from None
+        raise Unusable(f"{file} can't be read: {reason}; name a YAML file, see docs/quotas.md") from None
     if len(raw) > _MOST_BYTES:
-        raise DeclarationError(f"{file} has more than {_MOST_BYTES:,} bytes; divide it into several files")
+        raise Unusable(f"{file} has more than {_MOST_BYTES:,} bytes; divide it into several files")
     try:
         events = yaml.parse(text, Loader=_LOADER)
         for event in events:
@@ -97,7 +97,7 @@ def documents(file: Path) -> Iterator[Document]:
         mark = getattr(error, "problem_mark", None)
         where = f"{file}:{mark.line + 1}" if mark else str(file)
         problem = getattr(error, "problem", None) or error
-        raise DeclarationError(f"{where}: is no YAML: {problem}; mend the line or the one before") from None
+        raise Unusable(f"{where}: is no YAML: {problem}; mend the line or the one before") from None
 
 
 def dumped(content: Any) -> str:

@@ -23,8 +23,8 @@ from pydantic_core import ErrorDetails
 
 from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.documents import Document, Way, documents, dumped
-from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, DeclarationError, Entity, Quotas
-from quotahost.errors import QuotahostError
+from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
+from quotahost.errors import QuotahostError, Unusable
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
@@ -290,14 +290,14 @@ class Declared:
 
 
 def read_declared(files: Iterable[Path]) -> Declared:
-    """All that the files declare. Raises DeclarationError, which names each problem."""
+    """All that the files declare. Raises Unusable, which names each problem."""
     reading = _Reading()
     for file in files:
         for document in documents(file):
             reading.document(document)
     reading.take_entries()
     if reading.problems:
-        raise DeclarationError("\n".join(bounded(reading.problems, _MOST_PROBLEMS, "problems")))
+        raise Unusable("\n".join(bounded(reading.problems, _MOST_PROBLEMS, "problems")))
     return reading.declared
 
 
@@ -405,12 +405,12 @@ def read_properties(file: Path) -> Declared:
     """The cluster-wide quotas of a properties file, where earlier versions kept them.
 
     These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
-    ``.users``, ``.client-ids`` and ``.clients``. Raises DeclarationError if it has none, or a wrong one.
+    ``.users``, ``.client-ids`` and ``.clients``. Raises Unusable if it has none, or a wrong one.
     """
     try:
         broker = read_broker_file(file)
     except QuotahostError as error:
-        raise DeclarationError(str(error)) from None
+        raise Unusable(str(error)) from None
     declared = Declared(sections={CLUSTER})
     hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
     problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
@@ -424,9 +424,9 @@ def read_properties(file: Path) -> Declared:
             except ValueError as error:
                 problems.append(f"{file}: {name}={printable(text)} {error}")
     if problems:
-        raise DeclarationError("\n".join(problems))
+        raise Unusable("\n".join(problems))
     if not declared.quotas:
-        raise DeclarationError(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+        raise Unusable(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
     return declared
 
 

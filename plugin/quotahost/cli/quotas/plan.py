@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT, Default
 from quotahost.text import printable
 
@@ -24,18 +23,6 @@ OF_BUDGET: Final = {"topics": "", "bytes": "bytes", "of": ""}
 CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
 
 Name: TypeAlias = str | Default | None  # None: not part of the entity
-
-
-class DeclarationError(QuotahostError):
-    """A file can't be used; each line of the message has place, value and remedy."""
-
-    exit_code = 2
-
-
-class ClusterFailed(QuotahostError):
-    """A cluster can't be used: it doesn't answer, or not this client; the message has the remedy."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from quotahost.cli.explain.explain import show as show_client
 from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, volume_row
 from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
-from quotahost.errors import QuotahostError
-from quotahost.kafka.commands import TopicFailed, Watching
+from quotahost.errors import QuotahostError, Unusable
+from quotahost.kafka.commands import Watching
 from quotahost.model import Client, ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
@@ -53,7 +53,7 @@ class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
     def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
-        """By librdkafka's configuration and the names of the two topics. Raises TopicFailed if nobody can be asked."""
+        """By librdkafka's configuration and the names of the two topics. Raises Unusable if nobody can be asked."""
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -78,7 +78,7 @@ class Cluster:
         self._watching.close()
 
     def look(self) -> ClusterLook:
-        """What brokers say now; the first look waits some seconds for all. Raises TopicFailed if none answers."""
+        """What brokers say now; the first look waits some seconds for all. Raises Unusable if none answers."""
         with self._lock:
             alive = self._alive = self._watching.brokers()
             # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
@@ -89,9 +89,9 @@ class Cluster:
                 return merged({broker: look.look for broker, look in fresh.items()}, alive)
         if self._refused:
             looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
-            raise TopicFailed(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
+            raise Unusable(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
-        raise TopicFailed("no broker answers", remedy)
+        raise Unusable("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
         """What brokers say of a client, or of volumes. Raises QuotahostError if the question can't be answered here."""

@@ -16,8 +16,9 @@ from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.client_quotas import not_enforced
 from quotahost.cli.quotas.cluster import Cluster, cluster_at
-from quotahost.cli.quotas.plan import CLUSTER, Change, ClusterFailed, Entity, compare
+from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import Bill, label_of, last_month, parse_month
+from quotahost.errors import Unusable
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
@@ -62,7 +63,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_cod
 )
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
     monkeypatch.setattr(client_quotas, "_WAIT_MS", 500)
-    with pytest.raises(ClusterFailed, match=re.escape(told)), cluster_at(address, None, "quotas"):
+    with pytest.raises(Unusable, match=re.escape(told)), cluster_at(address, None, "quotas"):
         pass
 
 

@@ -12,7 +12,8 @@ from hypothesis import given
 
 from quotahost.cli.quotas import documents
 from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
-from quotahost.cli.quotas.plan import Change, DeclarationError, Entity, compare
+from quotahost.cli.quotas.plan import Change, Entity, compare
+from quotahost.errors import Unusable
 from quotahost.model import DEFAULT
 from tests.unit.cli.quotas.entities import QUOTAS
 
@@ -28,7 +29,7 @@ def read(file: Path, text: str) -> Declared:
 
 
 def problem(file: Path, text: str) -> str:
-    with pytest.raises(DeclarationError) as raised:
+    with pytest.raises(Unusable) as raised:
         read(file, text)
     assert raised.value.exit_code == 2
     return str(raised.value).replace(str(file), "FILE")
@@ -179,14 +180,14 @@ def test_a_mistake_is_told_with_place_value_and_remedy(file: Path, text: str, to
 
 
 def test_all_mistakes_are_told_at_once_and_a_file_too_large(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DeclarationError, match="can't be read: No such file"):
+    with pytest.raises(Unusable, match="can't be read: No such file"):
         read_declared([file])
     assert len(problem(file, "quotas:\n- user: ''\n- user: a\n  x: 1\n---\nprun: true\n").splitlines()) == 3
     monkeypatch.setattr(documents, "_MOST_BYTES", 100)
     assert "has more than 100 bytes; divide it into several files" in problem(file, "#" + 100 * "x")
     for name in ("a", "b"):
         file.with_name(name).write_text("quotas: [{user: alice, producer_byte_rate: 1}]")
-    with pytest.raises(DeclarationError, match=r"b:1: quotas\[0\]: user alice is declared in .*a:1"):
+    with pytest.raises(Unusable, match=r"b:1: quotas\[0\]: user alice is declared in .*a:1"):
         read_declared([file.with_name("a"), file.with_name("b")])
 
 
@@ -256,7 +257,7 @@ def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
 )  # fmt: skip
 def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, told: str) -> None:
     file.write_text(text)
-    with pytest.raises(DeclarationError, match=re.escape(told)):
+    with pytest.raises(Unusable, match=re.escape(told)):
         read_properties(file)
 
 

@@ -11,7 +11,7 @@ from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Question
 from quotahost.cli.top.rows import Choice, ClusterUse, Order, head, merged, whole
-from quotahost.kafka.commands import TopicFailed
+from quotahost.errors import Unusable
 from quotahost.model import LimitedBy, QuotaType, State, VolumeUse
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered
@@ -57,7 +57,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
 def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: Brokers) -> None:
     with Cluster({}) as cluster:
         brokers.write("forged")
-        with pytest.raises(TopicFailed, match="no broker answers"):
+        with pytest.raises(Unusable, match="no broker answers"):
             cluster.look()
         brokers.write("1")
         for number in range(1_000):
@@ -88,7 +88,7 @@ def test_who_leaves_does_not_wait_for_a_look_at_a_cluster_that_is_gone(
     with Cluster({}) as cluster:
 
         def look_on() -> None:
-            with pytest.raises(TopicFailed):
+            with pytest.raises(Unusable):
                 cluster.look()
 
         looks = Thread(target=look_on)
