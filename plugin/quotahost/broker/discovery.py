@@ -11,6 +11,7 @@ Every error names the role, the plugin and a remedy. The host builds the configu
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -192,13 +193,24 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     return LoadedPlugin(role, plugin, context)
 
 
+#: What the host calls of any role without looking at an answer.
+_TOLD: Final = ("tick", "client_quota_changed", "cluster_changed", "factor_in_force", "reconfigure", "close")
+
+
 def _check(role: Role, plugin: Any) -> None:
-    """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period."""
+    """Raise a TypeError if the plugin lacks a method of its role's Protocol, or is a task with a bad period.
+
+    Of an ``async def``, or a method with ``yield``, a call would run nothing, and nobody would hear of it.
+    """
     # isinstance() with a Protocol would not tell which method is missing.
     methods = [name for name, value in vars(role.protocol).items() if name[0] != "_" and callable(value)]
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
+    for name in (*methods, *_TOLD):
+        method = inspect.getattr_static(plugin, name, None)
+        if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+            raise TypeError(f"its {name}() is async def or has a yield, so a call runs nothing; make it a plain def")
     if role is Role.TASK:
         check_period(getattr(plugin, "period", None))
 

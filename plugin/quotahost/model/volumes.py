@@ -143,7 +143,7 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
 
 def check_quota_types(types: object) -> None:
     """Raise TypeError if a factor source's ``quota_types`` are none (contract, sentence 14)."""
-    if isinstance(types, str) or not isinstance(types, Collection) or not set(types) <= set(QuotaType):
+    if isinstance(types, str) or not isinstance(types, Collection) or not types or not set(types) <= set(QuotaType):
         raise TypeError(f"quota_types must be a collection of QuotaType, not {types!r:.200}")
 
 

@@ -235,13 +235,12 @@ def _named(client: Client) -> str:
 
 
 def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
-    types: object = getattr(host.plugin, "quota_types", None)
     for _ in range(3):
         # `object`: the Protocol promises a type, but a plugin under test may answer anything.
         answer: object = _from_memory(host, "read()", host.plugin.read)
         _fitting(6, "read(): ", partial(as_answer, answer, ""))
-        if types is not None:
-            _fitting(14, "", partial(check_quota_types, types))
+        if hasattr(host.plugin, "quota_types"):
+            _fitting(14, "", partial(check_quota_types, host.plugin.quota_types))
             _fitting(14, "read(): ", partial(as_typed_answer, answer, ""))
 
 

@@ -44,6 +44,9 @@ def giving(answer: Any) -> Callable[..., Any]:
     return lambda *_: answer
 
 
+async def late(*_: Any) -> None: ...
+
+
 def raising(error: BaseException) -> Callable[..., Any]:
     def function(*_: Any) -> Any:
         raise error
@@ -216,7 +219,7 @@ SOURCES: list[tuple[Any, str, int]] = [
     (plugin(read=lambda self: time.sleep(0.02)), r"read\(\) took .* must answer from memory", 3),
     (plugin(read=raising(ConnectionError("refused"))), "raised ConnectionError", 5),
     *((plugin(read=giving(0.5), quota_types=types), "a collection of QuotaType", 14)
-      for types in ("PRODUCE", ("produce",))),
+      for types in ("PRODUCE", ("produce",), (), None)),
     *((plugin(read=giving(answer), quota_types=(QuotaType.FETCH,)), "a factor above 0", 14)
       for answer in (0, ClusterVolumes(()))),
 ]  # fmt: skip
@@ -245,6 +248,8 @@ TASKS: list[tuple[Any, str, int]] = [
     (task(raising(OSError("full"))), r"run\(\) raised OSError: full", 5),
     (task(giving(None), period=timedelta()), "its period is ", 1),
     (task(giving(None), period=5), "its period is 5", 1),
+    *((task(run), r"its run\(\) is async def or has a yield", 1) for run in (late, lambda self: (yield))),
+    (task(giving(None), reconfigure=late), r"its reconfigure\(\) is async def", 1),
     (task(hanging), r"run\(\) did not return within 1 s", 4),
     *((task(lambda self, show=show: getattr(self.metrics, show)("Sample", "", "Number", "many"),
             __init__=lambda self, context: setattr(self, "metrics", context.metrics)),
