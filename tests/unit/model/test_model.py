@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
-from quotahost.model.budgets import Budget, Replica, Topics, as_volume, in_cluster, sums
+from quotahost.model.budgets import Budget, Replica, Topics, as_volume, sums
 from quotahost.model.limits import contradict
 from quotahost.model.volumes import byte_limits
 
@@ -127,12 +127,6 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
     assert not parts["n"].topics
-
-
-def test_the_brokers_parts_add_up_but_leaders_bytes_of_a_broker_out_of_service() -> None:
-    budgets = {"a": Budget("a", ("t",), 9), "r": Budget("r", ("t",), 9, replicas=True), "n": Budget("n", ("n",), 9)}
-    parts = [([("a", 1), ("r", 2)], True), ([], True), ([("a", 4), ("r", 8), ("gone", 5)], False), ([("a", 16)], True)]
-    assert in_cluster(budgets, parts) == [(17, 4), (10, 0), (0, 0)]
 
 
 def test_a_budget_of_nothing_is_used_up_by_nothing() -> None:
