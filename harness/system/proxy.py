@@ -80,14 +80,14 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def swallowing(host: str = "127.0.0.1") -> Iterator[str]:
+def swallowing() -> Iterator[str]:
     """An address that neither accepts nor refuses connections: its queue is full, so the kernel drops what comes."""
     with contextlib.ExitStack() as sockets:
-        server = sockets.enter_context(socket.create_server((host, 0), backlog=0))
+        server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         with contextlib.suppress(TimeoutError):
             while True:
                 sockets.enter_context(socket.create_connection(server.getsockname(), timeout=0.2))
-        yield f"{host}:{server.getsockname()[1]}"
+        yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def _close(each: socket.socket) -> None:

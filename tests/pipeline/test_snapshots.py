@@ -362,8 +362,8 @@ def test_the_rule_in_sql_equals_the_rule_in_python(spark: SparkSession) -> None:
         for stated in states
         for captured in (None, *(NOW - timedelta(milliseconds=offset, microseconds=999) for offset in offsets))
     ]
-    frame = spark.createDataFrame(given, "stated BIGINT, captured TIMESTAMP, written TIMESTAMP")
-    found = frame.selectExpr(f"unix_micros({seen_at('stated', 'captured', 'written', validity)}) AS seen").collect()
+    frame = spark.createDataFrame(given, "stated BIGINT, at TIMESTAMP, timestamp TIMESTAMP")
+    found = frame.selectExpr(f"unix_micros({seen_at('stated', validity)}) AS seen").collect()
     for (stated, captured, _), row in zip(given, found, strict=True):
         # A tombstone states nothing and was captured when it was written.
         delay = delay_ms(stated, captured or NOW, NOW_MS, validity // timedelta(milliseconds=1))

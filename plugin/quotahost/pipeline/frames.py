@@ -38,34 +38,32 @@ def sql(name: str, **fields: object) -> str:
 # ---- fragments -------------------------------------------------------------------------------------
 
 
-def seen_at(stated_ms: str, captured_at: str, written_at: str, validity: timedelta) -> str:
-    """A TIMESTAMP: ``written_at`` less the delay of :func:`quotahost.records.fields.delay_ms`.
+def seen_at(stated_ms: str, validity: timedelta) -> str:
+    """A TIMESTAMP: Kafka's ``timestamp`` of a record less the delay of :func:`quotahost.records.fields.delay_ms`.
 
-    So a record is fresh where ``seen_at >= now - validity``, by Kafka's present time. All are SQL: the delay that the
-    record states, a BIGINT, null or the text ``NULL`` if it states none; the record's own time, null for a tombstone,
-    which has no delay; and Kafka's timestamp of the record.
+    So a record is fresh where ``seen_at >= now - validity``, by Kafka's present time. ``stated_ms`` is SQL for the
+    delay that the record states, a BIGINT or ``NULL``. The column ``at`` is the record's own time, null for a
+    tombstone, which has no delay.
     """
     most = min(validity // MS // 2, MAX_DELAY_MS)
-    by_clocks = f"least(greatest(unix_millis({written_at}) - unix_millis({captured_at}), 0L), {most}L)"
+    by_clocks = f"least(greatest(unix_millis(timestamp) - unix_millis(at), 0L), {most}L)"
     stated = f"least(greatest(CAST({stated_ms} AS BIGINT), 0L), {MAX_DELAY_MS}L)"
     # The CASE, because least and greatest leave nulls out instead of returning null.
-    delay = (
-        f"CASE WHEN {stated_ms} IS NOT NULL THEN {stated} WHEN {captured_at} IS NOT NULL THEN {by_clocks} ELSE 0L END"
-    )
-    return f"timestamp_millis(unix_millis({written_at}) - ({delay}))"
+    delay = f"CASE WHEN {stated_ms} IS NOT NULL THEN {stated} WHEN at IS NOT NULL THEN {by_clocks} ELSE 0L END"
+    return f"timestamp_millis(unix_millis(timestamp) - ({delay}))"
 
 
-def reached_at(limit: str, capacity: str = "capacity") -> str:
-    """The consumption in bytes at which a volume reaches the limit, at most its capacity; null without a limit.
+def reached_at(limit: str) -> str:
+    """The consumption in bytes at which a volume reaches the limit, at most its ``capacity``; null without a limit.
 
-    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. Both are
-    SQL: ``limit`` a struct of ``type`` and ``level``, ``capacity`` the volume's, in bytes.
+    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. A limit
+    is SQL for a struct of ``type`` and ``level``.
     """
     # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT.
     return f"""CASE {limit}.type
-        WHEN 'ConsumedBytes' THEN least({limit}.level, {capacity})
-        WHEN 'MinFreeBytes' THEN {capacity} - least({limit}.level, {capacity})
-        WHEN 'MinFreePercentage' THEN CAST({capacity} AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
+        WHEN 'ConsumedBytes' THEN least({limit}.level, capacity)
+        WHEN 'MinFreeBytes' THEN capacity - least({limit}.level, capacity)
+        WHEN 'MinFreePercentage' THEN CAST(capacity AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
         END"""
 
 

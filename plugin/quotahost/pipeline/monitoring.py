@@ -5,8 +5,7 @@ record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
@@ -25,9 +24,8 @@ _EVERY: Final = 10.0  # seconds between two lines of a cluster while the number 
 class Progress:
     """Counts batches and rows by query, and shows what was published by cluster."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nobody can read the metrics before :meth:`serve`; ``clock`` in seconds."""
-        self._clock = clock
+    def __init__(self) -> None:
+        """Nobody can read the metrics before :meth:`serve`."""
         self.registry = CollectorRegistry()
         self._batches = self._counter("batches", "Batches done", "query")
         self._rows = self._counter("rows", "Records read", "query")
@@ -103,7 +101,7 @@ class Progress:
     def _line(self, record: ClusterRecord) -> None:
         """Log a line at once when the number of brokers changes, else now and then."""
         brokers = (record.reporting, record.stale, record.missing, record.offline)
-        before, limit = self._lines.get(record.cluster, ((), LineLimit(clock=self._clock, period=_EVERY)))
+        before, limit = self._lines.get(record.cluster, ((), LineLimit(period=_EVERY)))
         if not limit.passes() and brokers == before:
             return
         self._lines[record.cluster] = brokers, limit

@@ -61,7 +61,7 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
     value = "string(value)"
     text = sql(
         "usage_parse",
-        seen_at=seen_at("NULL", "at", "timestamp", validity),
+        seen_at=seen_at("NULL", validity),
         json_options=OPTIONS,
         more_braces=more_braces(value, "1 + size(u.clients)"),
         is_json=is_json(value),

@@ -73,7 +73,7 @@ def parse(
     text = sql(
         "parse",
         bound=bound if of else "CAST(NULL AS STRING)",
-        seen_at=seen_at("s.ageMs", "at", "timestamp", validity),
+        seen_at=seen_at("s.ageMs", validity),
         plainly=plainly("text"),
         is_json=is_json("text"),
         long_number=long_number("text"),

@@ -11,9 +11,11 @@ from harness.kafka.admin import kafka_configs
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
+from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
 from quotahost.records.usage import ClientKey, Used
+from tests.broker.host.test_plugin_client import listener_properties
 from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
@@ -148,6 +150,17 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
     )
     orders = [each.order for each in published(node.bootstrap)]
     assert orders == sorted(orders), "a record that came later was older"
+
+
+def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Path) -> None:
+    node, port = KafkaNode(tmp_path / "node"), free_port()
+    with Proxy(port) as network:
+        node.properties = listener_properties(node, "PROXIED", "PLAINTEXT", port, network.port)
+        driver = PipelineProcess(tmp_path / "pipeline", f"127.0.0.1:{network.port}", tick="1s", validity="10m")
+        with node, driver:
+            eventually(lambda: published(node.bootstrap), PATIENCE)
+            network.swallow()
+            assert driver.stop(timeout=20) == 0
 
 
 def test_dead_letters_wait_for_the_volumes_when_both_have_a_backlog(node: KafkaNode, tmp_path: Path) -> None:
