@@ -301,23 +301,19 @@ class Session:
 
     def __init__(self, login: Login, careful: bool) -> None:
         self.refusal = ""  # why a broker refuses this client, in words
-        self._login, self._careful = login, careful
+        self.login, self._careful = login, careful
         self._lost = False
 
     @property
     def config(self) -> dict[str, Any]:
         """The client's. It keeps this session, which so ends with its client and must not keep it."""
-        return {**self._login.config(careful=self._careful), "error_cb": self._hear}
+        return {**self.login.config(careful=self._careful), "error_cb": self._hear}
 
     def stands(self) -> bool:
         """Whether the client may stay, by what it has heard each time it was polled."""
-        if self._careful and not self._login.careful:
+        if self._careful and not self.login.careful:
             self._leave()
         return not self._lost
-
-    def admin(self, topic: str) -> AdminClient:
-        """As ``Login.admin``."""
-        return self._login.admin(topic)
 
     @property
     def rest(self) -> float:
@@ -328,14 +324,14 @@ class Session:
         refused = _refuses(error)
         if refused:
             self.refusal = why([error])
-            self._login.refuses()
+            self.login.refuses()
         # A careful one stays as long as some broker lets it in.
         if error.code() == KafkaError._ALL_BROKERS_DOWN if self._careful else refused:
             self._leave()
 
     def _leave(self) -> None:
         self._lost = True
-        self._login.doubt()
+        self.login.doubt()
 
 
 #: By configuration, as long as a plugin needs it.

@@ -213,7 +213,7 @@ class Follower:
         """The id of the topic that has the name, which a consumer doesn't tell; "" where nobody answers."""
         wanted = TopicCollection([self._topic])
         try:
-            asked = session.admin(self._topic).describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
+            asked = session.login.admin(self._topic).describe_topics(wanted, request_timeout=_ANSWER)[self._topic]
             return str(answer(asked, _ANSWER).topic_id)
         except (KafkaException, TimeoutError, NoAnswer):
             return ""

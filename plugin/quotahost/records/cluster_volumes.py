@@ -15,7 +15,7 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
-from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, in_utc
+from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
@@ -99,7 +99,7 @@ class ClusterRecord(Versioned):
         cluster: the cluster's id.
         run: when the pipeline was launched, in ms since 1970. A record with a larger (run, sequence) is newer.
         sequence: the number of the record in its run.
-        computed_at: when the pipeline made the record; kept in UTC.
+        computed_at: when the pipeline made the record.
         newest_snapshot_at: when the newest snapshot in it was captured; None if there is none.
         reporting: how many brokers have a fresh snapshot; of the pipeline's own cluster those in service only, so that
             a reader can compare it with how many should report.
@@ -133,8 +133,6 @@ class ClusterRecord(Versioned):
             other brokers last told, which readers count where the bytes of all replicas count, and not where those of
             leaders do. Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records
             of pipelines that don't sum them.
-
-    Raises ValueError for a time as :func:`in_utc`.
     """
 
     cluster: Annotated[Name, Field(alias="clusterId", min_length=1), IS_KEY]
@@ -166,9 +164,6 @@ class ClusterRecord(Versioned):
 
     def __post_init__(self) -> None:
         # The dataclass is frozen, so its own constructor has no other way to set a field.
-        object.__setattr__(self, "computed_at", in_utc(self.computed_at))
-        if self.newest_snapshot_at is not None:
-            object.__setattr__(self, "newest_snapshot_at", in_utc(self.newest_snapshot_at))
         for name in ("fullest", "silent"):
             object.__setattr__(self, name, tuple(map(self._with_topics, getattr(self, name))))
         worst = {kind: tuple(map(self._with_topics, of)) for kind, of in self.worst.items()}

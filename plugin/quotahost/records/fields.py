@@ -79,17 +79,10 @@ def date_time(value: object) -> datetime:
     # Not pydantic's datetime: it takes "1649336400" for seconds since 1970.
     if not isinstance(value, str) or _DATE_TIME.match(value) is None:
         raise ValueError("must be an RFC 3339 date-time such as 2026-01-02T03:04:05Z")
-    return in_utc(datetime.fromisoformat(value))
-
-
-def in_utc(time: datetime) -> datetime:
-    """The same time in UTC. Raises ValueError without a time zone, or before the year 1 or after 9999 in UTC."""
-    if time.tzinfo is None:
-        raise ValueError(f"a record's time needs a time zone: {time}")
     try:
-        return time.astimezone(UTC)
+        return datetime.fromisoformat(value).astimezone(UTC)
     except OverflowError:
-        raise ValueError(f"{time} is out of range") from None
+        raise ValueError(f"{value} is out of range") from None
 
 
 def time_json(time: datetime, precision: str = "milliseconds") -> str:

@@ -28,7 +28,7 @@ from pydantic import (
 from quotahost.model import Volume
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
-from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for, in_utc
+from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024
@@ -77,7 +77,7 @@ class Snapshot(Record):
 
     Attributes:
         broker: the broker's id.
-        captured_at: when the volumes were read, by the broker's clock; kept in UTC.
+        captured_at: when the volumes were read, by the broker's clock.
         volumes: the broker's volumes.
         soft: from where producers are throttled, for all its volumes; None if the broker sets no such limit.
         hard: where producers are paused; None if the broker sets no such limit.
@@ -88,7 +88,7 @@ class Snapshot(Record):
         budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
             None if there is none.
 
-    Raises ValueError for a time as :func:`in_utc`, and for a volume of another broker.
+    Raises ValueError for a volume of another broker.
     """
 
     # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
@@ -111,7 +111,6 @@ class Snapshot(Record):
     def __post_init__(self) -> None:
         if others := {volume.broker for volume in self.volumes} - {self.broker}:
             raise ValueError(f"a snapshot of broker {self.broker!r} holds volumes of {sorted(others)}")
-        object.__setattr__(self, "captured_at", in_utc(self.captured_at))
         object.__setattr__(self, "volumes", tuple(self._with_limits(volume) for volume in self.volumes))
 
     def _with_limits(self, volume: Volume) -> Volume:

@@ -51,7 +51,7 @@ class Budgets:
         if self._follower:
             self._follower.close()
             self._context.disks.budgets.wanted = None
-        self._follower, self.by_name, self._latest = None, None, LatestBudgets()
+        self._follower, self.by_name, self._latest, self._used = None, None, LatestBudgets(), {}
 
     # ---- the host thread ----
 

@@ -222,8 +222,13 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(world
 def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
+    world.publishes("2", budgets=(("orders", 90),))
+    assert used(world)["orders"] == 90
     world.context.settings = settings()
     assert (used(world), budgets._follower, world.context.disks.budgets.wanted) == ({}, None, None)
+    world.passes(1)
+    world.publishes("2", budgets=(("orders", 10),))
+    world.knows("1", "2", "3", fenced="2")
     world.context.settings = ON
     begun(world).caught_up()
-    assert set(used(world)) == {"orders", "all"}
+    assert used(world) == {"orders": 0, "all": 0}, "what counted before it was switched off holds nobody back"
