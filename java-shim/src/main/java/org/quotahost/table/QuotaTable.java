@@ -356,9 +356,9 @@ public final class QuotaTable {
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }
 
-    /** An eighth of clients.idle, in beats. */
+    /** An eighth of clients.idle, in beats; of more than three years that of three, so that differences of beats fit. */
     int eighth() {
-        return (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
+        return (int) Math.min(1 << 26, Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS));
     }
 
     public synchronized void clockWentBack() {
