@@ -96,8 +96,7 @@ public final class Exemptions {
 
     /** Whether a user's requests go on while the fence is closed, whatever the topic. */
     public static boolean passes(String user, String clientId) {
-        KafkaPrincipal principal = new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user);
-        return exempt(principal, clientId) || isSuperUser(principal);
+        return reason(user, clientId) != null || isSuperUser(new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user));
     }
 
     /**

@@ -51,7 +51,9 @@ public final class Fence {
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
     private static final AtomicInteger installed = new AtomicInteger();
-    private static volatile Rules rules = new Rules(false, false, false, null, null);
+    private static volatile Rules rules = new Rules(false, false, false, null);
+    /** The topics whose produce requests are turned back beside those of the rules; null for none. */
+    private static volatile Topics topics;
     private static volatile Addresses addresses;
     private static volatile double allowance;
     private static volatile boolean diskFull, creationAllowed;
@@ -92,9 +94,8 @@ public final class Fence {
      * @param closed the produce requests of all clients but the exempt are turned back, or only those to held topics
      * @param shadow nothing is turned back for that or refused, it is only counted
      * @param affected the topics whose writers are marked, and which of them are held; null if a closed fence holds all
-     * @param topics otherwise the requests to these topics; null for none
      */
-    private record Rules(boolean paused, boolean closed, boolean shadow, Affected affected, Topics topics) {}
+    private record Rules(boolean paused, boolean closed, boolean shadow, Affected affected) {}
 
     // ---- request threads -------------------------------------------------------------------------------------
 
@@ -113,7 +114,8 @@ public final class Fence {
             seen.seen(context.principal(), context.clientId(), context.clientAddress());
         }
         Rules now = rules;
-        if (!now.closed && now.affected == null && now.topics == null) return null;
+        Topics over = topics;
+        if (!now.closed && now.affected == null && over == null) return null;
         Mute.unmark();
         if (request != PRODUCE || Exemptions.exempt(context.principal(), context.clientId())) return null;
         boolean writes = false;
@@ -137,7 +139,7 @@ public final class Fence {
             }
             shadowed.increment();
         }
-        return now.topics == null ? null : now.topics.error(context, actions, results);
+        return over == null ? null : over.error(context, actions, results);
     }
 
     /** The topic to which the client may write by this action of a produce request, or null if it is none. */
@@ -187,10 +189,7 @@ public final class Fence {
     /** A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer (Rules). */
     public static synchronized void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
         boolean closed = turnsBack && installed();
-        Rules now = rules;
-        if (now.paused != paused || now.closed != closed || now.shadow != shadow || now.affected != affected) {
-            rules = new Rules(paused, closed, shadow, affected, now.topics);
-        }
+        rules = new Rules(paused, closed, shadow, affected);
         // A state that was left out is logged as soon as a line may be written: the table says it again and again.
         if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
         loggedClosed = closed;
@@ -204,8 +203,8 @@ public final class Fence {
         addresses = to;
     }
 
-    public static synchronized void turnBack(Topics topics) {
-        rules = new Rules(rules.paused, rules.closed, rules.shadow, rules.affected, topics);
+    public static void turnBack(Topics now) {
+        topics = now;
     }
 
     /** How many bytes/s a principal may send on while the fence is closed, before its connections are muted. */

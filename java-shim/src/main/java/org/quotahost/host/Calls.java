@@ -2,8 +2,6 @@ package org.quotahost.host;
 
 import static java.util.Map.entry;
 
-import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -13,7 +11,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
-import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
@@ -24,6 +21,7 @@ import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
+import org.quotahost.util.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,7 +34,7 @@ import org.slf4j.LoggerFactory;
  * shutting down. Python raises an error of its own instead.
  */
 final class Calls {
-    private static final Properties DECLARATION = declaration();
+    private static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
     static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
     /** How many bytes a call, or its answer, may have. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
@@ -44,16 +42,6 @@ final class Calls {
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
-
-    private static Properties declaration() {
-        Properties declared = new Properties();
-        try (InputStream in = Calls.class.getResourceAsStream("/META-INF/quotahost/host-protocol.properties")) {
-            declared.load(in);
-            return declared;
-        } catch (IOException | NullPointerException e) {
-            throw new ConfigException("the jar's host-protocol.properties cannot be read: " + e);
-        }
-    }
 
     private interface Handler {
         Object answer(Arguments arguments) throws Exception;

@@ -21,6 +21,7 @@ import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
+import org.quotahost.util.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -75,7 +76,8 @@ final class Child extends Life {
     void begin() throws IOException {
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
-        String code = Interpreter.resource("child.py").replace("{path}", Interpreter.literal(String.join("\n", python.path())))
+        String code = Resources.text(Interpreter.class, "child.py")
+                .replace("{path}", Interpreter.literal(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();

@@ -14,13 +14,13 @@ import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
-import org.quotahost.python.PythonEnvironment;
 import org.quotahost.table.Dump;
 import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
+import org.quotahost.util.Resources;
 
 /**
  * Who asks about this broker, and who answers.
@@ -132,7 +132,7 @@ final class Questions {
         Map<String, String> properties = new TreeMap<>(broker);
         properties.keySet().retainAll(ASKED);
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
-                "version", PythonEnvironment.built().getProperty("quotahost", ""),
+                "version", Resources.versions().getProperty("quotahost", ""),
                 "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
                 "cause", lease.expired ? lease.cause() : factor.hostFactor().cause(), "limit_factor", factor.limitFactor(),
                 "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors, "type_factors", ofTypes,

@@ -1,7 +1,5 @@
 package org.quotahost.internals;
 
-import java.io.IOException;
-import java.io.InputStream;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -11,7 +9,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Properties;
 import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -24,6 +21,7 @@ import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
+import org.quotahost.util.Resources;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -88,8 +86,8 @@ public final class Internals {
         List<String> unserved = unserved(ours);
         if (!unserved.isEmpty()) throw new ConfigException(sentence(ours, unserved));
         // Kafka's own reader of its version has moved between 4.3 and 4.4, the resource has not.
-        String sentence = started ? null : untested(property(ClientQuotaCallback.class, "/kafka/kafka-version.properties", "version"),
-                property(Internals.class, "/META-INF/quotahost/versions.properties", "kafka"));
+        String version = Resources.properties(ClientQuotaCallback.class, "/kafka/kafka-version.properties").getProperty("version", "");
+        String sentence = started ? null : untested(version, Resources.versions().getProperty("kafka", ""));
         started = true;
         if (sentence != null) LOG.warn(sentence);
         tryAll();
@@ -140,16 +138,6 @@ public final class Internals {
         boolean known = !version.isEmpty() && !lines.isEmpty();
         if (!known || Arrays.stream(lines.split(" ")).anyMatch(line -> version.startsWith(line + "."))) return null;
         return "quotahost was never tested with Kafka " + version + ", only with " + lines.replaceFirst(" .* ", " to ");
-    }
-
-    private static String property(Class<?> beside, String resource, String name) {
-        Properties properties = new Properties();
-        try (InputStream in = beside.getResourceAsStream(resource)) {
-            if (in != null) properties.load(in);
-        } catch (IOException e) {
-            return "";
-        }
-        return properties.getProperty(name, "");
     }
 
     /** What Kafka's interfaces demand of a class of ours and it doesn't have. */

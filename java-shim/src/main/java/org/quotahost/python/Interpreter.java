@@ -1,13 +1,11 @@
 package org.quotahost.python;
 
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
+import org.quotahost.util.Resources;
 
 /**
  * The one Python interpreter of this JVM. It starts once and stays until the process ends, since an interpreter in which
@@ -50,7 +48,7 @@ public final class Interpreter {
 
     /** Runs the Python host on the calling thread until it ends. Answers null, or the traceback of its error. */
     public static String serve() {
-        return run(resource("serve.py"));
+        return run(Resources.text(Interpreter.class, "serve.py"));
     }
 
     private static void boot(PythonEnvironment environment) {
@@ -60,7 +58,7 @@ public final class Interpreter {
             throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
         requireNoProblem("Python does not start", startApart(environment));
-        requireNoProblem("JPype does not start", run(resource("bootstrap.py")
+        requireNoProblem("JPype does not start", run(Resources.text(Interpreter.class, "bootstrap.py")
                 .replace("{path}", literal(String.join("\n", environment.path())))
                 .replace("{executable}", literal(environment.executable()))
                 .replace("{library}", literal(environment.attach()))));
@@ -98,15 +96,6 @@ public final class Interpreter {
                 .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c)
                         : String.format("\\U%08x", c))
                 .collect(Collectors.joining("", "\"", "\""));
-    }
-
-    /** A text file of this package in the jar. */
-    public static String resource(String name) {
-        try (InputStream in = Interpreter.class.getResourceAsStream(name)) {
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        } catch (IOException e) {
-            throw new ConfigException("the jar's " + name + " cannot be read: " + e.getMessage());
-        }
     }
 
     /** Loads and starts libpython as this executable would start it. Answers null, or what went wrong. */

@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Resources;
 
 /**
  * The interpreter that python.executable names: its libpython and module path, and quotahost's library by which this JVM
@@ -73,17 +74,6 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new PythonEnvironment(facts.get("executable"), facts.get("libpython"), facts.get("attach"), path);
     }
 
-    /** The versions that this jar needs: of quotahost and jpype. */
-    public static Properties built() {
-        Properties versions = new Properties();
-        try (InputStream in = PythonEnvironment.class.getResourceAsStream("/META-INF/quotahost/versions.properties")) {
-            if (in != null) versions.load(in);
-        } catch (IOException e) {
-            throw new ConfigException("the jar's versions.properties cannot be read: " + e.getMessage());
-        }
-        return versions;
-    }
-
     private static ConfigException wrong(String executable, String problem) {
         return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
@@ -98,9 +88,9 @@ public record PythonEnvironment(String executable, String libpython, String atta
 
     /** What probe.py prints. */
     private static String probe(String executable, boolean inChild, long seconds) {
-        Properties built = built();
+        Properties built = Resources.versions();
         // Isolated: a broker may start in any directory, and must not run what lies there as a module of Python's.
-        var command = new ProcessBuilder(executable, "-I", "-c", Interpreter.resource("probe.py"),
+        var command = new ProcessBuilder(executable, "-I", "-c", Resources.text(Interpreter.class, "probe.py"),
                 built.getProperty("quotahost"), built.getProperty("jpype"), inChild ? "child" : "broker");
         try {
             Process process = command.redirectErrorStream(true).start();

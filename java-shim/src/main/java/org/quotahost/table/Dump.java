@@ -7,7 +7,6 @@ import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.TurnedBack;
@@ -84,7 +83,7 @@ public final class Dump {
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        boolean exempt = Exemptions.exempt(byName(principal), clientId);
+        boolean exempt = Exemptions.reason(principal, clientId) != null;
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(principal, clientId, type);
@@ -182,11 +181,8 @@ public final class Dump {
     private Scope scope(String principal, String clientId, int type) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        return client != null ? client.tags(type).scope : table.scopeOf(type, entry, byName(principal), clientId);
-    }
-
-    private static KafkaPrincipal byName(String user) {
-        return new KafkaPrincipal(KafkaPrincipal.USER_TYPE, user);
+        return client != null ? client.tags(type).scope
+                : table.scopeOf(type, entry, Exemptions.reason(principal, clientId) != null);
     }
 
     private static boolean isOfOneClient(Scope scope) {

@@ -120,8 +120,7 @@ public final class FactorInForce {
 
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
     boolean turnsBack(Affected affected) {
-        boolean holds = affected == null ? value() <= 0 : affected.holds();
-        return holds && factored.contains(ClientQuotaType.PRODUCE);
+        return affected == null ? paused() : affected.holds() && factored.contains(ClientQuotaType.PRODUCE);
     }
 
     boolean paused() {

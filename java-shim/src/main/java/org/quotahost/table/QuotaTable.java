@@ -105,7 +105,7 @@ public final class QuotaTable {
         } else {
             if (entry != null) entry.see(now);
             if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
-            own = scopeOf(type, entry, principal, clientId).own;
+            own = scopeOf(type, entry, Exemptions.exempt(principal, clientId)).own;
         }
         // The host knows names alone, but only a name of this type exempts (Exemptions).
         if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
@@ -120,8 +120,8 @@ public final class QuotaTable {
     }
 
     /** The scope of a client that has nothing of its own in the table. */
-    Scope scopeOf(int type, Entry entry, KafkaPrincipal principal, String clientId) {
-        if (Exemptions.exempt(principal, clientId)) return scopes.exempt;
+    Scope scopeOf(int type, Entry entry, boolean isExempt) {
+        if (isExempt) return scopes.exempt;
         // Never a scope that other principals share with a known one.
         return entry == null ? scopes.newcomers : entry.unknown(type, now);
     }
@@ -356,9 +356,9 @@ public final class QuotaTable {
         scopes.sweep(now - 2 * TICKS_PER_IDLE * eighth, had);
     }
 
-    /** An eighth of clients.idle, in beats. */
+    /** An eighth of clients.idle, in beats; of more than three years that of three, so that differences of beats fit. */
     int eighth() {
-        return (int) Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS);
+        return (int) Math.min(1 << 26, Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS));
     }
 
     public synchronized void clockWentBack() {

@@ -104,11 +104,4 @@ class TurnedBackTest {
     void withARateOfZeroNothingIsAllowed() {
         assertFalse(allowance.take(ALICE, 1, 0, ORIGIN + SECOND));
     }
-
-    @Test
-    void itAllocatesNothing() {
-        Runnable ask = () -> allowance.take(ALICE, 100, 1_000, ORIGIN + SECOND);
-
-        assertEquals(0, FenceFixture.bytesPerCall(ask));
-    }
 }

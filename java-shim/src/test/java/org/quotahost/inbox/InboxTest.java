@@ -108,15 +108,6 @@ class InboxTest {
                 "client-quota[PRODUCE, name, alice, , , 1.0]"), kinds());
     }
 
-    @Test
-    void theClusterThatBothCallbacksOfANodePostIsOneEvent() {
-        inbox.cluster("id", List.of("1"));
-        inbox.cluster("id", List.of("1", "2"));
-        assertEquals(List.of("cluster[id, 1, 2]"), kinds());
-        inbox.cluster("id", List.of("1", "2"));
-        assertEquals(List.of(), kinds());
-    }
-
     private void clientQuota(String user, Double rate) {
         inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, user), rate);
     }

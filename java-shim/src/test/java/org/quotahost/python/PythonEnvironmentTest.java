@@ -10,6 +10,7 @@ import java.util.List;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.util.Resources;
 
 /** An interpreter that cannot work is refused with a message that says what to do; one that can gets code in plain ASCII. */
 class PythonEnvironmentTest {
@@ -19,7 +20,7 @@ class PythonEnvironmentTest {
 
         String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, true)).getMessage();
 
-        String built = PythonEnvironment.built().getProperty("quotahost");
+        String built = Resources.versions().getProperty("quotahost");
         assertEquals("client.quota.callback.python.executable=" + script + ": it is old: " + built + " child; name another", message);
     }
 

@@ -227,9 +227,11 @@ class QuotaTableTest {
         assertEquals(50.0, table.limit(PRODUCE, table.newcomers()));
     }
 
-    /** A broker may run for years; a beat is a fifth of a second. */
-    @Test
-    void aClientThatGoesOnIsKnownForYears() {
+    /** A broker may run for years; a beat is a fifth of a second. clients.idle may have more. */
+    @ParameterizedTest
+    @ValueSource(longs = {3_600, 20 * 365 * 86_400L})
+    void aClientThatGoesOnIsKnownForYears(long idle) {
+        table.configure(100, idle, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);
         publish(table, "u", "a", Scopes.CLIENT, 1_000);
         publish(table, "w", "a", Scopes.USER, 1_000);
         for (long days = 1; days < 1_500; days += 50) {
