@@ -146,10 +146,12 @@ class ClusterVolumesSource:
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
-        return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgeted(record))
+        # The sums of a new pipeline that has not read all snapshots yet would let those on whose budget is used up.
+        budgets = self._budgeted(record if view.complete else None)
+        return ClusterVolumes(own.volumes + others, unknown, waiting, budgets)
 
     def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...] | None:
-        """The budgets, with the pipeline's sums; without a record they are not known."""
+        """The budgets, with the sums of a record that has all brokers; without one they are not known."""
         if record and record.budgets is None and self._budgets.by_name:
             self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
         else:

@@ -247,6 +247,13 @@ def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alo
     assert used(budgeted) == {"orders": 40, "all": 58}
 
 
+def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(budgeted: World) -> None:
+    budgeted.publishes(EMPTY, run=2, reporting=1, budgets=(("orders", 40, 0),))
+    assert budgeted.read().budgets is None
+    budgeted.passes(31)
+    assert used(budgeted)["orders"] == 40, "it has none to tell"
+
+
 def test_an_older_pipeline_is_told_once_and_slows_nobody(budgeted: World, caplog: pytest.LogCaptureFixture) -> None:
     budgeted.publishes(EMPTY)
     assert used(budgeted) == used(budgeted) == {"orders": 0, "all": 0}
