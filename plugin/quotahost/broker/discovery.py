@@ -78,9 +78,9 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
-        hint = f"did you mean {like!r}? " if like else ""
+        hint = f"; did you mean {like!r}?" if like else "; leave it empty for none." if name == "none" else "."
         there = names or f"no entry points of the group {role.group}"
-        raise PluginError(role, name, f"there is none; {hint}There are: {there}")
+        raise PluginError(role, name, f"there is none{hint} There are: {there}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:
         raise PluginError(

@@ -147,7 +147,8 @@ _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even wh
 #: The first reason that a try gave wins; its words say what to mend.
 _WORDS: Final = {
     KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
-    KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate is not trusted or has expired",
+    KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate has expired or is not trusted "
+    "(ssl.ca.location; in the names of Java's client ssl.truststore.location)",
     KafkaError._RESOLVE: "its name can't be resolved",
 }
 #: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is

@@ -105,6 +105,8 @@ def _principal(text: str) -> str:
         raise ValueError(f"has a principal of type {kind!r}; write {_USER}{text} if this is a user's name")
     if not name:
         raise ValueError(f"has {_USER} without a name; write {_USER}name")
+    if f",{_USER}" in name:  # as Kafka's own lists of names are written; all of it would be one name
+        raise ValueError("has a comma between two principals; separate them by ;")
     # In Kafka's ACLs User:* is everybody; taken literally here it would exempt nobody.
     if name == "*":
         raise ValueError("has the wildcard *, but names are taken as they are; list each principal")

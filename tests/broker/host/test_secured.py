@@ -21,6 +21,9 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewTopic,
     ResourcePatternType,
     ResourceType,
@@ -315,3 +318,13 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
         assert "GROUP_AUTHORIZATION" not in text
         assert not [secret for secret in USERS.values() if secret in text]
     assert "AuthorizationException" not in log
+
+
+def test_after_a_live_change_a_broker_asks_the_cluster_as_before(node: KafkaNode) -> None:
+    """From then on Kafka hands on its own login as it has parsed it, with classes in place of their names."""
+    entry = ConfigEntry(PREFIX + "factor.source", "snapshots", incremental_operation=AlterConfigOpType.SET)
+    broker = ConfigResource(ConfigResource.Type.BROKER, str(node.node_id), incremental_configs=[entry])
+    admin = admin_of(node, "admin")
+    admin.incremental_alter_configs([broker])[broker].result(30)
+    # The new plugin knows of no broker before it has asked.
+    eventually(lambda: gauge(node, "Factor", "Unknown") == 0, what="the cluster has listed its brokers")

@@ -72,8 +72,10 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
     listed = r"^supplier 'goood': there is none; did you mean 'good'\? There are: .*client-quotas.*static"
     with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
-    with pytest.raises(PluginError, match="factor source 'good': there is none"):
+    with pytest.raises(PluginError, match=r"factor source 'good': there is none\. There are: cluster-volumes"):
         load(Role.FACTOR_SOURCE, "good")
+    with pytest.raises(PluginError, match="factor source 'none': there is none; leave it empty for none"):
+        load(Role.FACTOR_SOURCE, "none")
 
 
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:

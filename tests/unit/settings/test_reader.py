@@ -38,6 +38,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("factor.quota.types", "PRODUCER", "did you mean PRODUCE?"),
         ("shadow", "factr", "did you mean factor?"),
         ("shadow", "static", "write one of these"),
+        ("static.excluded.principal.name.list", "User:a,User:b", "two principals; separate them by ;"),
         ("shadow", "supplier.", "supplier. without a name; write all, factor, topics, topic.NAME, supplier.NAME"),
         ("shadow", "factor,", "has an empty entry"),
         ("shadow", "factor,factor", "twice"),

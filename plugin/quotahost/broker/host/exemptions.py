@@ -145,8 +145,8 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
 def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
     if not listeners.knows_nodes(listener):
         return ANONYMOUS
-    # Which names another builder makes nobody here knows. After a live change Kafka hands on a class, not its name.
-    if not listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER).endswith(_KAFKAS_BUILDER):
+    # Which names another builder makes nobody here knows.
+    if listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER) != _KAFKAS_BUILDER:
         return None
     if listeners.protocol(listener) != "SSL":
         return listeners.login_name(listener)

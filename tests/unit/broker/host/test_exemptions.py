@@ -134,7 +134,7 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
 
 def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
     builder = "principal.builder.class"
-    kafkas = "class org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+    kafkas = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
     assert names({builder: kafkas}) == ["broker", "controller"]
     assert names({f"listener.name.internal.{builder}": "org.acme.Builder"}) == ["controller"]
     assert EXCLUDED in caplog.text

@@ -38,10 +38,11 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
 
     /**
      * A value as an operator would write it in the broker's properties; "" for null. Kafka hands plugins a map whose
-     * values are partly parsed (Password, List, Integer) and partly not.
+     * values are partly parsed (Password, List, Class, Integer) and partly not.
      */
     public static String text(Object value) {
         if (value instanceof Password secret) return secret.value();
+        if (value instanceof Class<?> type) return type.getName();
         if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
         return Objects.toString(value, "").strip();
     }

@@ -55,7 +55,9 @@ class BrokerConfigsTest {
 
     @Test
     void rawAndParsedValuesAreTheSameConfiguration() {
+        configs.put("sasl.oauthbearer.jwt.retriever.class", Password.class);
         Map<String, Object> raw = new HashMap<>(configs);
+        raw.put("sasl.oauthbearer.jwt.retriever.class", Password.class.getName());
         raw.put("client.quota.callback.kafka.sasl.password", "hunter2");
         raw.put("node.id", "3");
         raw.put("log.dirs", "/a,/b");
