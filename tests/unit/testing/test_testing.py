@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from quotahost.api import Context, Role
 from quotahost.broker.plugins.factor_sources.direct import Fixed
 from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
-from quotahost.broker.plugins.suppliers.static import Static
+from quotahost.broker.plugins.suppliers.from_properties import Static
 from quotahost.model import Client, ClusterVolumes, Factor, Limit, LimitType, Quota, QuotaType, Scope, Volume
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing import CLIENT_QUOTAS, FakeHost, check_factor_source, check_policy, check_supplier, check_task
