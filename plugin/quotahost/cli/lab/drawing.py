@@ -188,8 +188,10 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     for level, name in ((bounds.soft, "soft"), (bounds.hard, "hard")):
         disk.axhline(level / 1e6, color=COLOURS[name], linestyle="dashed", linewidth=1, label=f"{name} limit")
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
-    # Over a second each, or from one sample to the next where they are further apart.
-    looked = samples[:: max(1, 1000 // (samples[1].ms - samples[0].ms))]
+    looked = [samples[0]]
+    for sample in samples:
+        if sample.ms - looked[-1].ms >= 1000:  # over a second at least
+            looked.append(sample)
     for index, name in enumerate(recording.clients):
         mega = [(b.sent[index] - a.sent[index]) / (b.ms - a.ms) / 1000 for a, b in pairwise(looked)]
         rates.plot([sample.ms / 1000 for sample in looked[1:]], mega, label=name)
