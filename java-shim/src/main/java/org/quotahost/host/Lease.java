@@ -49,8 +49,8 @@ final class Lease {
         checkedAt = now;
         // This process was stopped itself (SIGSTOP, a long collection of garbage): the host could not ask for work.
         if (!expired && passed / 1_000_000 > validityMs / 2) renew();
-        // One interval early, since the next check comes only after it. By the same time, as a stop may have come since.
-        boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
+        // One interval early, since the next check comes only after it.
+        boolean silent = silent(CHECK_MS);
         if (silent == expired) return;
         // First of all: the log may fail, and then the next check would not try again.
         fallback.accept(silent ? factor() : null);
@@ -74,8 +74,8 @@ final class Lease {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }
 
-    /** Whether it was not renewed for validity. */
-    boolean silent() {
-        return ageSeconds() * 1_000 >= validityMs;
+    /** Whether it was not renewed for validity, less so many ms. */
+    boolean silent(long lessMs) {
+        return ageSeconds() * 1_000 >= validityMs - lessMs;
     }
 }

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
@@ -60,17 +59,6 @@ class LeaseTest {
             now += Lease.CHECK_MS * 1_000_000;
             any.check();
         }
-    }
-
-    @Test
-    void aBrokerThatIsStoppedInTheMidstOfALookHasSeenNoSilence() {
-        Iterator<Long> seconds = List.of(0L, 1L, 60L).iterator(); // the stop is between the second and the third
-        Lease stopped = new Lease(() -> seconds.next() * 1_000_000_000, applied::add);
-        stopped.configure(10_000, "PAUSE");
-
-        stopped.check();
-
-        assertEquals(List.of(), applied);
     }
 
     @Test
