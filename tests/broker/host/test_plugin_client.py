@@ -24,7 +24,7 @@ from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.node import callback_node, callback_properties, listener_properties
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
@@ -38,18 +38,6 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
-
-
-def listener_properties(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:
-    """Broker properties that add a listener to those of the node."""
-    placement = node.placement()
-    own = f"{name}://127.0.0.1"
-    clients = [each for each in placement["listeners"].split(",") if not each.startswith("CONTROLLER")]
-    return {
-        "listeners": f"{placement['listeners']},{own}:{port}",
-        "advertised.listeners": ",".join([*clients, f"{own}:{advertised}"]),
-        "listener.security.protocol.map": f"{placement['listener.security.protocol.map']},{name}:{protocol}",
-    }
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,18 @@ def callback_node(directory: Path, settings: dict[str, str] | None = None, **mor
     return KafkaNode(directory, classpath=[JAR], properties=properties, probe=True, **more)
 
 
+def listener_properties(node: KafkaNode, name: str, protocol: str, port: int, advertised: int) -> dict[str, str]:
+    """Broker properties that add a listener to those of the node."""
+    placement = node.placement()
+    own = f"{name}://127.0.0.1"
+    clients = [each for each in placement["listeners"].split(",") if not each.startswith("CONTROLLER")]
+    return {
+        "listeners": f"{placement['listeners']},{own}:{port}",
+        "advertised.listeners": ",".join([*clients, f"{own}:{advertised}"]),
+        "listener.security.protocol.map": f"{placement['listener.security.protocol.map']},{name}:{protocol}",
+    }
+
+
 @contextmanager
 def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cluster]:
     """Runs three brokers with callback, fence and quick quotas, and a topic t of three partitions."""

@@ -15,7 +15,7 @@ from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
 from quotahost.records.usage import ClientKey, Used
-from tests.broker.host.test_plugin_client import listener_properties
+from tests.broker.support.node import listener_properties
 from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 

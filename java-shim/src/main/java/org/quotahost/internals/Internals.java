@@ -85,9 +85,7 @@ public final class Internals {
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
         if (!unserved.isEmpty()) throw new ConfigException(sentence(ours, unserved));
-        // Kafka's own reader of its version has moved between 4.3 and 4.4, the resource has not.
-        String version = Resources.properties(ClientQuotaCallback.class, "/kafka/kafka-version.properties").getProperty("version", "");
-        String sentence = started ? null : untested(version, Resources.versions().getProperty("kafka", ""));
+        String sentence = started ? null : untested(kafkasVersion(), Resources.versions().getProperty("kafka", ""));
         started = true;
         if (sentence != null) LOG.warn(sentence);
         tryAll();
@@ -138,6 +136,15 @@ public final class Internals {
         boolean known = !version.isEmpty() && !lines.isEmpty();
         if (!known || Arrays.stream(lines.split(" ")).anyMatch(line -> version.startsWith(line + "."))) return null;
         return "quotahost was never tested with Kafka " + version + ", only with " + lines.replaceFirst(" .* ", " to ");
+    }
+
+    /** "" if it is not known. Kafka's own reader of it has moved between 4.3 and 4.4, the resource has not. */
+    private static String kafkasVersion() {
+        try {
+            return Resources.properties(ClientQuotaCallback.class, "/kafka/kafka-version.properties").getProperty("version", "");
+        } catch (ConfigException e) {
+            return "";
+        }
     }
 
     /** What Kafka's interfaces demand of a class of ours and it doesn't have. */

@@ -385,8 +385,11 @@ public final class QuotaTable {
     }
 
     private void markEnded(String name, String clientId) {
-        if (name == null) principals.forEach(entry -> markEnded(entry.principal, null));
-        Entry entry = name == null ? null : principals.entry(name);
+        if (name == null) {
+            principals.forEach(entry -> markEnded(entry.principal, null));
+            return;
+        }
+        Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {

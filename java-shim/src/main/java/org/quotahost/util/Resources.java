@@ -2,17 +2,19 @@ package org.quotahost.util;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.StringReader;
 import java.nio.charset.StandardCharsets;
 import java.util.Properties;
 import org.apache.kafka.common.config.ConfigException;
 
-/** Files in jars, beside a class or by their whole path; one that is not there is empty. */
+/** Files in jars, beside a class or by their whole path; ConfigException if one is missing or can't be read. */
 public final class Resources {
     private Resources() {}
 
     public static String text(Class<?> beside, String name) {
         try (InputStream in = beside.getResourceAsStream(name)) {
-            return in == null ? "" : new String(in.readAllBytes(), StandardCharsets.UTF_8);
+            if (in == null) throw new ConfigException("the jar's " + name + " is missing");
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         } catch (IOException e) {
             throw new ConfigException("the jar's " + name + " cannot be read: " + e.getMessage());
         }
@@ -20,10 +22,10 @@ public final class Resources {
 
     public static Properties properties(Class<?> beside, String name) {
         Properties properties = new Properties();
-        try (InputStream in = beside.getResourceAsStream(name)) {
-            properties.load(in == null ? InputStream.nullInputStream() : in);
+        try {
+            properties.load(new StringReader(text(beside, name)));
             return properties;
-        } catch (IOException e) {
+        } catch (IOException e) { // a text in memory has none
             throw new ConfigException("the jar's " + name + " cannot be read: " + e.getMessage());
         }
     }
