@@ -20,7 +20,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import PLUGINS, callback_node, changed
+from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
 pytestmark = pytest.mark.broker
@@ -144,7 +144,7 @@ def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answe
     node: KafkaNode, fault: Path, mode: str, ended: str
 ) -> None:
     start = node.log.end()
-    fault.write_text(mode)
+    tell(fault, mode)
     known_again(node, f"bad-{mode}")
     node.wait_for_log(f"it starts again .* ended {ended}", start=start)
     if mode != "exit":
@@ -153,7 +153,7 @@ def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answe
 
 def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: KafkaNode, fault: Path) -> None:
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
-    fault.write_text("print")
+    tell(fault, "print")
     known_again(node, "bad-print")
     node.wait_for_log(r"printed by a plugin, with \*\*\* (\\x00)+ +x+", start=start)
     node.wait_for_log("written to descriptor 1", start=start)
@@ -166,7 +166,7 @@ def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: Ka
     start = node.log.end()
     # In this test alone, since a busy machine may hold up the Python of the others for some seconds.
     with changed(node, {"validity": f"{VALIDITY}s"}):
-        fault.write_text("gil")
+        tell(fault, "gil")
         introduce_clients(node, ["bad-gil"])
         node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
         eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))

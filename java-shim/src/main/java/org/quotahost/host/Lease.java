@@ -31,12 +31,11 @@ final class Lease {
         checkedAt = renewedAt;
     }
 
-    // Under one lock with check(): else Watch could end the fallback between the question and the answer, and this
-    // would put it in force again for good.
-    synchronized void configure(long validity, String fallbackAction) {
+    /** Python has called, so it is alive; a shorter validity begins now. What is in force stays until it asks for work. */
+    void configure(long validity, String fallbackAction) {
         validityMs = validity;
         action = fallbackAction;
-        if (expired) fallback.accept(factor());
+        if (!expired) renew();
     }
 
     void renew() {
@@ -49,8 +48,8 @@ final class Lease {
         checkedAt = now;
         // This process was stopped itself (SIGSTOP, a long collection of garbage): the host could not ask for work.
         if (!expired && passed / 1_000_000 > validityMs / 2) renew();
-        // One interval early, since the next check comes only after it.
-        boolean silent = silent(CHECK_MS);
+        // One interval early, since the next check comes only after it. By the same time, as a stop may have come since.
+        boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
         if (silent == expired) return;
         // First of all: the log may fail, and then the next check would not try again.
         fallback.accept(silent ? factor() : null);
@@ -74,8 +73,8 @@ final class Lease {
         return (nanoClock.getAsLong() - renewedAt) / 1e9;
     }
 
-    /** Whether it was not renewed for validity, less so many ms. */
-    boolean silent(long lessMs) {
-        return ageSeconds() * 1_000 >= validityMs - lessMs;
+    /** Whether it was not renewed for validity. */
+    boolean silent() {
+        return ageSeconds() * 1_000 >= validityMs;
     }
 }

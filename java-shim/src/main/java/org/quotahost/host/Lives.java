@@ -228,7 +228,7 @@ final class Lives {
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
         if (life.isReady()) {
-            if (host.lease.expired && host.lease.silent(0)) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
+            if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");

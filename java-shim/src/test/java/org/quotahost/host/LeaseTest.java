@@ -2,13 +2,11 @@ package org.quotahost.host;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicReference;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
@@ -21,44 +19,33 @@ class LeaseTest {
     private final List<Double> applied = new ArrayList<>();
     private final Lease lease = new Lease(() -> now, applied::add);
 
-    /** The host hands over its settings while the watch finds the host alive again. */
-    @Test
-    void aChangeOfTheSettingsNeverBringsAFallbackBackThatHasEnded() throws Exception {
-        var last = new AtomicReference<Double>();
-        var configures = new CountDownLatch(2);
-        var goesOn = new CountDownLatch(1);
-        Lease raced = new Lease(() -> now, factor -> {
-            if (factor != null) configures.countDown();
-            if (factor != null && configures.getCount() == 0) await(goesOn);
-            last.set(factor);
-        });
-        raced.configure(1_000, "PAUSE");
-        pass(raced, 5_000); // the fallback is in force
-        raced.renew();
-
-        Thread host = new Thread(() -> raced.configure(1_000, "PAUSE"));
-        host.start();
-        await(configures);
-        Thread watch = new Thread(raced::check);
-        watch.start();
-        while (watch.isAlive() && watch.getState() != Thread.State.BLOCKED) Thread.onSpinWait();
-        goesOn.countDown();
-        host.join();
-        watch.join();
-
-        assertFalse(raced.expired);
-        assertNull(last.get());
-    }
-
     private void pass(long ms) {
-        pass(lease, ms);
-    }
-
-    private void pass(Lease any, long ms) {
         for (long at = 0; at < ms; at += Lease.CHECK_MS) {
             now += Lease.CHECK_MS * 1_000_000;
-            any.check();
+            lease.check();
         }
+    }
+
+    @Test
+    void aBrokerThatIsStoppedInTheMidstOfALookHasSeenNoSilence() {
+        Iterator<Long> seconds = List.of(0L, 0L, 1L, 60L).iterator(); // the stop is between the last two
+        Lease stopped = new Lease(() -> seconds.next() * 1_000_000_000, applied::add);
+        stopped.configure(10_000, "PAUSE");
+
+        stopped.check();
+
+        assertEquals(List.of(), applied);
+    }
+
+    @Test
+    void aShorterValidityBeginsWhenItIsConfigured() {
+        lease.configure(60_000, "PAUSE");
+        pass(9_000);
+        lease.configure(5_000, "PAUSE");
+
+        lease.check();
+
+        assertEquals(List.of(), applied);
     }
 
     @Test
@@ -94,17 +81,6 @@ class LeaseTest {
         assertEquals(List.of(0.0), applied, "it is silent still");
     }
 
-    @Test
-    void anotherActionComesIntoForceAtOnceWhileTheHostIsSilent() {
-        lease.configure(1_000, "PAUSE");
-        pass(5_000);
-
-        lease.configure(1_000, "OPEN");
-
-        assertEquals(List.of(0.0, 1.0), applied);
-        assertEquals(1, lease.applied);
-    }
-
     @Property
     void theFallbackIsInForceBeforeValidityIsOver(@ForAll @IntRange(min = 100, max = 600_000) int validityMs) {
         List<Double> factors = new ArrayList<>();
@@ -119,13 +95,5 @@ class LeaseTest {
         }
         assertTrue(passed <= validityMs, "validity " + validityMs);
         assertTrue(passed >= validityMs - 2 * Lease.CHECK_MS, "not much too early");
-    }
-
-    private static void await(CountDownLatch latch) {
-        try {
-            latch.await();
-        } catch (InterruptedException e) {
-            throw new AssertionError(e);
-        }
     }
 }
