@@ -132,7 +132,7 @@ final class AdminSocket implements AutoCloseable {
                     channel.connect(UnixDomainSocketAddress.of(file));
                 } catch (ConnectException e) {
                     // Another broker that starts just now has made its socket, and listens a moment later.
-                    long age = System.currentTimeMillis() - Files.getLastModifiedTime(file).toMillis();
+                    long age = System.currentTimeMillis() - file.toFile().lastModified(); // 0 if it is gone
                     if (file.equals(own) || age > STARTED_MS) Files.deleteIfExists(file);
                 } catch (IOException e) {
                     LOG.debug("Whether anybody listens at {} can't be told", file, e);
