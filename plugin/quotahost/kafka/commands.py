@@ -133,6 +133,7 @@ class Watching:
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
         """Raises Unusable if no broker answers, a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
+        self._heard_at = time.monotonic()
         self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = reach(options, _WAIT, watch_topic)
