@@ -44,7 +44,7 @@ public final class Internals {
     public static final Internal<Boolean> MUTE = new Internal<>("Mute",
             "nobody who is turned back and tries again at once is muted", Mute::ofKafka);
     public static final Internal<Meters> METERS = new Internal<>("Meters",
-            "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters.OfKafka::new);
+            "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters::ofKafka);
     public static final Internal<Boolean> CLIENT_METERS = new Internal<>("ClientMeters", "the factor multiplies the"
             + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
