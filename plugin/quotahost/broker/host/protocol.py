@@ -289,10 +289,10 @@ class Shim:
 
     # ---- answers to Java's events ----
 
-    @_declare("ticket: text, text: text", most=_MANY)
-    def answer(self, ticket: str, text: str) -> None:
+    @_declare("ticket: text, answer: text or list", most=_MANY)
+    def answer(self, ticket: str, answer: object) -> None:
         """Answer an event that has a ticket, in the form that the event asks for."""
-        self._call("answer", ticket, text)
+        self._call("answer", ticket, answer)
 
     @_declare("text: text", most=_MANY, waits=False)
     def held(self, text: str) -> None:
