@@ -88,7 +88,7 @@ class FakeShim(Shim):
     again: list[Client] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
-    answered: dict[str, str] = field(default_factory=dict)
+    answered: dict[str, Any] = field(default_factory=dict)
     numbers: list[Gauge] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
     called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
@@ -122,6 +122,8 @@ class FakeShim(Shim):
         if isinstance(answer, Exception):
             raise answer
         return answer() if callable(answer) else answer
+
+    _ask_cluster = _call
 
     def properties(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in self.given.items()}
@@ -175,8 +177,8 @@ class FakeShim(Shim):
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}
 
-    def answer(self, ticket: str, text: str) -> None:
-        self.answered[ticket] = text
+    def answer(self, ticket: str, answer: object) -> None:
+        self.answered[ticket] = answer
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)

@@ -6,10 +6,11 @@ must ask the host for, it asks by an event (``answer_question``).
 """
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from quotahost.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
@@ -23,7 +24,6 @@ if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take
 #: Tells a budget's largest topics on this broker (``disks.budgets.BudgetSizes.largest``).
 Largest: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 _MARKS: Final = 10
-_NONE: Final = "NaN"  # for JMX: a quota or limit that is unlimited
 #: The properties of a topic that decide what is deleted on a broker, and when.
 RETENTION: Final = frozenset({
     "retention.ms", "retention.bytes", "cleanup.policy", "remote.storage.enable", "local.retention.ms",
@@ -92,17 +92,11 @@ def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:
     return [(Client(principal, client_id), topic) for principal, client_id, topic in ask("marks", str(most))]
 
 
-def lines(uses: Iterable[ClientUse]) -> str:
-    """A line for each row of JMX's table (``org.quotahost.metrics.ClientTable``), percent-encoded, in its columns."""
-    return "\n".join(map(_line, uses))
-
-
-def _line(use: ClientUse) -> str:
+def columns(use: ClientUse) -> list[str | float]:
+    """A row of JMX's table (``org.quotahost.metrics.ClientTable``), in its columns; NaN is unlimited."""
     numbers = (use.rate, use.quota, use.limit, use.share, use.delay_ms)
-    shown = (_NONE if number is None else repr(float(number)) for number in numbers)
-    # What a client sends may hold half a surrogate pair, which neither UTF-8 nor Java's decoder knows.
-    names = (quote(text, safe="", errors="replace") for text in (use.user, use.client_id, use.scope, use.quota_type))
-    return " ".join([*names, *shown, quote(use.bound_by)])
+    shown = (math.nan if number is None else float(number) for number in numbers)
+    return [use.user, use.client_id, use.scope, use.quota_type, *shown, use.bound_by]
 
 
 # ---- one client ------------------------------------------------------------------------------------------------
@@ -178,7 +172,7 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: La
     meanwhile.
     """
 
-    def answer() -> str:
+    def answer() -> object:
         try:
             match words:
                 # Topic, name and value of each property; a topic that doesn't exist has none.
@@ -189,7 +183,7 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: La
                     return json.dumps(largest(name))
                 # Java asks when somebody reads the table, seldom, and shows an empty one for an error.
                 case ["clients-table", most]:
-                    return lines(uses(shim.ask, int(most)))
+                    return list(map(columns, uses(shim.ask, int(most))))
             problem = f"unknown question: {' '.join(words)}"
         # Any exception: it may come from Java, and who asked must hear of it.
         except Exception as failure:

@@ -14,6 +14,7 @@ understand: a Python with another version is refused at its first call.
 import inspect
 import json
 import math
+import socket
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,7 @@ class Shim:
     def __init__(self, transport: Transport) -> None:
         """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
+        self._unreached = ""  # the addresses of the cluster, until one of them was open
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -233,11 +235,19 @@ class Shim:
     def connect(self, client: Mapping[str, str]) -> None:
         """As whom the cluster is asked: a Java client's configuration, empty if there is none."""
         self._call("connect", _flat(client))
+        self._unreached = client.get("bootstrap.servers", "")
+
+    def _ask_cluster(self, name: str, *arguments: object) -> Any:
+        # As at a start: Java's client would log a warning each second.
+        if self._unreached:
+            _reach(self._unreached)
+            self._unreached = ""
+        return self._call(name, *arguments)
 
     @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]")
     def cluster(self) -> tuple[str, dict[int, bool]]:
         """The cluster's id and what ``registered`` returns; waits for the cluster."""
-        cluster_id, brokers = self._call("cluster")
+        cluster_id, brokers = self._ask_cluster("cluster")
         return cluster_id, dict(brokers)
 
     def registered(self) -> dict[int, bool]:
@@ -247,7 +257,7 @@ class Shim:
     @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY)
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
         """All properties of these TOPICs or BROKERs; waits for the cluster. A topic that doesn't exist has none."""
-        return [ConfigRow(*row) for row in self._call("configs", type, list(names))]
+        return [ConfigRow(*row) for row in self._ask_cluster("configs", type, list(names))]
 
     @_declare(
         "brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]",
@@ -255,7 +265,7 @@ class Shim:
     )  # fmt: skip
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers; waits for them."""
-        return [LogDir(*row) for row in self._call("log_dirs", array("i", brokers))]
+        return [LogDir(*row) for row in self._ask_cluster("log_dirs", array("i", brokers))]
 
     @_declare(answer="[text]")
     def offline_log_dirs(self) -> tuple[str, ...]:
@@ -279,10 +289,10 @@ class Shim:
 
     # ---- answers to Java's events ----
 
-    @_declare("ticket: text, text: text", most=_MANY)
-    def answer(self, ticket: str, text: str) -> None:
+    @_declare("ticket: text, answer: text or list", most=_MANY)
+    def answer(self, ticket: str, answer: object) -> None:
         """Answer an event that has a ticket, in the form that the event asks for."""
-        self._call("answer", ticket, text)
+        self._call("answer", ticket, answer)
 
     @_declare("text: text", most=_MANY, waits=False)
     def held(self, text: str) -> None:
@@ -374,6 +384,20 @@ def _ids(ids: frozenset[str]) -> bytes:
 
 def _rate(rate: float | None) -> float:
     return math.nan if rate is None else rate  # doubles have no null
+
+
+def _reach(addresses: str) -> None:
+    """Raise ConnectionError while none of these addresses ("host:port,...") is open."""
+    problem: Exception | None = None
+    for address in addresses.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=1).close()
+        except (OSError, ValueError) as failure:
+            problem = failure
+        else:
+            return
+    raise ConnectionError(f"{addresses}: {problem}")
 
 
 def _flat(pairs: Mapping[str, str]) -> list[str]:

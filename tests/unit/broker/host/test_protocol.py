@@ -1,6 +1,7 @@
 """The calls to Java and their values on the way, and the text of what a supplier in shadow would give."""
 
 import json
+import socket
 import struct
 from array import array
 from typing import Any
@@ -79,6 +80,18 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         shim.registered()
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
+
+
+def test_the_cluster_is_asked_once_one_of_its_addresses_is_open() -> None:
+    shim, open_ = Shim(java := Java(cluster=["id", []])), socket.create_server(("127.0.0.1", 0))
+    with open_:
+        shim.connect({"bootstrap.servers": "127.0.0.1:1,no port"})
+        with pytest.raises(ConnectionError, match="1,no port: "):
+            shim.registered()
+        assert java.calls[-1][0] == "connect"
+        shim.connect({"bootstrap.servers": f"[::1]:1, 127.0.0.1:{open_.getsockname()[1]}"})
+        assert shim.registered() == {}
+    assert shim.registered() == {}, "it is looked at once"
 
 
 def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:

@@ -16,10 +16,10 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.BrokerLog;
-import org.quotahost.internals.Caller;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
+import org.quotahost.internals.Requests;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.slf4j.Logger;
@@ -136,12 +136,13 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
 
     /**
      * Throws ConfigException if the host refuses an administrator's change. When Kafka applies what is stored it calls
-     * this, too, and would drop its own dynamic configs after an exception: then reconfigure() alone counts.
+     * this, too, on the metadata loader's thread (DynamicBrokerConfig.processReconfiguration). An exception there, or a
+     * long wait, would cost all dynamic configs of that resource, Kafka's own too: then reconfigure() alone counts.
      */
     @Override
     public void validateReconfiguration(Map<String, ?> configs) {
         PythonHost now = host();
-        if (now != null && Caller.isAdministrator()) now.check(BrokerConfigs.of(configs));
+        if (now != null && Requests.isHandled()) now.check(BrokerConfigs.of(configs));
     }
 
     @Override

@@ -2,10 +2,6 @@ package org.quotahost.host;
 
 import java.io.File;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.Socket;
-import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -113,12 +109,10 @@ final class ClusterAdmin {
             end();
             given = config;
         }
-        Object addresses = given.get("bootstrap.servers");
-        if (addresses == null) {
+        if (given.get("bootstrap.servers") == null) {
             throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
         }
-        // Both may take long, to find addresses: no change and no shutdown waits for them.
-        reach(addresses.toString());
+        // It may take long, to find addresses: no change and no shutdown waits for it.
         List<Long> before = written(given);
         Admin made = Admin.create(given);
         synchronized (this) {
@@ -134,35 +128,6 @@ final class ClusterAdmin {
     private static List<Long> written(Map<String, Object> config) {
         return Stream.of("ssl.keystore.location", "ssl.truststore.location")
                 .map(name -> new File(Objects.toString(config.get(name), "")).lastModified()).toList();
-    }
-
-    /** Fails while none of the addresses is open yet, as at a start; Java's client would log a warning each second. */
-    static void reach(String addresses) throws IOException {
-        IOException last = new IOException("no address");
-        for (String address : addresses.split(",")) {
-            int colon = address.lastIndexOf(':');
-            String host = address.substring(0, colon).replaceAll("[\\[\\] ]", "");
-            int port = Integer.parseInt(address.substring(colon + 1).strip());
-            // As Kafka's client tries each address of a name, of which the first may be that of a machine that is gone.
-            try {
-                for (InetAddress each : InetAddress.getAllByName(host)) {
-                    if ((last = refusal(new InetSocketAddress(each, port))) == null) return;
-                }
-            } catch (UnknownHostException e) {
-                last = e;
-            }
-        }
-        throw last;
-    }
-
-    /** Why no connection is made there within 1 s, null if one is. */
-    private static IOException refusal(InetSocketAddress address) {
-        try (Socket socket = new Socket()) {
-            socket.connect(address, 1_000);
-            return null;
-        } catch (IOException e) {
-            return e;
-        }
     }
 
     synchronized void close() {

@@ -44,7 +44,7 @@ final class Questions {
     private final Dump dump;
     private final AtomicLong tickets = new AtomicLong();
     /** The questions that somebody waits for, by ticket. */
-    private final Map<String, CompletableFuture<String>> open = new ConcurrentHashMap<>();
+    private final Map<String, CompletableFuture<Object>> open = new ConcurrentHashMap<>();
     /** By which rule in shadow scopes would be held back, as Python has told last. */
     volatile String held = "{}";
 
@@ -56,20 +56,20 @@ final class Questions {
     // ---- what Python answers ----------------------------------------------------------------------------------
 
     /** Python's answer, or null if none came in time: it does not get the question later. Any thread but the host's. */
-    String ask(String kind, List<?> fields, long timeoutMs) {
+    Object ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
-        var answer = new CompletableFuture<String>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
+        var answer = new CompletableFuture<Object>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
         open.put(ticket, answer);
         host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket), fields.stream()).toList());
-        String text = answer.join();
+        Object value = answer.join();
         open.remove(ticket);
-        if (text == null) host.inbox.withdraw(kind, ticket);
-        return text;
+        if (value == null) host.inbox.withdraw(kind, ticket);
+        return value;
     }
 
     /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */
     void check(BrokerConfigs config) {
-        String problem = ask("validate", List.of(config.properties()), CHECK_MS);
+        String problem = (String) ask("validate", List.of(config.properties()), CHECK_MS);
         if (problem == null) {
             problem = "the Python host did not check the change within " + CHECK_MS + " ms; the old properties stay. Try again;"
                     + " if that goes on, a plugin hangs (runbook \"The host fell back\")";
@@ -78,9 +78,9 @@ final class Questions {
     }
 
     /** Python's answer; one that comes too late is for nobody. */
-    void answer(String ticket, String text) {
-        CompletableFuture<String> waiting = open.get(ticket);
-        if (waiting != null) waiting.complete(text);
+    void answer(String ticket, Object value) {
+        CompletableFuture<Object> waiting = open.get(ticket);
+        if (waiting != null) waiting.complete(value);
     }
 
     // ---- what Java answers ------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ final class Questions {
                 case "gauges" -> Json.text(host.gauges.all().stream().map(gauge -> new Object[] {
                         gauge.type(), gauge.name(), gauge.attribute(), Double.toString(gauge.value().getAsDouble())}).toList());
                 default -> {
-                    String text = ask("question", List.of(words), PYTHON_MS);
+                    String text = (String) ask("question", List.of(words), PYTHON_MS);
                     yield text != null ? text : error("the Python host did not answer within " + PYTHON_MS / 1_000 + " s");
                 }
             };

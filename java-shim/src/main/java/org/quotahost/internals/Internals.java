@@ -38,21 +38,18 @@ public final class Internals {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.internals");
 
     public static final Internal<Requests> REQUESTS = new Internal<>("Requests", "nobody who is turned back and tries"
-            + " again at once is muted, RejectedBytes stays 0, and in a PAUSE a controller refuses also those creations"
-            + " that only validate or that are of internal topics", Requests::ofKafka);
-    public static final Internal<Requests.Records> RECORDS = new Internal<>("Records", "RejectedBytes stays 0",
-            Requests.Records::ofKafka);
+            + " again at once is muted, RejectedBytes stays 0, in a PAUSE a controller refuses also those creations that"
+            + " only validate or that are of internal topics, and a change of quotahost's properties is never refused: one"
+            + " that is wrong is stored, and has no effect but the gauge ConfigRefused", Requests::ofKafka);
     public static final Internal<Boolean> MUTE = new Internal<>("Mute",
             "nobody who is turned back and tries again at once is muted", Mute::ofKafka);
     public static final Internal<Meters> METERS = new Internal<>("Meters",
-            "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters.OfKafka::new);
+            "topic quotas turn no request back, and Failed and FailedBytes stay 0", Meters::ofKafka);
     public static final Internal<Boolean> CLIENT_METERS = new Internal<>("ClientMeters", "the factor multiplies the"
             + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
             + " request that the fence turns back, and a line of Kafka's for each client whenever the factor moves",
             BrokerLog::install);
-    public static final Internal<Boolean> CALLER = new Internal<>("Caller", "a change of quotahost's properties is never"
-            + " refused: one that is wrong is stored, and has no effect but the gauge ConfigRefused", Caller::ofKafka);
     public static final Internal<Supplier<Authorizer>> AUTHORIZER = new Internal<>("StandardAuthorizer",
             "a QuotaFence does not start without client.quota.callback.fence.authorizer", () -> StandardAuthorizer::new);
     public static final Internal<Consumer<Authorizer>> AUTHORIZER_METRICS = new Internal<>("AuthorizerMetrics",
@@ -67,8 +64,8 @@ public final class Internals {
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
             "a log directory that Kafka has taken out of service counts like any other", () -> true);
 
-    private static final List<Internal<?>> ALL = List.of(REQUESTS, RECORDS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, CALLER,
-            AUTHORIZER, AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
+    private static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, AUTHORIZER,
+            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
 
     /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",

@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.function.Function;
 import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.protocol.MessageSizeAccumulator;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.CreatePartitionsRequest;
 import org.apache.kafka.common.requests.CreateTopicsRequest;
@@ -70,6 +72,15 @@ public final class Requests {
         }
     }
 
+    /**
+     * Whether this thread handles a request. If so, it is an administrator's where Kafka validates new properties: stored
+     * ones it applies on other threads. Where that can't be told, nobody's request.
+     */
+    public static boolean isHandled() {
+        Requests kafkas = Internals.REQUESTS.get();
+        return kafkas != null && kafkas.current.get() != null;
+    }
+
     /** The bytes of the whole request, as Kafka's produce quota counts them, or UNKNOWN. */
     public static long bytes() {
         return ask(kafkas -> kafkas.size) instanceof Integer bytes ? bytes : UNKNOWN;
@@ -97,27 +108,17 @@ public final class Requests {
         return true;
     }
 
-    /** The record batches of a partition, and their bytes; the class of the former has moved between Kafka 4.0 and 4.3. */
-    record Records(MethodHandle ofPartition, MethodHandle bytes) {
-        static Records ofKafka() throws ReflectiveOperationException {
-            Method records = PartitionProduceData.class.getMethod("records");
-            return new Records(generic(records), generic(records.getReturnType().getMethod("sizeInBytes")));
-        }
-    }
-
     /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
     public static long records(TopicProduceData topic) {
-        Records kafkas = Internals.RECORDS.get();
-        if (kafkas == null) return 0;
         try {
-            long bytes = 0;
-            for (PartitionProduceData partition : topic.partitionData()) {
-                Object records = (Object) kafkas.ofPartition.invokeExact((Object) partition);
-                if (records != null) bytes += (Integer) (Object) kafkas.bytes.invokeExact(records);
+            // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3.
+            MessageSizeAccumulator sizes = new MessageSizeAccumulator();
+            for (PartitionProduceData each : topic.partitionData()) {
+                each.addSize(sizes, new ObjectSerializationCache(), PartitionProduceData.HIGHEST_SUPPORTED_VERSION);
             }
-            return bytes;
-        } catch (Throwable e) {
-            Internals.RECORDS.failed(e.toString());
+            return sizes.totalSize() - sizes.sizeExcludingZeroCopy();
+        } catch (RuntimeException | LinkageError e) {
+            Internals.REQUESTS.failed(e.toString());
             return 0;
         }
     }

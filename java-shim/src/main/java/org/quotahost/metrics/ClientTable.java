@@ -1,8 +1,7 @@
 package org.quotahost.metrics;
 
-import java.net.URLDecoder;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.function.Supplier;
 import javax.management.openmbean.CompositeDataSupport;
 import javax.management.openmbean.CompositeType;
@@ -40,43 +39,37 @@ public final class ClientTable {
         }
     }
 
-    private final Supplier<String> rows;
-    private String last = "";
+    private final Supplier<?> rows;
+    private List<?> last = List.of();
     private long dueAt = System.nanoTime();
 
-    /** @param rows a line for each row: its columns, percent-encoded, with spaces between; else null, or an error in JSON */
-    public ClientTable(Supplier<String> rows) {
+    /** @param rows a list of rows, each a list of its columns; something else for no answer */
+    public ClientTable(Supplier<?> rows) {
         this.rows = rows;
     }
 
     public TabularData read() {
         TabularDataSupport table = new TabularDataSupport(TYPE);
-        recent().lines().map(ClientTable::row).forEach(row -> {
-            // Names that differ in half a surrogate pair alone have become one.
+        for (Object columns : recent()) {
+            CompositeDataSupport row = row((List<?>) columns);
+            // Python has escaped half a surrogate pair, and a name may have such letters itself.
             if (!table.containsKey(table.calculateIndex(row))) table.put(row);
-        });
+        }
         return table;
     }
 
-    private synchronized String recent() {
+    private synchronized List<?> recent() {
         long began = System.nanoTime();
         if (began - dueAt < 0) return last;
-        String answer = rows.get();
-        last = answer == null || answer.startsWith("{") ? "" : answer;
+        last = rows.get() instanceof List<?> answer ? answer : List.of();
         long ended = System.nanoTime();
         dueAt = ended + (last.isEmpty() ? PERIOD_NANOS : Math.max(PERIOD_NANOS, MOST_OFTEN * (ended - began)));
         return last;
     }
 
-    private static CompositeDataSupport row(String line) {
-        String[] fields = line.split(" ", -1);
-        Object[] values = new Object[COLUMNS.length];
-        for (int i = 0; i < values.length; i++) {
-            String text = URLDecoder.decode(fields[i], StandardCharsets.UTF_8);
-            values[i] = TYPES[i] == SimpleType.STRING ? text : (Object) Double.valueOf(text);
-        }
+    private static CompositeDataSupport row(List<?> columns) {
         try {
-            return new CompositeDataSupport(TYPE.getRowType(), COLUMNS, values);
+            return new CompositeDataSupport(TYPE.getRowType(), COLUMNS, columns.toArray());
         } catch (OpenDataException e) {
             throw new IllegalStateException(e);
         }

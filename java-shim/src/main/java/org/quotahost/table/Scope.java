@@ -19,6 +19,7 @@ final class Scope {
         Arrays.fill(UNKNOWN, Double.NaN);
     }
 
+    private final Scopes scopes;
     final Tags own;
     final boolean exempt;
     /** By group, made when they are asked for first. */
@@ -31,7 +32,8 @@ final class Scope {
     /** When some of its clients were turned back last, by the watch's look once a second, and its own alone. */
     int heldAt = Tags.NEVER;
 
-    Scope(String user, String clientId, boolean exempt) {
+    Scope(Scopes scopes, String user, String clientId, boolean exempt) {
+        this.scopes = scopes;
         own = new Tags(this, user, clientId, null);
         this.exempt = exempt;
     }
@@ -83,12 +85,13 @@ final class Scope {
     Tags slowed(String group) {
         Tags made = slowed.get(group);
         if (made != null) return made;
-        return slowed.computeIfAbsent(group, any -> new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group));
+        return slowed.computeIfAbsent(group,
+                any -> scopes.add(new Tags(this, Tags.slowedUser(own.user, group), own.clientId, group)));
     }
 
     /** Forgets the slowed tags that nobody had since a beat: budgets come and go. */
     void forgetSlowed(int before) {
-        slowed.values().removeIf(tags -> tags.seen() - before < 0);
+        slowed.values().removeIf(tags -> tags.seen() - before < 0 && scopes.remove(tags));
     }
 
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */

@@ -3,14 +3,13 @@ package org.quotahost.table;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.util.Sanitized;
 
 /**
- * All scopes, by the two values of their tags. Any thread finds them, and the watch walks through them; all else is
- * called under the table's lock.
+ * All scopes, by the two values of their tags. Any thread finds them, and adds slowed tags; the watch walks through them;
+ * all else is called under the table's lock.
  *
  * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
  */
@@ -20,12 +19,12 @@ final class Scopes {
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
-    private static final int QUICK = 1 << 17;
 
-    /** By texts alone, since Java arranges these as a tree where many have one hash: a client-id may be chosen to collide. */
-    private final ConcurrentHashMap<String, ConcurrentHashMap<String, Scope>> byUser = new ConcurrentHashMap<>();
-    /** Most of the own tags by hash, each alone in its place: when limits change, Kafka asks for all of them at once. */
-    private final AtomicReferenceArray<Tags> quick = new AtomicReferenceArray<>(QUICK);
+    /**
+     * Own tags and slowed ones. By texts alone, since Java arranges these as a tree where many have one hash: a client-id may
+     * be chosen to collide.
+     */
+    private final ConcurrentHashMap<String, ConcurrentHashMap<String, Tags>> byUser = new ConcurrentHashMap<>();
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
     private boolean[] measured = new boolean[QuotaTable.TYPES];
     final Scope newcomers = of(NEWCOMERS + ">", "");
@@ -47,13 +46,8 @@ final class Scopes {
      * may be null.
      */
     Tags find(String user, String clientId) {
-        if (user == null || clientId == null) return null;
-        Tags tags = quick.getAcquire(place(user, clientId));
-        if (tags != null && tags.user.equals(user) && tags.clientId.equals(clientId)) return tags;
-        String group = Tags.group(user);
-        Map<String, Scope> ofUser = byUser.get(group == null ? user : Tags.ownUser(user, group));
-        Scope scope = ofUser == null ? null : ofUser.get(clientId);
-        return scope == null ? null : group == null ? scope.own : scope.slowed(group);
+        Map<String, Tags> ofUser = user == null || clientId == null ? null : byUser.get(user);
+        return ofUser == null ? null : ofUser.get(clientId);
     }
 
     /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
@@ -85,32 +79,40 @@ final class Scopes {
     }
 
     private Scope of(String user, String clientId) {
-        return byUser.computeIfAbsent(user, u -> new ConcurrentHashMap<>(1)).computeIfAbsent(clientId, c -> {
-            Scope made = new Scope(user, c, user.equals(EXEMPT_TAG));
-            quick.setRelease(place(user, c), made.own);
-            return made;
-        });
+        Tags known = find(user, clientId);
+        return known != null ? known.scope : add(new Scope(this, user, clientId, user.equals(EXEMPT_TAG)).own).scope;
     }
 
-    private static int place(String user, String clientId) {
-        int hash = 31 * user.hashCode() + clientId.hashCode();
-        return (hash ^ hash >>> 17) & QUICK - 1;
+    /** Any thread: from now on these tags are found by their values. */
+    Tags add(Tags made) {
+        byUser.compute(made.user, (user, before) -> {
+            ConcurrentHashMap<String, Tags> ofUser = before == null ? new ConcurrentHashMap<>(1) : before;
+            ofUser.put(made.clientId, made);
+            return ofUser;
+        });
+        return made;
+    }
+
+    boolean remove(Tags tags) {
+        byUser.computeIfPresent(tags.user, (user, ofUser) -> {
+            ofUser.remove(tags.clientId);
+            return ofUser.isEmpty() ? null : ofUser;
+        });
+        return true;
     }
 
     /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has; and slowed tags. */
     void sweep(int before, Set<Scope> had) {
-        for (var ofUser : byUser.values()) {
-            ofUser.values().removeIf(scope -> {
-                scope.forgetSlowed(before);
-                boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
-                if (!stays) quick.compareAndSet(place(scope.own.user, scope.own.clientId), scope.own, null);
-                return !stays;
-            });
-        }
-        byUser.values().removeIf(Map::isEmpty);
+        forEach(scope -> {
+            scope.forgetSlowed(before);
+            boolean stays = isPermanent(scope) || had.contains(scope) || scope.wasHad() && scope.seen() - before >= 0;
+            if (!stays) remove(scope.own);
+        });
     }
 
     void forEach(Consumer<Scope> action) {
-        byUser.values().forEach(ofUser -> ofUser.values().forEach(action));
+        byUser.values().forEach(ofUser -> ofUser.values().forEach(tags -> {
+            if (tags == tags.scope.own) action.accept(tags.scope);
+        }));
     }
 }

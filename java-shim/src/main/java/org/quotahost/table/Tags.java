@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
-import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
  * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit that was made
@@ -66,25 +65,7 @@ final class Tags extends AbstractMap<String, String> {
      * scope's own name in brackets stays in brackets. The name of a budget has neither ' ' nor '>'.
      */
     static String slowedUser(String own, String group) {
-        return begin(group) + (own.isEmpty() ? ">" : " " + own + ">");
-    }
-
-    private static String begin(String group) {
-        return group.isEmpty() ? SLOWED : BUDGET + group;
-    }
-
-    /** The group of such a user tag; null for another user tag. */
-    static String group(String user) {
-        if (user.startsWith(SLOWED)) return SlowedTopics.VOLUMES;
-        if (!user.startsWith(BUDGET)) return null;
-        int end = user.indexOf(' ', BUDGET.length());
-        return user.substring(BUDGET.length(), end < 0 ? user.length() - 1 : end);
-    }
-
-    /** The user tag of the scope that such a user tag of a group belongs to. */
-    static String ownUser(String user, String group) {
-        int begin = begin(group).length() + 1;
-        return user.length() <= begin ? "" : user.substring(begin, user.length() - 1);
+        return (group.isEmpty() ? SLOWED : BUDGET + group) + (own.isEmpty() ? ">" : " " + own + ">");
     }
 
     Double limit(int type, Rule rule) {

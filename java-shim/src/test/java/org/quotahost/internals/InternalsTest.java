@@ -2,6 +2,7 @@ package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -13,8 +14,11 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.Stream;
+import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.message.ProduceRequestData;
+import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.common.requests.ProduceRequest;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -51,20 +55,15 @@ class InternalsTest {
         assertEquals(1, LogCapture.lines(log, name + " is missing, or not as quotahost knows it ("), log);
     }
 
-    // ---- who asks to validate new properties: stacks of Kafka 4.0.0 and 4.3.1, and what a later one may have ---
+    // ---- who asks to validate new properties ------------------------------------------------------------------
 
-    @ParameterizedTest
-    @CsvSource({
-        "true, kafka.server.ConfigAdminManager kafka.server.KafkaApis kafka.server.KafkaRequestHandler java.lang.Thread",
-        "true, kafka.server.ConfigAdminManager$$anonfun$preprocess$1 java.lang.Thread",
-        "true, org.apache.kafka.server.config.ConfigAdminManager",
-        "false, kafka.server.BrokerConfigHandler kafka.server.metadata.DynamicConfigPublisher java.lang.Thread",
-        "false, kafka.server.DynamicBrokerConfig$ kafka.server.BrokerServer kafka.Kafka",
-        "false, kafka.server.metadata.DynamicConfigPublisher kafka.server.KafkaRequestHandler", // applied on the same thread
-        "false, some.later.Kafka",
-    })
-    void anAdministratorsRequestIsToldFromKafkaThatAppliesWhatIsStored(boolean administrator, String stack) {
-        assertEquals(administrator, Caller.isAdministrator(Stream.of(stack.split(" "))));
+    @Test
+    void anAdministratorsRequestIsToldFromKafkaThatAppliesWhatIsStoredByTheThread() throws Exception {
+        InternalsFixture.handles(new ProduceRequest(new ProduceRequestData(), ApiKeys.PRODUCE.latestVersion()));
+        assertTrue(Requests.isHandled());
+        assertFalse(CompletableFuture.supplyAsync(Requests::isHandled).get());
+        InternalsFixture.handles(null);
+        assertFalse(Requests.isHandled(), "a Kafka that tells nothing");
     }
 
     // ---- Kafka's interfaces ----------------------------------------------------------------------------------

@@ -224,11 +224,8 @@ class BudgetsTest {
         assertEquals("<budget orders.* alice>", tags("alice").get("user"));
         assertEquals("<budget logs bob>", tags("bob").get("user"));
         assertEquals(byTopics ? 1 : -1, table.affectedTopics());
-        // Kafka may hand a copy of the tags back.
-        assertEquals(limit("alice"), table.limit(PRODUCE, Map.copyOf(tags("alice"))));
-        for (String name : new String[] {"alice", "bob"}) {
-            String group = Tags.group(tags(name).get("user"));
-            assertEquals(name, Tags.ownUser(tags(name).get("user"), group));
+        for (String name : new String[] {"alice", "bob", "carol"}) {
+            assertEquals(limit(name), table.limit(PRODUCE, Map.copyOf(tags(name))), "Kafka may hand a copy of the tags back");
         }
     }
 }

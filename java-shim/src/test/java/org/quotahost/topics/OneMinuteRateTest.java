@@ -19,7 +19,7 @@ class OneMinuteRateTest {
     private final SimulatedMeters meters = new SimulatedMeters();
 
     private double update(OneMinuteRate rate) {
-        return rate.update(meters.of(SimulatedMeters.BYTES_IN), meters.nanos());
+        return rate.update(meters.total(), meters.nanos());
     }
 
     private double pass(OneMinuteRate rate, long ms, long bytesEach100) {

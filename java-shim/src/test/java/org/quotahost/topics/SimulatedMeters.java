@@ -1,6 +1,12 @@
 package org.quotahost.topics;
 
+import com.yammer.metrics.core.Metered;
+import com.yammer.metrics.core.MetricName;
 import com.yammer.metrics.stats.EWMA;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -8,53 +14,49 @@ import org.quotahost.internals.InternalsFixture;
 import org.quotahost.internals.Meters;
 
 /** Kafka's meters of bytes in, in simulated time: each has Yammer's own mean, which ticks every 5 s. */
-final class SimulatedMeters implements Meters, AutoCloseable {
+final class SimulatedMeters implements AutoCloseable {
     static final String TOTAL = "";
 
     private final Map<String, Simulated> meters = new LinkedHashMap<>();
+    private final Meters kafkas = new Meters(new HashMap<>());
     private long ms;
 
-    private final class Simulated implements Of {
+    private final class Simulated implements InvocationHandler {
         private final long madeAt = ms;
         private final EWMA mean = EWMA.oneMinuteEWMA();
         private long count;
 
+        /** What is asked of a meter. */
         @Override
-        public long count() {
-            return count;
-        }
-
-        @Override
-        public double oneMinuteRate() {
-            return mean.rate(TimeUnit.SECONDS);
-        }
-
-        @Override
-        public double seconds() {
-            return (ms - madeAt) / 1e3;
+        public Object invoke(Object meter, Method method, Object[] arguments) {
+            return switch (method.getName()) {
+                case "count" -> count;
+                case "oneMinuteRate" -> mean.rate(TimeUnit.SECONDS);
+                case "meanRate" -> count * 1e3 / (ms - madeAt);
+                default -> throw new UnsupportedOperationException(method.getName());
+            };
         }
     }
 
     SimulatedMeters() {
         meter(TOTAL);
-        InternalsFixture.meters(this);
+        InternalsFixture.meters(kafkas);
     }
 
-    @Override
-    public Of of(String meter) {
-        return meter.equals(BYTES_IN) ? meters.get(TOTAL) : null;
+    Meters.Of total() {
+        return kafkas.of(Meters.BYTES_IN);
     }
 
-    @Override
-    public Map<String, Of> topics() {
-        Map<String, Of> topics = new LinkedHashMap<>(meters);
-        topics.remove(TOTAL);
-        return topics;
+    private static MetricName name(String topic) {
+        String bean = "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec" + (topic.isEmpty() ? "" : ",topic=" + topic);
+        return new MetricName("kafka.server", "BrokerTopicMetrics", "BytesInPerSec", null, bean);
     }
 
     /** Makes the meter, as the first append does. */
     void meter(String topic) {
-        meters.computeIfAbsent(topic, name -> new Simulated());
+        Simulated meter = meters.computeIfAbsent(topic, any -> new Simulated());
+        Class<?>[] type = {Metered.class};
+        kafkas.registered().put(name(topic), (Metered) Proxy.newProxyInstance(getClass().getClassLoader(), type, meter));
     }
 
     void append(String topic, long bytes) {
@@ -76,7 +78,7 @@ final class SimulatedMeters implements Meters, AutoCloseable {
     }
 
     double rate(String topic) {
-        return meters.get(topic).oneMinuteRate();
+        return meters.get(topic).mean.rate(TimeUnit.SECONDS);
     }
 
     long nanos() {
@@ -86,6 +88,7 @@ final class SimulatedMeters implements Meters, AutoCloseable {
     /** Removes the meter, as Kafka does when this broker leads no partition of the topic any more. */
     void remove(String topic) {
         meters.remove(topic);
+        kafkas.registered().remove(name(topic));
     }
 
     @Override
