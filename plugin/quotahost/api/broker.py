@@ -16,7 +16,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from quotahost.model import Client, ClientUsage, ClusterVolumes, LogDir, Look, Volume
+from quotahost.model import Client, ClientUse, ClusterVolumes, LogDir, Look, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.model.use import Load
 
@@ -49,7 +49,7 @@ class Broker(Protocol):
         Kafka has the sizes in memory. A call takes some microseconds for each replica.
         """
 
-    def usage(self, most: int) -> list[ClientUsage]:
+    def usage(self, most: int) -> list[ClientUse]:
         """At most ``most`` clients of the last two minutes that have a quota of their own, busiest first.
 
         Exempt clients are left out, and so are clients that share their quota (any scope but CLIENT), because Kafka

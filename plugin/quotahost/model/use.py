@@ -32,20 +32,6 @@ class LogDir:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientUsage:
-    """What one client uses of a quota that it shares with no other client, as this broker measures it."""
-
-    principal: str  # its name; with ``client_id`` as in ``quotahost.model.Client``
-    client_id: str
-    quota_type: QuotaType  # PRODUCE or FETCH
-    rate: float  # bytes/s, as Kafka measures it over its quota windows (``ClientQuotaManager``, byte-rate)
-    limit: float | None  # bytes/s that Kafka holds it to now; None is unlimited
-    #: Seconds by which Kafka delayed its responses: the mean of the last 30 to 60 s (throttle-time), 0 for no delay.
-    delay: float
-    idle: float  # seconds since its last request of this type, to a quarter of a second
-
-
-@dataclass(frozen=True, slots=True)
 class Load:
     """What Kafka measures of a broker's own load, as counters that only grow, as of one moment.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from quotahost.model import Client, ClientUsage, LogDir, Look
+from quotahost.model import Client, ClientUse, LogDir, Look
 from quotahost.model.use import Load
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ class FakeBroker:
     directories: list[LogDir] | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     offline: tuple[str, ...] = ()  # ``offline_log_dirs()``
     sizes: dict[tuple[str, int], tuple[int, bool]] = field(default_factory=dict)  # ``replicas()``, by topic, partition
-    usages: list[ClientUsage] | Exception = field(default_factory=list)
+    usages: list[ClientUse] | Exception = field(default_factory=list)
     looked: Look | Exception = field(default_factory=lambda: ConnectionError("no broker here"))
     loaded: Load | Exception = field(default_factory=lambda: Load(0, 0, {}, 0))
     explained: dict[Client, list[str]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class FakeBroker:
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
         return [self.sizes.get(replica) for replica in replicas]
 
-    def usage(self, most: int) -> list[ClientUsage]:
+    def usage(self, most: int) -> list[ClientUse]:
         return _answer(self.usages)[:most]
 
     def look(self, most: int) -> Look:

@@ -10,12 +10,11 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import unquote
 
 from quotahost.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, would_be
-from quotahost.model import Client, ClientUsage, QuotaType, VolumeUse
+from quotahost.model import Client, QuotaType, VolumeUse
 from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
 
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
@@ -74,17 +73,11 @@ def uses(ask: Ask, most: int) -> list[ClientUse]:
     return [use for use in parse(ask("uses", str(most))).uses if use.rate or use.is_held_back] if most else []
 
 
-def usage(ask: Ask, most: int) -> list[ClientUsage]:
+def usage(ask: Ask, most: int) -> list[ClientUse]:
     """At most so many clients that have a quota of their own, busiest first."""
     answer = ask("usage", str(most))
-    state, clients = state_of(answer["state"]), []
-    for row in answer["usage"]:
-        quota = quota_of(state, row)
-        if quota.rate is not None and not quota.exempt:
-            delay = (quota.delay or 0.0) / 1000
-            user = unquote(quota.user)
-            clients.append(ClientUsage(user, quota.client_id, quota.type, quota.rate, quota.limit, delay, quota.idle))
-    return clients
+    state = state_of(answer["state"])
+    return [use_of(state, row) for row in answer["usage"] if row["rate"] is not None and not row["exempt"]]
 
 
 def marks(ask: Ask, most: int) -> list[tuple[Client, str]]:

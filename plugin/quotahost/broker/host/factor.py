@@ -88,8 +88,8 @@ class FactorLoop:
         if now < self._due:
             return
         self._due = now + settings.factor_interval.total_seconds()
-        self._typed.step(plugins.typed_sources())
-        source = plugins.factor_source()
+        self._typed.step(plugins.typed_sources)
+        source = plugins.factor_source
         if source is None:
             self._volumes.hide()
             # A source that is configured later starts then, and is waited for from then on.
@@ -98,7 +98,7 @@ class FactorLoop:
             self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
-            self._put(self._decide(*self._read(source, plugins.policy(), settings), now, settings), settings)
+            self._put(self._decide(*self._read(source, plugins.policy, settings), now, settings), settings)
         if (budgets := self._volumes.slowed_budgets) is not None:
             # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
             self._in_force.replace_budgets(budgets if self._shim.fence() else ())

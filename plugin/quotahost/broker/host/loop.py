@@ -125,7 +125,7 @@ class Host:
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
-        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers()))
+        log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
     def _refuse_fault_handler(self, by: str) -> None:
@@ -164,11 +164,11 @@ class Host:
         self._exempt()
         self._factor.forget()
         self._wake_disks()
-        self._clients.configure(plugins.suppliers(), settings)
-        applied = self._roles.applied(settings, watches_disks=plugins.factor_source() is not None)
+        self._clients.configure(plugins.suppliers, settings)
+        applied = self._roles.applied(settings, watches_disks=plugins.factor_source is not None)
         self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
-        self._scheduler.set(plugins.tasks())
+        self._scheduler.set(plugins.tasks)
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
         self._clients.answers_changed()
@@ -247,12 +247,12 @@ class Host:
         if self._in_jvm and disable_fault_handler():
             text = "a plugin has enabled Python's faulthandler, which is disabled again: %s"
             self._fault_handler.report(text, NO_FAULT_HANDLER)
-        for name, supplier in self._plugins.suppliers():
+        for name, supplier in self._plugins.suppliers:
             self._guard.call_if_there(name, supplier, "tick", "its answers stay as they were")
 
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
-        has_source = self._roles.broker and self._plugins.factor_source() is not None
+        has_source = self._roles.broker and self._plugins.factor_source is not None
         if not has_source or self._settings.shadow.factor or self._clock() < self._ask_for_fence_at:
             return
         self._ask_for_fence_at = math.inf

@@ -333,7 +333,7 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     types: set[QuotaType] = set()
     if settings.factor_source is not None or settings.fallback_action == State.PAUSE:
         types |= set(settings.factor_quota_types)
-    for _, _, of_source in plugins.typed_sources():
+    for _, _, of_source in plugins.typed_sources:
         types |= set(of_source)
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)

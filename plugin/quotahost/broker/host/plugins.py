@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 from quotahost.api import (
@@ -116,42 +116,27 @@ Sections: TypeAlias = Mapping[tuple[Role, str], Any]
 
 
 class PluginSet:
-    """The plugins of one Settings, in the order of the settings."""
+    """The plugins of one Settings, in the order of the settings, and those of each role by their names."""
 
     def __init__(self, plugins: Sequence[LoadedPlugin]) -> None:
         self._plugins = plugins
+        of: dict[Role, list[tuple[str, Any]]] = {role: [] for role in Role}
+        for loaded in plugins:
+            of[loaded.role].append((loaded.context.name, loaded.plugin))
+        self.suppliers: Sequence[tuple[str, QuotaSupplier]] = of[Role.SUPPLIER]
+        self.tasks: Sequence[tuple[str, DataSourceTask]] = of[Role.TASK]
+        self.policy: tuple[str, QuotaPolicy] | None = next(iter(of[Role.POLICY]), None)
+        self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
+        self.disk_sources: list[tuple[str, QuotaFactorSource]] = []
+        for name, source in of[Role.FACTOR_SOURCE]:
+            if hasattr(source, "quota_types"):  # read once: a plugin may change what was checked
+                self.typed_sources.append((name, source, source.quota_types))
+            else:
+                self.disk_sources.append((name, source))
+        self.factor_source = next(iter(self.disk_sources), None)
 
     def __iter__(self) -> Iterator[LoadedPlugin]:
         return iter(self._plugins)
-
-    def suppliers(self) -> list[tuple[str, QuotaSupplier]]:
-        return self._of(Role.SUPPLIER)
-
-    @cached_property
-    def _types(self) -> Mapping[str, Collection[QuotaType]]:
-        """The ``quota_types`` of factor sources that have some, read once: a plugin may change what was checked."""
-        sources = self._of(Role.FACTOR_SOURCE)
-        return {name: plugin.quota_types for name, plugin in sources if hasattr(plugin, "quota_types")}
-
-    def factor_source(self) -> tuple[str, QuotaFactorSource] | None:
-        return next((source for source in self._of(Role.FACTOR_SOURCE) if source[0] not in self._types), None)
-
-    def typed_sources(self) -> list[tuple[str, QuotaFactorSource, Collection[QuotaType]]]:
-        """The factor sources for single quota types, by name, with their attribute ``quota_types``."""
-        sources = self._of(Role.FACTOR_SOURCE)
-        return [(name, source, self._types[name]) for name, source in sources if name in self._types]
-
-    def policy(self) -> tuple[str, QuotaPolicy] | None:
-        return next(iter(self._of(Role.POLICY)), None)
-
-    def tasks(self) -> list[tuple[str, DataSourceTask]]:
-        return self._of(Role.TASK)
-
-    def _of(self, role: Role) -> list[tuple[str, Any]]:
-        return [(loaded.context.name, loaded.plugin) for loaded in self._plugins if loaded.role is role]
-
-    def find(self, role: Role, name: str) -> LoadedPlugin | None:
-        return next((p for p in self._plugins if (p.role, p.context.name) == (role, name)), None)
 
     def without(self, others: "PluginSet") -> list[LoadedPlugin]:
         # By identity, because a plugin's class may define an equality of its own.
@@ -248,17 +233,20 @@ class Builder:
         if one can't be constructed. Those that were built before it are closed.
         """
         plugins: list[LoadedPlugin] = []
+        new: list[LoadedPlugin] = []
         try:
             for (role, name), section in sections.items():
-                kept = old.find(role, name)
+                kept = next((each for each in old if (each.role, each.context.name) == (role, name)), None)
                 unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
                 stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
-                plugins.append(kept if kept and stays else self._construct(role, name, settings, section))
+                if not (kept and stays):
+                    new.append(kept := self._construct(role, name, settings, section))
+                plugins.append(kept)
             made = PluginSet(plugins)
             _check_sources(made, settings.factor_source)
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
-            close(reversed(PluginSet(plugins).without(old)), self._guard, tasks=True)
+            close(reversed(new), self._guard, tasks=True)
             raise
         return made
 
@@ -278,14 +266,13 @@ def _check_sources(plugins: PluginSet, first: str | None) -> None:
 
     The ``first`` must watch them if any does: the defaults of other properties go by its name.
     """
-    for name, _, types in plugins.typed_sources():
+    for name, _, types in plugins.typed_sources:
         try:
             check_quota_types(types)
         except TypeError as error:
             raise PluginError(Role.FACTOR_SOURCE, name, f"its {error}") from None
-    apart = [name for name, *_ in plugins.typed_sources()]
-    names = [p.context.name for p in plugins if p.role is Role.FACTOR_SOURCE and p.context.name not in apart]
-    if names and first in apart:
+    names = [name for name, _ in plugins.disk_sources]
+    if names and first and first not in names:
         raise PluginError(Role.FACTOR_SOURCE, first, f"it is for single quota types; name {names[0]} first")
     for name in names[1:]:
         also = f"{names[0]} already says how full the disks are; name one of the two in factor.source"

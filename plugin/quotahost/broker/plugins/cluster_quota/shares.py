@@ -24,7 +24,7 @@ from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.listeners import Listeners
 from quotahost.kafka.registered_brokers import RegisteredBrokers
-from quotahost.model import Client, ClientUsage, Cluster, Quota, QuotaType, Scope
+from quotahost.model import Client, ClientUse, Cluster, Quota, QuotaType, Scope
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares, decode, partition_of
 from quotahost.records.usage import ClientKey
@@ -83,7 +83,7 @@ class GivenRates:
         # A quota that was lowered live holds at once, and not only from the next look on.
         return min(given.rate, quota) if given else self._part(quota)
 
-    def look(self, quotas: ClusterQuotas, used: list[ClientUsage], settings: Settings) -> list[ClientKey]:
+    def look(self, quotas: ClusterQuotas, used: list[ClientUse], settings: Settings) -> list[ClientKey]:
         """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed.
 
         Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
@@ -131,7 +131,7 @@ class GivenRates:
         # An equal part below floor.bytes stays as it is: that floor on every broker could sum to more than the quota.
         return min(quota, max(shared, min(part, floor) if considered else part))
 
-    def _step(self, before: _Given, wanted: float, used: ClientUsage | None, max_mute: float) -> float:
+    def _step(self, before: _Given, wanted: float, used: ClientUse | None, max_mute: float) -> float:
         """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
         # Upwards no step mutes anybody, and of a client that Kafka doesn't measure there is no rate to mute it for.
         if wanted >= before.rate or used is None:

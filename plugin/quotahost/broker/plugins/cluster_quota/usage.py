@@ -19,7 +19,7 @@ from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
 from quotahost.broker.plugins.tasks.status_publisher import StatusPublisher
-from quotahost.model import ClientUsage
+from quotahost.model import ClientUse
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
 
@@ -39,7 +39,7 @@ class _Seen:
 
     asked_at: float  # when it last asked
     waits_until: float  # until when Kafka makes it wait since then
-    delay: float  # the mean of its delays, in seconds
+    delay_ms: float  # the mean of its delays
     delayed_at: float | None  # when that mean last changed, because Kafka delayed it once more; None if it never did
 
 
@@ -51,7 +51,7 @@ class Demands:
         self._seen: dict[ClientKey, _Seen] = {}
         self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
 
-    def look(self, used: Iterable[ClientUsage], now: float) -> dict[ClientKey, float | None]:
+    def look(self, used: Iterable[ClientUse], now: float) -> dict[ClientKey, float | None]:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
         The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
@@ -66,12 +66,12 @@ class Demands:
         )
         return {key: self._demand(key, usage, now) for key, usage in uses.items()}
 
-    def _see(self, before: _Seen | None, used: ClientUsage, now: float) -> _Seen:
+    def _see(self, before: _Seen | None, used: ClientUse, now: float) -> _Seen:
         asked_at = now - used.idle
         # Of the past there is only the mean of the delays. It reaches back a minute and is too short where many small
         # ones are among them, so it serves for the first look alone.
         if before is None:
-            return _Seen(asked_at, asked_at + used.delay, used.delay, None)
+            return _Seen(asked_at, asked_at + used.delay_ms / 1000, used.delay_ms, None)
         waits_until = before.waits_until
         # A smaller difference is the clock's coarseness and no new request.
         if asked_at > before.asked_at + _BEAT:
@@ -82,10 +82,10 @@ class Demands:
             else:  # it is free to ask since its last request; it does not wait until this look
                 waits_until = asked_at
         # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
-        moved = used.delay != before.delay and used.delay > 0
-        return _Seen(max(asked_at, before.asked_at), waits_until, used.delay, now if moved else before.delayed_at)
+        moved = used.delay_ms != before.delay_ms and used.delay_ms > 0
+        return _Seen(max(asked_at, before.asked_at), waits_until, used.delay_ms, now if moved else before.delayed_at)
 
-    def _demand(self, key: ClientKey, used: ClientUsage, now: float) -> float | None:
+    def _demand(self, key: ClientKey, used: ClientUse, now: float) -> float | None:
         if key in self.silent:
             return 0.0
         seen = self._seen[key]
@@ -96,8 +96,8 @@ class Demands:
         return None if delayed or waits or near else used.rate * _MORE
 
 
-def key_of(used: ClientUsage) -> ClientKey:
-    return ClientKey(used.principal, used.client_id, used.quota_type)
+def key_of(used: ClientUse) -> ClientKey:
+    return ClientKey(used.user, used.client_id, used.quota_type)
 
 
 # ---- the task ----

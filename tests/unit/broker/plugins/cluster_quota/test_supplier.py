@@ -13,7 +13,7 @@ from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import shares as module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota, GivenRates
-from quotahost.model import ClientUsage, QuotaType, Scope
+from quotahost.model import QuotaType, Scope
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.records.usage import ClientKey
 from quotahost.settings.declaration import SettingsError
@@ -22,6 +22,7 @@ from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
 from tests.fakes.plugin_context import Clock, context, settings
 from tests.fakes.quotas import change, follower, quota, remove, set_quotas
+from tests.unit.cli.top.uses import use
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 SUPPLIER = {"supplier": "cluster-quota"}
@@ -145,8 +146,7 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
 
 
 def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
-    used = ClientUsage("alice", "app", PRODUCE, 3.5e6, 3.5e6, 0.0, 0.0)
-    world.broker.usages = [used]
+    world.broker.usages = [use(rate=3.5e6, limit=3.5e6)]
     world.shares(3.5e6)
     world.broker.usages = ConnectionError("not now")
     world.plugin.record(b"1", None, True)
@@ -181,7 +181,7 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
     now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
     world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
-    world.broker.usages = [ClientUsage("alice", "app", PRODUCE, kafka.measure(now), 3.5e6, 0.0, 0.0)]
+    world.broker.usages = [use(rate=kafka.measure(now), limit=3.5e6)]
     world.shares(1e6)
     rate = world.rate("alice", "app")
     assert rate is not None
@@ -215,7 +215,7 @@ class Client:
 
     def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
-        used = [] if rate is None else [ClientUsage(*KEY, rate, self.given, 0.0, idle)]
+        used = [] if rate is None else [use(rate=rate, limit=self.given, idle=idle)]
         return self.rates.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from quotahost.broker.plugins.cluster_quota import usage as usage_module
 from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, key_of
-from quotahost.model import ClientUsage, QuotaType
+from quotahost.model import ClientUse, QuotaType
 from quotahost.records.usage import ClientKey, Usage, decode
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import SampledRate
 from tests.fakes.kafka import FakeKafka, Publish
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.quotas import change, quota, set_quotas
+from tests.unit.cli.top.uses import use as any_use
 
 
 class World:
@@ -29,7 +30,7 @@ class World:
         self.quotas = self.task._quotas
         set_quotas(self.quotas, quota("alice", None, 3e6), quota("bob", None, 2e6), quota("carol", None, math.inf))
 
-    def run(self, *used: ClientUsage, seconds: float = 0.5) -> int:
+    def run(self, *used: ClientUse, seconds: float = 0.5) -> int:
         """How many records are sent within this time; runs each half second."""
         before = len(self.kafka.sent)
         for _ in range(round(seconds / 0.5)):
@@ -47,8 +48,8 @@ def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: 
     made.task.close()
 
 
-def use(user: str = "alice", rate: float = 1e6, limit: float = 2e6, idle: float = 0, delay: float = 0) -> ClientUsage:
-    return ClientUsage(user, "app", QuotaType.PRODUCE, rate, limit, delay, idle)
+def use(user: str = "alice", rate: float = 1e6, **more: Any) -> ClientUse:
+    return any_use(user, **{"rate": rate, "idle": 0.0} | more)
 
 
 def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
@@ -78,7 +79,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
         (use(rate=100), use(rate=1000), 0),  # a small rate that wavers
     ],
 )
-def test_what_of_a_clients_use_is_news(world: World, first: ClientUsage, then: ClientUsage, sent: int) -> None:
+def test_what_of_a_clients_use_is_news(world: World, first: ClientUse, then: ClientUse, sent: int) -> None:
     world.run(first)
     assert world.run(then) == sent
 
@@ -95,7 +96,7 @@ def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) ->
 def test_the_busiest_with_a_cluster_wide_quota_are_published(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_module, "MOST", 1)
     world.run()  # the broker is one of the cluster
-    fetched = ClientUsage("alice", "app", QuotaType.FETCH, 1e6, 2e6, 0.0, 0.0)
+    fetched = use(quota_type=QuotaType.FETCH)
     world.run(use("dave", 9e6), use("carol"), fetched, use("bob", 2e6), use("alice", 1e6))
     assert [[each.key.principal for each in usage.clients] for usage in world.kafka.sent] == [[], ["bob"]]
 
@@ -108,7 +109,7 @@ def test_quotas_changed_live_are_published_at_once(world: World) -> None:
 
 
 def test_looks_that_take_long_are_made_less_often(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(_: FakeBroker, most: int) -> list[ClientUsage]:
+    def slow(_: FakeBroker, most: int) -> list[ClientUse]:
         world.clock.now += 0.2
         return []
 
@@ -146,7 +147,7 @@ class Looks:
         self, rate: float, limit: float | None = 1e6, idle: float = 0.0, delay: float = 0.0, after: float = 0.5
     ) -> float | None:
         self.now += after
-        used = ClientUsage("alice", "app", QuotaType.PRODUCE, rate, limit, delay, idle)
+        used = use(rate=rate, limit=limit, delay_ms=1000 * delay, idle=idle)
         return self.demands.look([used], self.now)[key_of(used)]
 
 
