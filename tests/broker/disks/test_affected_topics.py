@@ -17,8 +17,6 @@ from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, table_row, wait_for_rate
 
-pytestmark = pytest.mark.broker
-
 QUOTA: Final = 1e6  # bytes/s of each user
 FACTOR: Final = 0.4
 SCOPE: Final = PREFIX + "factor.scope"

@@ -34,8 +34,6 @@ from tests.broker.support.node import FIXED, callback_node, callback_properties,
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, table_row, wait_for_watch_topic
 
-pytestmark = pytest.mark.broker
-
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 

@@ -23,8 +23,6 @@ from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state, table_row
 
-pytestmark = pytest.mark.broker
-
 MEGA: Final = 1_000_000
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}

@@ -37,8 +37,6 @@ from tests.broker.support.seen import (
 )
 from tests.broker.support.volumes import DiskLimits
 
-pytestmark = pytest.mark.broker
-
 MEGA: Final = 1_000_000
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
 

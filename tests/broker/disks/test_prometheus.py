@@ -212,7 +212,6 @@ def fill(node: KafkaNode, used: int) -> None:
             ballast.write(bytes(MEGA))
 
 
-@pytest.mark.broker
 @pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
 def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel_and_alert_shows_it(
     node: KafkaNode, server: Server
@@ -246,7 +245,6 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel
     eventually(lambda: not alerts & firing(server).keys())
 
 
-@pytest.mark.broker
 @pytest.mark.proves("proposal-035.freshness")
 @pytest.mark.proves("faults.prometheus-down")
 def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(

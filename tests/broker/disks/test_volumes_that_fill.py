@@ -30,8 +30,6 @@ from tests.broker.support.volumes import (
     used,
 )
 
-pytestmark = pytest.mark.broker
-
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
 LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon

@@ -23,8 +23,6 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
-pytestmark = pytest.mark.broker
-
 VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
 #: The supplier's versions, by the rate that each gives; the broken one gives none.

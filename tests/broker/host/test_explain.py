@@ -23,8 +23,6 @@ from tests.broker.support.node import OWN_ID, callback_node
 from tests.broker.support.node import changed as changed_live
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
-pytestmark = pytest.mark.broker
-
 USERS = {"alice": "a", "bob": "b", "carol": "c", "CN=d/e": "d"}
 
 

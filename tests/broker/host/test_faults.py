@@ -18,8 +18,6 @@ from tests.broker.support.commands import explain_client
 from tests.broker.support.node import PLUGINS, callback_node, check_serves
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
 
-pytestmark = pytest.mark.broker
-
 VALIDITY = "5s"  # a busy machine may stall for some of it
 KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
 MODES = ("raise", "exit", "interrupt", "nan", "negative", "zero", "text", "bad-quota", "long-group")

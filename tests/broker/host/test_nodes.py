@@ -21,8 +21,6 @@ from quotahost.metrics import CATALOGUE, CLIENTS
 from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, has_own_quota, state, table_row
 
-pytestmark = pytest.mark.broker
-
 MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
 
 

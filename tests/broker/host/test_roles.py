@@ -15,8 +15,6 @@ from tests.broker.support.node import PLUGINS, callback_node, check_serves, tell
 from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of, table_row
 from tests.fakes.packages import distribute
 
-pytestmark = pytest.mark.broker
-
 VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpreter's lock
 QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
 ERRORS = {"raise": "RuntimeError", "exit": "SystemExit", "interrupt": "KeyboardInterrupt", "nonsense": ""}

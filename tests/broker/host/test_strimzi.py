@@ -17,8 +17,6 @@ from harness.plugin import CALLBACK, JAR, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.seen import OPEN, PAUSE, gauge, has_own_quota, table_row, wait_for_rate
 
-pytestmark = pytest.mark.broker
-
 RATE = 4e6
 MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"

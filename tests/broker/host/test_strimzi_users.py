@@ -26,7 +26,7 @@ from tests.broker.support.acls import acl, give
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state, table_row
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 REPLICATION: Final = "REPLICATION-9091"
 TLS: Final = "TLS-9093"

@@ -27,8 +27,6 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import has_own_quota, table_row
 
-pytestmark = pytest.mark.broker
-
 KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
 USER: Final = "us:er ü"
 CLIENT: Final = "cli:ent ü"

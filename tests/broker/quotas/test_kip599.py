@@ -29,8 +29,6 @@ from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import callback_properties
 from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
-pytestmark = pytest.mark.broker
-
 SAMPLES: Final = 100
 Q: Final = 5.0
 SLOW: Final = 0.5  # a burst of 50

@@ -14,8 +14,6 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node, changed
 from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
-pytestmark = pytest.mark.broker
-
 RATE = 1e6
 USERS = {"root": "a", "alice": "b", "bob": "c"}
 

@@ -29,8 +29,6 @@ from tests.broker.support.node import callback_node, changed
 from tests.broker.support.quotas import QUOTAS as TOPIC
 from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
 
-pytestmark = pytest.mark.broker
-
 EXAMPLE: Final = ROOT / "conf/quotas.yaml"
 NOTHING: Final = "quotas: []\ncluster-quotas: []\nprune: true\n"
 

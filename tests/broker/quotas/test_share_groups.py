@@ -14,7 +14,7 @@ from harness.kafka.quotas import enforced_quotas
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import ANYONE, has_own_quota, table_row
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 MEGA: Final = 1_000_000
 TOPIC: Final = "t"
