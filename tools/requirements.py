@@ -114,7 +114,7 @@ def is_there(test: str) -> bool:
 
 JAVA: Final = ROOT / "java-shim/src/test/java"
 _PROVES: Final = re.compile(r"@Proves\(([^)]*)\)(?:\s|@\w+(?:\([^)]*\))?)*(?:public\s+)?(?:void|boolean)\s+(\w+)")
-_MOUNTS: Final = re.compile(r"\b(small_volume|NO_VOLUME)\b")
+_MOUNTS: Final = re.compile(r"\b(small_volume|node_with_two_volumes|NO_VOLUME)\b")
 PARTS: Final = {"broker": "broker", "pipeline": "Spark", "clients": "eight client libraries"}
 _CLUSTER: Final = re.compile(r"\bcluster\b|\bCluster\(")
 _COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long", "clients": "make test-clients"}

@@ -26,7 +26,7 @@ from harness.system.waiting import eventually
 from tests.broker.support.seen import wait_for_rate
 from tests.skips import COULD_NOT_RUN
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 SUITE: Final = "trixie"
 RATE: Final = 2e6

@@ -33,7 +33,6 @@ from tests.pipeline.support.topics import (
     read_all,
 )
 
-pytestmark = pytest.mark.broker
 PATIENCE = 240.0  # seconds: a cold Spark on a busy machine
 PERIOD = 2.0  # seconds between two snapshots of a broker; each costs a batch
 TICKS = "__quotahost_ticks"

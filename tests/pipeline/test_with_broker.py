@@ -26,7 +26,7 @@ from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import Snapshots, newest, published, read_all
 from tests.pipeline.test_job import PATIENCE, Running
 
-pytestmark = [pytest.mark.broker, pytest.mark.driver]  # two minutes: a broker and a driver
+pytestmark = pytest.mark.driver  # two minutes: a broker and a driver
 HARD: Final = PREFIX + "static.storage.hard"
 # A batch of a cold Spark on a busy machine may take a good part of a minute. With a shorter validity its records would
 # be late, and the standby source would answer.

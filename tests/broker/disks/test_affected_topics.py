@@ -9,15 +9,14 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.numbers import attempt, end_offset
-from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, table_row, wait_for_rate
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, wait_for_rate
 
 QUOTA: Final = 1e6  # bytes/s of each user
 FACTOR: Final = 0.4
@@ -71,7 +70,7 @@ def disk(node: KafkaNode) -> Iterator[Disk]:
 
 
 def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
-    return table_row(node, user, client_id)["slowed"] == "True"
+    return quota_now(node, user, client_id).slowed
 
 
 @pytest.mark.long

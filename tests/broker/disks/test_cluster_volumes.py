@@ -17,8 +17,6 @@ from tests.broker.support.numbers import appended, attempt, settled_ends
 from tests.broker.support.pipeline import TOPIC, FakePipeline
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, transitions, wait_for_state
 
-pytestmark = pytest.mark.broker
-
 VALIDITY: Final = 8.0  # seconds
 HARD: Final = PREFIX + "static.storage.hard"
 SETTINGS: Final = {

@@ -17,8 +17,6 @@ from tests.broker.support.node import FIXED, callback_node, set_factor
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
 
-pytestmark = pytest.mark.broker
-
 SETTINGS: Final = FIXED | {"static.excluded.principal.name.list": "User:root"}
 USERS: Final = {"alice": "a", "root": "c"}
 SENTENCE: Final = "creates no topics and partitions in a PAUSE"

@@ -24,8 +24,6 @@ from tests.broker.support.prometheus import Server, empty, firing, health, prome
 from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import gauge
 
-pytestmark = pytest.mark.broker
-
 VALIDITY: Final = 8.0  # seconds
 SETTINGS: Final = {
     "supplier": "overrides,cluster-quota,client-quotas",

@@ -42,8 +42,6 @@ from tests.broker.support.seen import (
 from tests.broker.support.volumes import SNAPSHOTS as TOPIC
 from tests.broker.support.volumes import DiskLimits, published
 
-pytestmark = pytest.mark.broker
-
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"

@@ -21,6 +21,7 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX
@@ -32,9 +33,7 @@ from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.node import FIXED, callback_node, callback_properties, set_factor, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, table_row, wait_for_watch_topic
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, wait_for_watch_topic
 
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
@@ -280,4 +279,4 @@ def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_c
         assert gauge(broker, "Fence", "Closed") == 1
         assert gauge(cluster.controllers[0], "Fence", "Installed") == 0
         eventually(lambda: has_own_quota(broker, ANYONE, "p"))
-        assert table_row(broker, ANYONE, "p")["limit"] == "null", "unlimited, as before the pause"
+        assert quota_now(broker, ANYONE, "p").limit is None, "unlimited, as before the pause"

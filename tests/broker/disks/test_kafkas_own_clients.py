@@ -11,6 +11,7 @@ from harness.clients.producer import fill_topic
 from harness.java.helper import helper
 from harness.java.jars import DEFAULT_VERSION, maven_jar
 from harness.kafka.admin import alter_broker_config, alter_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
 from harness.kafka.settings import CLIENTS
@@ -21,9 +22,7 @@ from quotahost.broker.disks.file_stores import read_disks
 from quotahost.records.topics import TIERING
 from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state
 
 MEGA: Final = 1_000_000
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
@@ -134,8 +133,7 @@ def end_offset_of_all(node: KafkaNode, topic: str) -> int:
 
 def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, topic: str) -> None:
     for client_id in KAFKAS if node.version == DEFAULT_VERSION else KAFKAS[:2]:
-        row = table_row(node, "broker", client_id, "REQUEST")
-        assert row["supplier"] == "broker", f"{client_id} is exempt"
+        assert quota_now(node, "broker", client_id, "REQUEST").supplier == "broker", f"{client_id} is exempt"
     asked = {tuple(line.split("\t")) for line in (node.directory / "witness").read_text().splitlines()}
     strangers = {(who, client_id) for who, client_id in asked if not client_id.startswith(TESTS)}
     # These two are no brokers: a user of its own, and whom the controllers' listener lets in unproven.

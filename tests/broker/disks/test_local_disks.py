@@ -23,21 +23,8 @@ from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt
-from tests.broker.support.seen import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    causes,
-    gauge,
-    has_own_quota,
-    scrape,
-    state,
-    table_row,
-)
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
 from tests.broker.support.volumes import DiskLimits
-
-pytestmark = pytest.mark.broker
 
 MEGA: Final = 1_000_000
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
@@ -94,7 +81,7 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
     with ProducerLoad(node.client_config(client_id="free"), topic, rate=4e6) as load:
         eventually(lambda: has_own_quota(node, ANYONE, "free"))
         eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="the client has kept its rate for a window")
-        assert table_row(node, ANYONE, "free")["limit"] == "null"
+        assert quota_now(node, ANYONE, "free").limit is None
         disk_limits = set_limits_around_usage(node)
 
         def is_a_part_of_its_rate() -> bool:

@@ -1,4 +1,4 @@
-"""The factor source ``prometheus`` against a real Prometheus: it scrapes an exporter, and a broker whose disk fills."""
+"""The factor source ``prometheus`` against a real Prometheus, which scrapes a broker whose disk fills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
@@ -21,7 +20,6 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
-from quotahost.model import ClusterVolumes, Volume
 from quotahost.testing.host import FakeHost
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset, stopped_at
@@ -30,7 +28,6 @@ from tests.broker.support.prometheus import (
     empty,
     firing,
     health,
-    job,
     panels,
     prometheus,
     rules,
@@ -38,9 +35,8 @@ from tests.broker.support.prometheus import (
     without_delay,
 )
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
-from tests.broker.support.volumes import NO_VOLUME
+from tests.broker.support.volumes import MEGA, NO_VOLUME
 
-MEGA, TB = 10**6, 10**12
 NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
 #: The MBeans that this broker does not show. Brokers that do are in test_dashboard_of_a_cluster.py, but for budgets
@@ -51,113 +47,20 @@ ELSEWHERE: Final = {
 }  # fmt: skip
 
 
-class Exporter:
-    """An exporter that shows volumes with the metrics of node_exporter."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        names = ("node_filesystem_size_bytes", "node_filesystem_avail_bytes")
-        self._gauges = [Gauge(name, "bytes", ("instance", "mountpoint"), registry=self._registry) for name in names]
-        self.port = free_port()
-        start_http_server(self.port, "127.0.0.1", self._registry)
-
-    def show(self, broker: str, size: float, available: float) -> None:
-        for each, value in zip(self._gauges, (size, available), strict=True):
-            each.labels(broker, "/data").set(value)
-
-    def forget(self, broker: str) -> None:
-        for each in self._gauges:
-            each.remove(broker, "/data")
-
-
-@pytest.fixture(scope="module")
-def exporter() -> Exporter:
-    made = Exporter()
-    made.show("kafka-1", 2 * TB, 0.5 * TB)
-    made.show("kafka-2", 4 * TB, 4 * TB)
-    return made
-
-
 @pytest.fixture(scope="module")
 def metrics_port() -> int:
     return free_port()
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, exporter: Exporter, metrics_port: int) -> Iterator[Server]:
-    """Scrapes the exporter, and a port where no broker listens yet; it has the alert rules."""
+def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Server]:
+    """Scrapes a port where no broker listens yet; it has the alert rules."""
     directory = tmp_path_factory.mktemp("prometheus")
     target = {"targets": [f"127.0.0.1:{metrics_port}"], "labels": {"broker": str(NODE_ID)}}
-    # honor_labels: the exporter stands for those of three brokers.
-    jobs = [job(exporter.port, honor_labels=True), job(metrics_port, static_configs=[target], job_name="broker")]
-    config = {"scrape_configs": jobs, "rule_files": [str(without_delay(directory))]}
+    scraped = {"job_name": "broker", "static_configs": [target]}
+    config = {"scrape_configs": [scraped], "rule_files": [str(without_delay(directory))]}
     with prometheus(directory, config) as server:
         yield server
-
-
-# ---- an exporter ----
-
-
-@pytest.fixture
-def source(server: Server) -> Iterator[FakeHost]:
-    with FakeHost(Role.FACTOR_SOURCE, Prometheus, properties(server)) as host:
-        yield host
-
-
-def properties(server: Server) -> dict[str, str]:
-    own = {
-        "url": server.url,
-        "capacity": 'node_filesystem_size_bytes{mountpoint=~"/data.*"}',
-        "available": 'node_filesystem_avail_bytes{mountpoint=~"/data.*"}',
-        "expected": "kafka-1,kafka-2",
-        "interval": "100ms",
-    }
-    return {"validity": "4s"} | {f"plugin.prometheus.{key}": text for key, text in own.items()}
-
-
-VOLUME_1: Final = Volume("kafka-1", "/data", 2 * TB, 1_500_000_000_000)
-VOLUME_2: Final = Volume("kafka-2", "/data", 4 * TB, 0)
-
-
-def wait_for_volumes(source: FakeHost, *volumes: Volume) -> None:
-    eventually(lambda: source.plugin.read() == ClusterVolumes(volumes), what=f"{volumes}")
-
-
-def wait_for_unknown(source: FakeHost, text: str, *volumes: Volume) -> None:
-    """Waits until the source knows these volumes alone and names with that text what is unknown."""
-
-    def plugin_reports_it() -> bool:
-        read: ClusterVolumes | None = source.plugin.read()
-        return read is not None and read.volumes == volumes and text in " ".join(read.unknown)
-
-    eventually(plugin_reports_it, what=text)
-
-
-@pytest.mark.proves("proposal-035.other-sources")
-@pytest.mark.proves("faults.prometheus-down")
-def test_it_knows_what_an_exporter_shows_and_names_what_vanishes_or_is_nonsense(
-    source: FakeHost, exporter: Exporter
-) -> None:
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
-    exporter.show("kafka-2", 4 * TB, 1 * TB)
-    wait_for_volumes(source, VOLUME_1, Volume("kafka-2", "/data", 4 * TB, 3 * TB))
-    exporter.forget("kafka-2")
-    wait_for_unknown(source, "expected broker 'kafka-2' has no volume", VOLUME_1)
-    exporter.show("kafka-2", 4 * TB, 4 * TB)
-    wait_for_volumes(source, VOLUME_1, VOLUME_2)
-    exporter.show("kafka-1", float("nan"), 1)
-    wait_for_unknown(source, "broker kafka-1, volume /data has nan as capacity", VOLUME_2)
-
-
-def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    wrong = properties(server) | {"plugin.prometheus.capacity": "sum("}
-    with FakeHost(Role.FACTOR_SOURCE, Prometheus, wrong) as host:
-        assert host.plugin.read() is None
-        eventually(lambda: "the server says bad_data" in caplog.text)
-        assert "parse error" in caplog.text
-
-
-# ---- a broker ----
 
 
 def settings(server: Server, metrics_port: int) -> dict[str, str]:
@@ -186,6 +89,14 @@ def settings(server: Server, metrics_port: int) -> dict[str, str]:
     } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
 
 
+def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    wrong = settings(server, free_port()) | {"plugin.prometheus.capacity": "sum("}
+    with FakeHost(Role.FACTOR_SOURCE, Prometheus, wrong) as host:
+        assert host.plugin.read() is None
+        eventually(lambda: "the server says bad_data" in caplog.text)
+        assert "parse error" in caplog.text
+
+
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("node")
@@ -212,7 +123,6 @@ def fill(node: KafkaNode, used: int) -> None:
             ballast.write(bytes(MEGA))
 
 
-@pytest.mark.broker
 @pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
 def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel_and_alert_shows_it(
     node: KafkaNode, server: Server
@@ -246,9 +156,7 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel
     eventually(lambda: not alerts & firing(server).keys())
 
 
-@pytest.mark.broker
-@pytest.mark.proves("proposal-035.freshness")
-@pytest.mark.proves("faults.prometheus-down")
+@pytest.mark.proves("proposal-035.freshness", "faults.prometheus-down")
 def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
     node: KafkaNode, server: Server
 ) -> None:

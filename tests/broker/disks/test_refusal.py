@@ -21,8 +21,6 @@ from tests.broker.support.node import FIXED, callback_node, set_factor, topic_na
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import gauge
 
-pytestmark = pytest.mark.broker
-
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SETTINGS: Final = FIXED | {"static.produce": "1M", "static.excluded.principal.name.list": "User:root"}
 LARGE, SMALL = record_batch(1_000_000), record_batch(100)

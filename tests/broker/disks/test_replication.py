@@ -28,8 +28,6 @@ from tests.broker.support.volumes import (
     used,
 )
 
-pytestmark = pytest.mark.broker
-
 LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
 SOFT, HARD = 42 * MEGA, 20 * MEGA  # bytes free, on either
 OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end

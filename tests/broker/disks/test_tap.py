@@ -16,8 +16,6 @@ from tests.broker.support.node import FACTOR, FIXED, callback_node, set_factor
 from tests.broker.support.seen import gauge
 from tests.broker.support.volumes import SMALL_BURSTS
 
-pytestmark = pytest.mark.broker
-
 QUOTA: Final = 2_000_000  # bytes/s
 WINDOWS: Final = 3.0  # seconds: as far back as Kafka looks
 

@@ -2,35 +2,28 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 import pytest
 
-from harness.clients.load import KAFKA_WINDOW
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset, stopped_at
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, causes, state
 from tests.broker.support.volumes import (
     MEGA,
-    QUICK_DELETION,
     WINDOW,
     VolumeWatch,
     directory_of,
     never_ran_out_of_space,
     node_with_two_volumes,
-    small_volume,
     topic_on_each,
     used,
 )
-
-pytestmark = pytest.mark.broker
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
@@ -150,34 +143,3 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
     assert careful.errors == filler.errors == []
     assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
     alter_broker_config(node, {PREFIX + "static.storage.soft": None})
-
-
-# ---- for minutes --------------------------------------------------------------------------------------------------
-
-KEPT_FOR: Final = 30  # seconds for which the topic keeps its data
-HELD_FOR: Final = 12 * KAFKA_WINDOW  # seconds
-LOW: Final = 20 * MEGA  # bytes used
-HIGH: Final = LOW + QUOTA * KEPT_FOR  # at the full quota the topic would keep as much as lies between the limits
-
-
-@pytest.mark.proves("proposal-035.progressive")
-@pytest.mark.long
-def test_a_volume_is_held_between_its_limits_for_minutes_and_producers_get_what_the_factor_says(tmp_path: Path) -> None:
-    keeps = {"retention.ms": str(KEPT_FOR * 1000), "segment.ms": "1000"} | SEGMENTS
-    settings = {name: SETTINGS[name] for name in ("factor.source", "fence.authorizer", "static.produce")}
-    settings |= {"static.storage.soft": str(LOW), "static.storage.hard": str(HIGH)}
-    node = callback_node(tmp_path, settings, properties=FENCE | QUICK_DELETION)
-    with small_volume(node.data_dirs[0], 2 * HIGH), node:
-        create_topic(node, "t", config=keeps)
-        config = node.client_config(client_id="eager")
-        with ProducerLoad(config, "t") as load, VolumeWatch(node, node.data_dirs) as watch:
-            eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
-            settled = time.monotonic() + 2 * KEPT_FOR
-            eventually(lambda: time.monotonic() > settled + HELD_FOR, timeout=600, poll=1)
-            achieved = load.meter.smooth_rate(settled, settled + HELD_FOR)
-        held = watch.since(settled)
-        assert {sample.state for sample in held} == {"THROTTLE"}, "it is never open, and never stops"
-        assert achieved == pytest.approx(fmean([sample.factor for sample in held]) * QUOTA, rel=0.15)
-        assert watch.most_used(0) < HIGH
-        assert load.errors == []
-        assert never_ran_out_of_space(node)

@@ -17,8 +17,6 @@ from tests.broker.support.node import OWN_ID
 from tests.broker.support.seen import ANYONE, gauge, wait_for_watch_topic
 from tests.broker.support.volumes import MEGA, directory_of, node_with_two_volumes, topic_on_each, used
 
-pytestmark = pytest.mark.broker
-
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT: Final = 20 * MEGA  # bytes used
 SETTINGS: Final = {

@@ -17,18 +17,17 @@ from harness.clients.producer import ProducerLoad
 from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota
 
 VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
 #: The supplier's versions, by the rate that each gives; the broken one gives none.
-RATES: Final = {"v1": "5000000.0", "v2": "7000000.0", "broken": ""}
+RATES: Final = {"v1": 5e6, "v2": 7e6, "broken": None}
 
 
 def environment(folder: Path, version: str) -> None:
@@ -85,7 +84,7 @@ def _the_client_keeps_its_quota(node: KafkaNode, load: ProducerLoad) -> Iterator
     before = load.meter.bytes
     eventually(lambda: load.meter.bytes > before)
     assert load.errors == []
-    assert table_row(node, ANYONE, "good")["state"] == "known"
+    assert not quota_now(node, ANYONE, "good").newcomer
 
 
 def children(pid: int) -> list[int]:
@@ -196,9 +195,9 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
         alter_broker_config(node, {GENERATION: version})
 
         def answers(version: str = version) -> bool:
-            row = table_row(node, ANYONE, "good")
-            assert row["state"] == "known", "it was never a newcomer"
-            return row["base"] == RATES[version]
+            quota = quota_now(node, ANYONE, "good")
+            assert not quota.newcomer, "it never was one"
+            return quota.base == RATES[version]
 
         eventually(answers, what=version)
         eventually(lambda before=before: len(children(node.pid)) == 1 and children(node.pid) != before)

@@ -18,8 +18,6 @@ from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state, transitions
 
-pytestmark = pytest.mark.broker
-
 
 class FirstRequests(Background):
     """Creates topics and writes to them from before the brokers listen until each broker has taken some."""

@@ -13,7 +13,7 @@ from harness.clients.raw import introduce_clients
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, set_quota
-from harness.kafka.admin_socket import ask, state_now
+from harness.kafka.admin_socket import ask, quota_now, state_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
@@ -21,9 +21,7 @@ from quotahost.cli.explain.broker_socket import running
 from tests.broker.support.commands import Terminal, explain, explain_client, field, last_line, quotahost, top
 from tests.broker.support.node import OWN_ID, callback_node
 from tests.broker.support.node import changed as changed_live
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota
 
 USERS = {"alice": "a", "bob": "b", "carol": "c", "CN=d/e": "d"}
 
@@ -198,7 +196,7 @@ def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaN
         eventually(lambda n=name: has_own_quota(node, ANYONE, n), what=repr(name))
         code, text = explain_client(node, ANYONE, name)
         assert (code, field(text, "from")) == (0, "supplier static"), text
-    assert len({table_row(node, ANYONE, name)["client_id"] for name in names}) == len(names)
+    assert len({quota_now(node, ANYONE, name).client_id for name in names}) == len(names)
 
 
 def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt(node: KafkaNode) -> None:

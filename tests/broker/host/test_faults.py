@@ -11,14 +11,13 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.commands import explain_client
 from tests.broker.support.node import PLUGINS, callback_node, check_serves
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota
 
 VALIDITY = "5s"  # a busy machine may stall for some of it
 KILLED = pytest.mark.skipif(IN_CHILD, reason="a process of its own is killed then, which test_child.py sees")
@@ -78,7 +77,7 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
         before = gauge(node, "Plugin,name=faulty", "Errors")
         introduce_clients(node, [f"faulty-{mode}"])
         eventually(lambda b=before: gauge(node, "Plugin,name=faulty", "Errors") > b, what=mode)
-        assert table_row(node, ANYONE, f"faulty-{mode}")["state"] == "newcomer"
+        assert quota_now(node, ANYONE, f"faulty-{mode}").newcomer
     node.wait_for_log(
         r"plugin faulty failed in quota\(\); its clients, such as user ANONYMOUS, client-id faulty-raise,"
     )
@@ -86,7 +85,7 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
     check_serves(node, f"faulty-{MODES[0]}")
     fault.write_text("fine")
     for mode in MODES:
-        eventually(lambda m=mode: table_row(node, ANYONE, f"faulty-{m}")["limit"] == "5000000.0", what=mode)
+        eventually(lambda m=mode: quota_now(node, ANYONE, f"faulty-{m}").limit == 5e6, what=mode)
 
 
 def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
@@ -94,7 +93,7 @@ def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Pat
     before = gauge(node, "Plugin,name=faulty", "Errors")
     check_serves(node, "faulty-none")
     eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
-    assert table_row(node, ANYONE, "faulty-none")["limit"] == "null"
+    assert quota_now(node, ANYONE, "faulty-none").limit is None
     assert gauge(node, "Plugin,name=faulty", "Errors") == before
 
 
@@ -122,7 +121,7 @@ def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node
     assert applied > before
     check_serves(node, "settled")
     check_serves(node, "never-seen-before")
-    assert table_row(node, ANYONE, "settled")["limit"] == "5000000.0"
+    assert quota_now(node, ANYONE, "settled").limit == 5e6
     node.wait_for_log("fallback.action=OPEN holds", start=start)
     node.wait_for_log(
         r"the host has not looked for work for \d+ s; it is here:[^[]*faulty\.py\", line \d+, in quota", start=start
@@ -144,11 +143,11 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     change(node, "fallback.action", "PAUSE")
     fault.write_text("sleep")
     introduce_clients(node, ["faulty-pause"])
-    eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "35000.0")
-    assert table_row(node, ANYONE, "settled", "FETCH")["limit"] == "5000000.0"
+    eventually(lambda: quota_now(node, ANYONE, "settled").limit == 35_000)
+    assert quota_now(node, ANYONE, "settled", "FETCH").limit == 5e6
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 1, what="Python can't set it now")
     fault.write_text("fine")
-    eventually(lambda: table_row(node, ANYONE, "settled")["limit"] == "5000000.0")
+    eventually(lambda: quota_now(node, ANYONE, "settled").limit == 5e6)
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
     change(node, "fallback.action", None)
     check_serves(node, "settled")
@@ -175,5 +174,5 @@ def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     assert has_own_quota(node, ANYONE, "settled")
     check_serves(node, "settled")
     check_serves(node, "one-too-many")
-    assert table_row(node, ANYONE, "one-too-many")["state"] == "newcomer"
+    assert quota_now(node, ANYONE, "one-too-many").newcomer
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")

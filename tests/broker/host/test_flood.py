@@ -13,8 +13,6 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, tell
 from tests.broker.support.seen import gauge, limit_of
 
-pytestmark = pytest.mark.broker
-
 CLIENTS = 500
 BATCH = record_batch(100)
 KAFKAS_LINE = "already exists. Setting quota to"  # ClientQuotaManager.updateQuotaMetricConfigs

@@ -21,8 +21,6 @@ from tests.broker.support.node import FACTOR, FIXED, callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
 
-pytestmark = pytest.mark.broker
-
 SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
 NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
 RATE: Final = 500_000  # bytes/s

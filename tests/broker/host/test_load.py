@@ -16,8 +16,6 @@ from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import ANYONE, gauge, limit_of
 
-pytestmark = pytest.mark.broker
-
 TARGET: Final = 0.3
 #: Large batches of noise, which the broker compresses in vain: that costs its one handler thirty times what it costs a
 #: client, so a busy machine slows the handler first.

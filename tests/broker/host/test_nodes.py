@@ -19,9 +19,7 @@ from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.metrics import CATALOGUE, CLIENTS
 from tests.broker.support.node import callback_node, callback_properties
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, has_own_quota, state, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import OPEN, PAUSE, causes, gauge, state
 
 MONITORED = "org.quotahost.MonitoredPythonQuotaCallback"
 
@@ -75,13 +73,10 @@ COMBINED = pytest.param(0, marks=pytest.mark.long, id="combined")  # as are the 
 
 @pytest.fixture(scope="module", params=[COMBINED, pytest.param(1, id="separate-controller")])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    settings = {"static.controller-mutation": "5", "factor.source": "snapshots", "fence.authorizer": "none"}
-    settings["snapshots.period"] = "1s"
-    properties = callback_properties(settings) | FENCE | {"controller.quota.window.num": "11"}
-    made = Cluster(
-        tmp_path_factory.mktemp("cluster"), brokers=1, controllers=request.param, classpath=[JAR],
-        properties=properties, probe=True,
-    )  # fmt: skip
+    settings = {"factor.source": "snapshots", "snapshots.period": "1s", "fence.authorizer": "none"}
+    properties = callback_properties(settings) | FENCE
+    directory = tmp_path_factory.mktemp("cluster")
+    made = Cluster(directory, brokers=1, controllers=request.param, classpath=[JAR], properties=properties)
     for controller in made.controllers:
         # By a name of several addresses, of which nobody listens at the first.
         hosts = tmp_path_factory.mktemp("names") / "hosts"
@@ -94,20 +89,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield made
 
 
-def test_partition_mutations_are_held_to_their_rate_on_the_controller(cluster: Cluster) -> None:
-    controller = next(node for node in cluster.nodes if "controller" in node.roles)
-    admin = AdminClient(cluster.client_config(client_id="creator"))
-    admin.list_topics(timeout=30)
-    admin.create_topics([NewTopic("warm-up", 1)])["warm-up"].result(60)
-    eventually(lambda: has_own_quota(controller, ANYONE, "creator"), what="the creator is known to the controller")
-    assert table_row(controller, ANYONE, "creator", "CONTROLLER_MUTATION")["limit"] == "5.0"
-
-    admin.create_topics([NewTopic("big", 300)])["big"].result(60)  # burst: 11 samples of 1 s x 5
-    (bucket,) = enforced_quotas(controller, "CONTROLLER_MUTATION", client_id="creator")
-    assert bucket.bound == 5.0
-    assert bucket.value < 0, "tokens are owed: the client is held back until they are paid"
-
-
 @pytest.mark.proves("mission.shim")
 def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> None:
     for node in cluster.nodes:
@@ -118,7 +99,7 @@ def test_one_interpreter_serves_all_callbacks_of_a_node(cluster: Cluster) -> Non
 def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(cluster: Cluster) -> None:
     (broker,) = cluster.brokers
     controller = next(node for node in cluster.nodes if "controller" in node.roles)
-    admin = AdminClient(cluster.client_config(client_id="another"))  # the creator owes tokens for 49 s
+    admin = AdminClient(cluster.client_config(client_id="creator"))
 
     def refused(topic: str) -> bool:
         try:

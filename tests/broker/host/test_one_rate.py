@@ -18,8 +18,6 @@ from tests.broker.support.numbers import records
 from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
-pytestmark = pytest.mark.broker
-
 CLIENT: Final = "steady"
 SETTINGS: Final = {"supplier": "cluster-quota"}
 WITHIN: Final = 0.05

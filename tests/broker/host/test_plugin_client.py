@@ -29,8 +29,6 @@ from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
 
-pytestmark = pytest.mark.broker
-
 SETTINGS: Final = {
     "factor.source": "snapshots",
     "fence.authorizer": "none",

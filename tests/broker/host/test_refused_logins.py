@@ -26,7 +26,7 @@ from tests.broker.support.commands import explain_client
 from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.seen import gauge
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 CLIENTS_OF: Final = ("publish-volumes", "publish-usage", "publish-usage-watch", "cluster-quota-quotas")
 SETTINGS: Final = {

@@ -30,7 +30,7 @@ from tests.broker.support.node import callback_properties, cluster_with_fence
 from tests.broker.support.seen import OPEN, PAUSE, gauge, silent_for, transitions, wait_for_state
 from tests.skips import COULD_NOT_RUN
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 TOPIC: Final = "replicated"
 COMMIT: Final = "516f3d4"

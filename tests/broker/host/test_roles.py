@@ -8,14 +8,13 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, check_serves, tell
-from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of, table_row
+from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of
 from tests.fakes.packages import distribute
-
-pytestmark = pytest.mark.broker
 
 VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpreter's lock
 QUOTA, LEFT = 20_000_000.0, 0.75  # bytes/s, and the factor that is in force while everything works
@@ -188,7 +187,7 @@ def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_task
     assert applied > before
     world.check_serves("known", QUOTA)
     world.check_serves(f"new-while-{plugin}-hangs")
-    assert table_row(world.node, ANYONE, f"new-while-{plugin}-hangs")["state"] == "newcomer"
+    assert quota_now(world.node, ANYONE, f"new-while-{plugin}-hangs").newcomer
     runs = world.runs("Outsider")
     eventually(lambda: world.runs("Outsider") > runs + 1, what="a task's thread is its own")
     assert world.fallbacks() == applied, "once, however long it hangs"

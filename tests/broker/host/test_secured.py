@@ -47,8 +47,6 @@ from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
 
-pytestmark = pytest.mark.broker
-
 CONF: Final = ROOT / "conf/secured"
 #: The outsider has credentials, and no rights. A client without credentials is ANONYMOUS.
 _NAMED: Final = ("broker", "admin", "quotahost", "alice", "outsider", "quotahost-quotas", "quotahost-top")

@@ -24,8 +24,6 @@ from quotahost.cli.console import Level
 from quotahost.cli.doctor.installation import TRIED, check_internals
 from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 
-pytestmark = pytest.mark.broker
-
 #: The oldest, that of all other tests, and the newest; what lies between has the interfaces of one of them.
 BETWEEN: Final = ("4.1", "4.2")
 LINES: Final = [pytest.param(line, marks=[pytest.mark.long] * (line in BETWEEN)) for line in VERSIONS]

@@ -16,8 +16,6 @@ from tests.broker.support.node import PLUGINS, callback_node
 from tests.broker.support.seen import gauge
 from tests.fakes.packages import plant
 
-pytestmark = pytest.mark.broker
-
 
 def start_error(directory: Path, settings: dict[str, str]) -> str:
     env = {"PYTHONPATH": str(PLUGINS), "FAULT": "/dev/null"}

@@ -17,8 +17,6 @@ from tests.broker.support.node import PLUGINS, callback_node
 from tests.broker.support.seen import OPEN, PAUSE, gauge, scrape, state
 from tests.fakes.packages import distribute
 
-pytestmark = pytest.mark.broker
-
 TOPIC = "t"
 MEGABYTE = 1 << 20
 

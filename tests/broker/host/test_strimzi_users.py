@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import CONTROLLER
 from harness.plugin import JAR, PREFIX, ROOT
@@ -24,9 +25,9 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from tests.broker.support.acls import acl, give
 from tests.broker.support.numbers import attempt
-from tests.broker.support.seen import OPEN, PAUSE, gauge, state, table_row
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 REPLICATION: Final = "REPLICATION-9091"
 TLS: Final = "TLS-9093"
@@ -133,13 +134,14 @@ def _prepare(scene: Scene) -> None:
 def test_each_of_strimzis_own_users_writes_in_a_pause_and_has_no_quota(scene: Scene, name: str) -> None:
     assert attempt(scene.client(name), "t") is None
     principal = f"CN={name},O=io.strimzi"
-    row = table_row(scene.node, principal, "c")
-    assert (row["state"], row["base"], row["limit"]) == ("known", "null", "null"), "the default quota is not for it"
+    quota = quota_now(scene.node, principal, "c")
+    assert not quota.newcomer
+    assert quota.base is quota.limit is None, "the default quota is not for it"
 
 
 def test_another_super_user_passes_the_fence_and_has_the_default_quota(scene: Scene) -> None:
     assert attempt(scene.client(ADMIN), "t") is None
-    assert float(table_row(scene.node, f"CN={ADMIN}", "c")["base"]) == RATE
+    assert quota_now(scene.node, f"CN={ADMIN}", "c").base == RATE
 
 
 def test_a_kafka_user_is_turned_back(scene: Scene) -> None:

@@ -21,13 +21,12 @@ from harness.clients.producer import ProducerLoad
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
 from harness.java.jmx import Jmx
 from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs, kafka_tool, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node
-from tests.broker.support.seen import has_own_quota, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import has_own_quota
 
 KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
 USER: Final = "us:er ü"
@@ -114,7 +113,7 @@ def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]
         eventually(lambda: has_own_quota(node, "w", "c"))
         eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="w")] == [1234567.0])
     kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
-    eventually(lambda: table_row(node, "w", "c", "FETCH")["limit"] == "null")
+    eventually(lambda: quota_now(node, "w", "c", "FETCH").limit is None)
 
 
 # ---- mutations: no quota ----

@@ -25,8 +25,6 @@ from tests.broker.support.numbers import attempt, end_offset, stopped_at
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
 
-pytestmark = pytest.mark.broker
-
 QUOTA: Final = 1e6  # bytes/s of each user
 SETTINGS: Final = {
     "factor.source": "snapshots",

@@ -29,8 +29,6 @@ from tests.broker.support.pipeline import SHARES, USAGE, FakeShares
 from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, gauge, limit_of, wait_for_rate
 
-pytestmark = pytest.mark.broker
-
 LOOKS: Final = "__quotahost_looks"
 QUOTA: Final = 3e6
 SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", "newcomers.produce": "3M"}

@@ -30,8 +30,6 @@ from tests.broker.support.node import callback_node, changed
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import ANYONE, has_own_quota, limit_of
 
-pytestmark = pytest.mark.broker
-
 SAMPLES: Final = 4
 WINDOW_MS: Final = 1000
 DEFAULT: Final = 20_000.0

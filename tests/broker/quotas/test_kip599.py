@@ -18,6 +18,7 @@ from harness.clients.mutations import mutate
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, now_ms
 from harness.java.jmx import Jmx
 from harness.kafka.admin import set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
@@ -27,9 +28,7 @@ from harness.system.waiting import eventually
 from quotahost.throttling import SampledRate, TokenBucket
 from tests.broker.support.commands import explain_client, field, last_line
 from tests.broker.support.node import callback_properties
-from tests.broker.support.seen import ANYONE, has_own_quota, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, has_own_quota
 
 SAMPLES: Final = 100
 Q: Final = 5.0
@@ -123,7 +122,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_applies(
     make_known(cluster, client_id)
     broker = cluster.brokers[0]
     set_quota(broker, {"request_percentage": 1e-4}, user=ANYONE, client_id=client_id)  # 11 us in its windows
-    eventually(lambda: table_row(broker, ANYONE, client_id, "REQUEST")["limit"] == "0.0001")
+    eventually(lambda: quota_now(broker, ANYONE, client_id, "REQUEST").limit == 0.0001)
     answers = []
     for topics in ({"one": 1}, {"two": 1}, {"many": 60}, {"three": 1, "four": 1}):
         with RawClient(broker, client_id) as client:
@@ -176,7 +175,7 @@ def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")
-    assert table_row(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION")["limit"] == str(Q)
+    assert quota_now(controller(cluster), ANYONE, "strict", "CONTROLLER_MUTATION").limit == Q
     early, late = TokenBucket(Q, SAMPLES, 1000), TokenBucket(Q, SAMPLES, 1000)
 
     begin = now_ms()

@@ -8,13 +8,12 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import RawClient, introduce_clients, record_batch
 from harness.kafka.admin import create_topic
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node, changed
-from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, limit_of
 
 RATE = 1e6
 USERS = {"root": "a", "alice": "b", "bob": "c"}
@@ -82,7 +81,7 @@ def test_rotating_client_ids_share_the_newcomers_quota_where_each_would_have_one
     newcomers = f"<newcomers {ANYONE}>"
     with changed(node, {"static.scope": "client", "newcomers.produce": "1M"}):
         # For some seconds they keep the user's quota, which all of them had.
-        eventually(lambda: max(throttled(node, "each")) > 0 and table_row(node, ANYONE, "x")["user"] == newcomers)
+        eventually(lambda: max(throttled(node, "each")) > 0 and quota_now(node, ANYONE, "x").user == newcomers)
         assert limit_of(node, ANYONE, "x") == RATE
         assert [q.bound for q in enforced_quotas(node, "PRODUCE", user=newcomers)] in ([RATE], [])
-    eventually(lambda: table_row(node, ANYONE, "x")["user"] == ANYONE)
+    eventually(lambda: quota_now(node, ANYONE, "x").user == ANYONE)

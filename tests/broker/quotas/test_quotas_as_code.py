@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.raw import introduce_clients
 from harness.kafka.admin import DEFAULT, describe_quotas, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
@@ -27,9 +28,7 @@ from quotahost.model import DEFAULT as CLIENT_DEFAULT
 from tests.broker.support.commands import connect_as, quotahost
 from tests.broker.support.node import callback_node, changed
 from tests.broker.support.quotas import QUOTAS as TOPIC
-from tests.broker.support.seen import ANYONE, gauge, limit_of, table_row
-
-pytestmark = pytest.mark.broker
+from tests.broker.support.seen import ANYONE, gauge, limit_of
 
 EXAMPLE: Final = ROOT / "conf/quotas.yaml"
 NOTHING: Final = "quotas: []\ncluster-quotas: []\nprune: true\n"
@@ -103,7 +102,7 @@ def test_what_is_applied_is_enforced_and_changed_and_removed_live(
             eventually(lambda r=float(rate[0]) * 1e6, c=client_id: limit_of(node, ANYONE, c) == r)
     removed = applied(client, file, "cluster-quotas: []", "--prune")
     assert (removed.exit_code, "Applied 1 of 1 changes." in removed.output) == (0, True)
-    eventually(lambda: table_row(node, ANYONE, "live")["limit"] == "null")
+    eventually(lambda: quota_now(node, ANYONE, "live").limit is None)
 
 
 @pytest.mark.proves("faults.two-operators")

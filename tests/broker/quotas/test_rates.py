@@ -15,8 +15,6 @@ from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node, changed
 from tests.broker.support.seen import gauge, has_own_quota, limit_of, wait_for_rate
 
-pytestmark = pytest.mark.broker
-
 STATIC = 2e6
 USERS = {"alice": "a", "bob": "b", "admin": "c"}
 

@@ -9,12 +9,13 @@ from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW
 from harness.clients.producer import fill_topic
 from harness.java.helper import helper
 from harness.kafka.admin import alter_config, create_topic, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from tests.broker.support.node import callback_node
-from tests.broker.support.seen import ANYONE, has_own_quota, table_row
+from tests.broker.support.seen import ANYONE, has_own_quota
 
-pytestmark = [pytest.mark.broker, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 MEGA: Final = 1_000_000
 TOPIC: Final = "t"
@@ -51,7 +52,7 @@ def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node
     seconds = 40
     found = read(node, "slow", "member", seconds)
     assert has_own_quota(node, ANYONE, "member")
-    assert table_row(node, ANYONE, "member", "FETCH")["limit"] == str(float(QUOTA))
+    assert quota_now(node, ANYONE, "member", "FETCH").limit == QUOTA
     (quota,) = enforced_quotas(node, "FETCH", client_id="member")
     assert quota.bound == QUOTA
     assert found["throttle"] > 0
@@ -61,7 +62,7 @@ def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node
 
 def test_a_share_consumer_with_a_quota_that_it_does_not_reach_is_not_delayed(node: KafkaNode) -> None:
     found = read(node, "quick", "quick", 15)
-    assert float(table_row(node, ANYONE, "quick", "FETCH")["limit"]) == 1e9
+    assert quota_now(node, ANYONE, "quick", "FETCH").limit == 1e9
     assert found["bytes"] == BYTES
     assert found["throttle"] == 0
     assert found["later"] == 0

@@ -29,8 +29,6 @@ from tests.broker.support.node import callback_node, changed, topic_name
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
-pytestmark = pytest.mark.broker
-
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
 SPARED: Final = "topics.spared"
 SETTINGS: Final = {

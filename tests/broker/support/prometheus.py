@@ -87,11 +87,6 @@ def prometheus(directory: Path, config: dict[str, Any]) -> Iterator[Server]:
         made.kill()
 
 
-def job(port: int, **more: Any) -> dict[str, Any]:
-    """The part of a configuration that scrapes a port of this machine."""
-    return {"job_name": "test", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]} | more
-
-
 # ---- the dashboard and the alert rules ---------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """What one sees of a broker with quotahost: its quota table, its metrics, its state; and waiting for it."""
 
+import math
 import time
 from typing import Final
 from urllib.request import urlopen
@@ -57,22 +58,10 @@ def bytes_in(node: KafkaNode, topic: str) -> int:
     return sum(int(bean["Count"]) for bean in beans.values())
 
 
-def table_row(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> dict[str, str]:
-    """A client's row in the table: user, client_id, base, limit, the state known or newcomer, slowed, supplier."""
-    quota = quota_now(node, principal, client_id, quota_type)
-    return {
-        "user": quota.user, "client_id": quota.client_id, "base": _number(quota.base), "limit": _number(quota.limit),
-        "state": "newcomer" if quota.newcomer else "known", "slowed": str(quota.slowed), "supplier": quota.supplier,
-    }  # fmt: skip
-
-
-def _number(rate: float | None) -> str:
-    return "null" if rate is None else str(float(rate))
-
-
 def limit_of(node: KafkaNode, principal: str, client_id: str) -> float:
     """A client's limit of produce, in bytes/s; NaN, which equals nothing, while there is none."""
-    return float(table_row(node, principal, client_id)["limit"].replace("null", "nan"))
+    limit = quota_now(node, principal, client_id).limit
+    return math.nan if limit is None else limit
 
 
 def wait_for_rate(expected: object, *loads: Load, since: float | None = None) -> None:
@@ -97,7 +86,7 @@ def wait_for_rate(expected: object, *loads: Load, since: float | None = None) ->
 
 def has_own_quota(node: KafkaNode, principal: str, client_id: str) -> bool:
     """Whether the client has a quota of its own."""
-    return table_row(node, principal, client_id)["state"] == "known"
+    return not quota_now(node, principal, client_id).newcomer
 
 
 def state(node: KafkaNode) -> float:

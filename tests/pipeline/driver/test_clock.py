@@ -18,7 +18,7 @@ from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, published
 from tests.skips import COULD_NOT_RUN
 
-pytestmark = [pytest.mark.broker, pytest.mark.driver]
+pytestmark = pytest.mark.driver
 PATIENCE = 240.0  # seconds
 #: Adds the seconds that stand in the file $ADDED to the wall clock; Python and Java ask by this function.
 LIBRARY = """

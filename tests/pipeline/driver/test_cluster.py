@@ -25,7 +25,7 @@ from tests.broker.support.numbers import settled_ends
 from tests.broker.support.seen import OPEN, PAUSE, gauge, transitions, wait_for_state
 from tests.pipeline.support.topics import published
 
-pytestmark = [pytest.mark.broker, pytest.mark.driver]
+pytestmark = pytest.mark.driver
 VALIDITY: Final = "8s"
 EXPIRY: Final = "20s"
 PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine

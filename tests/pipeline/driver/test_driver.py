@@ -19,7 +19,7 @@ from tests.broker.support.node import listener_properties
 from tests.pipeline.support.records import volume
 from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
-pytestmark = [pytest.mark.broker, pytest.mark.driver]
+pytestmark = pytest.mark.driver
 PATIENCE = 240.0  # seconds
 BROKERS = 50
 KEY = ClientKey("", "app", QuotaType.PRODUCE)

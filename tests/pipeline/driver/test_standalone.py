@@ -28,7 +28,7 @@ from tests.pipeline.driver.test_driver import Story
 from tests.pipeline.support.topics import SNAPSHOTS, newest, read_all
 from tests.reference import volumes as model
 
-pytestmark = [pytest.mark.broker, pytest.mark.driver]
+pytestmark = pytest.mark.driver
 PATIENCE: Final = 240.0  # seconds
 HOME: Final = Path(pyspark.__file__).parent
 BEGINS: Final = r"run \d+ of cluster \S+ begins"

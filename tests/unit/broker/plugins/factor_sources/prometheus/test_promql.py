@@ -228,6 +228,7 @@ def test_a_volume_may_be_fuller_than_its_capacity() -> None:
 FINE: Rows = [("1", "/", 100.0)]
 
 
+@pytest.mark.proves("faults.prometheus-down")
 @pytest.mark.parametrize(
     ("capacity", "available", "sentence"),
     [
