@@ -18,7 +18,7 @@ from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record, volume_of
-from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
+from quotahost.cli.property_files import BrokerFile, read_broker_file
 from quotahost.errors import QuotahostError
 from quotahost.model import State
 from quotahost.settings.broker import Settings
@@ -77,7 +77,7 @@ def disk(
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
     lump = ms(parsed("--every", every, parse_duration))
     volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
-    has_fence = properties is None or file.get(AUTHORIZER) in FENCES
+    has_fence = properties is None or file.has_fence
     played = record(World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence)))
     _show(played, budget is not None)
     if plot is not None:
