@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.dump import QuotaState
-from quotahost.cli.explain.answer import Answer, common_facts
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, quota_facts
 from quotahost.cli.explain.explain import named, show
-from quotahost.cli.explain.limits import limited_by, quota_facts
 from quotahost.model import Client, LimitedBy, QuotaType
 from tests.fakes import dump
 from tools.tables import DOCS
