@@ -37,6 +37,7 @@ from quotahost.testing.broker import FakeBroker
 SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent broker is fenced
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER: Final = "simulated"
+_LUMP: Final = 100  # ms between two appends of writers without a quota
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
 
@@ -62,6 +63,19 @@ class PipelinePlan:
 
     tick: int = 2000
     deaths: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BusyDisk(DiskPlan):
+    """A disk that not only clients fill.
+
+    Attributes:
+        others: from when to when writers without a quota fill it at which rate (ms, bytes/s).
+        cleanups: when an operator frees how many bytes.
+    """
+
+    others: tuple[tuple[int, int, float], ...] = ()
+    cleanups: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,25 +405,31 @@ class WatchedDisk(Disk):
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
         self.low, self._soft = low, min(bounds.soft, bounds.hard - 1)
         super().__init__(plan, volume, bounds, events)
+        if isinstance(plan, BusyDisk):
+            for begin, end, rate in plan.others:
+                for ms in range(begin, end, _LUMP):
+                    events.at(ms, partial(super().append, int(rate * _LUMP / 1000)))
+            for ms, size in plan.cleanups:
+                events.at(ms, partial(self.free, size))
 
     def append(self, size: int) -> None:
-        """Count what comes though it is full."""
+        """Count what clients append though it is full."""
         super().append(size)
         if self.full_since is not None:
             self.appended_full += size
 
-    def changed(self, used: int) -> None:
+    def changed(self) -> None:
         """Note since when it is as it is."""
         now = self._events.now
-        if used < self.bounds.hard:
+        if self.used < self.bounds.hard:
             self.full_since, self.appended_full = None, 0
         elif self.full_since is None:
             self.full_since = now
-        if used > self.low:
+        if self.used > self.low:
             self.low_since = None
         elif self.low_since is None:
             self.low_since = now
-        if used > self._soft:
+        if self.used > self._soft:
             self.calm_since = None
         elif self.calm_since is None:
             self.calm_since = now
@@ -438,7 +458,6 @@ class MortalBroker(Broker):
         """Dead: nobody writes here, and nothing is decided."""
         self.up, self.hung_since, self._life = False, None, self._life + 1
         self.source.stop()
-        self._move_flows()
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""

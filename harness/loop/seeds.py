@@ -6,7 +6,7 @@ All that is left to chance comes from the seed, so a seed is all that it takes t
 import random
 from typing import Final, Literal
 
-from harness.loop.cluster import ClusterScene, PipelinePlan, WayPlan
+from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
 from quotahost.model import Limit, LimitType
 
@@ -77,7 +77,7 @@ def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
     return ClientPlan(name, kind, quota, batch, demand, rnd.choice([500, 2000, 5000]), home, replicas)
 
 
-def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> DiskPlan:
+def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> BusyDisk:
     drain = quotas * rnd.choice([0, 0, 0.3, 0.8, 1.2])
     others = _others(rnd, band, ms) if rnd.random() < 0.3 else ()
     cleanups = tuple(
@@ -85,13 +85,14 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> D
     )
     used = int(soft + band * rnd.uniform(-0.5, 1.1))
     lump = rnd.choice([300, 2000, 10_000])
-    return DiskPlan(2 * (soft + band), used, *consumed(soft, soft + band), drain, lump, others, cleanups)
+    limits = consumed(soft, soft + band)
+    return BusyDisk(2 * (soft + band), used, *limits, drain, lump, others=others, cleanups=cleanups)
 
 
-def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, float], ...]:
+def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, int, float], ...]:
     """Something that writes without a quota for a while: a replica that catches up, a reassignment."""
-    begin = rnd.randrange(ms)
-    return (begin, band / rnd.choice([1, 5, 30])), (begin + rnd.choice([500, 3000, 10_000]), 0.0)
+    begin, rate = rnd.randrange(ms), band / rnd.choice([1, 5, 30])
+    return ((begin, begin + rnd.choice([500, 3000, 10_000]), rate),)
 
 
 def _silences(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:

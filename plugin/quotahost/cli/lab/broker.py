@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final, cast
 
 from quotahost.api import Role
@@ -41,13 +40,8 @@ class Client:
         self.sent = 0  # bytes that were appended so far
         self.turned_back_at = 0  # last
         self.held_since: int | None = None  # turned back for the first time since the last append
-        self.demand = plan.demand  # bytes/s that it wants to send now
         self._due = float(offset)  # when it has the next batch to send
         self._batches = 0
-        if plan.kind == "flowing":
-            for ms, demand in ((0, plan.demand), *plan.changes):
-                events.at(ms, partial(self._want, demand))
-            return
         # How many batches of a burst come at once, and after how many ms the next burst.
         self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
         self._gap = plan.batch * self._burst / plan.demand * 1000
@@ -71,10 +65,6 @@ class Client:
     def retry(self) -> None:
         """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
         self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
-
-    def _want(self, demand: float) -> None:
-        self.demand = demand
-        self._broker.flow(self)
 
 
 class OwnDisk:
@@ -108,7 +98,7 @@ class OwnDisk:
     def _look(self, life: int) -> None:
         if life != self.life:
             return
-        used = self._disk.used()
+        used = self._disk.used
         if used != self._used:
             self._used = used
             # As quotahost.broker.disks.monitor; who writes to a budget is always known.
@@ -134,7 +124,6 @@ class Broker:
         self._interval = ms(settings.factor_interval)
         self._life = 0
         self._waiting: list[Client] = []
-        self._flowing: list[Client] = []
         #: Is called with the name of what happens, and its facts.
         self.tell: Callable[..., None] = lambda event, *facts: None
         #: Whether the broker of an index is.
@@ -168,7 +157,6 @@ class Broker:
         self._host(self._life)
         self._watch(self._life)
         self._admit()
-        self._move_flows()
 
     # ---- clients ----
 
@@ -186,7 +174,7 @@ class Broker:
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 
     def turns_back(self, client: Client) -> bool:
-        if self._serves(client):
+        if self.up and not (self.closed and self.slowing.holds(client.plan.name)):
             return False
         client.turned_back_at = self._events.now
         client.held_since = client.held_since or self._events.now
@@ -206,17 +194,6 @@ class Broker:
         mute = rate.throttle_ms(limit, now, cast=False)
         self.tell("appended", client, limit, mute)
         return mute
-
-    def flow(self, client: Client) -> None:
-        """A flowing client's bytes come from now on at the share of its demand that its limit is of its quota."""
-        if client not in self._flowing:
-            self._flowing.append(client)
-        rate = client.demand * self.limit(client) / client.plan.quota if self._serves(client) else 0.0
-        for index in client.plan.places:
-            self.disks[index].flow(client.plan.name, rate if self.alive(index) else 0.0)
-
-    def _serves(self, client: Client) -> bool:
-        return self.up and not (self.closed and self.slowing.holds(client.plan.name))
 
     def _admit(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -242,7 +219,6 @@ class Broker:
         # Whose topic is no longer held may write though the fence stays closed.
         if changed or affected != self.slowing.affected:
             self._admit()
-            self._move_flows()
 
     def _move(self) -> None:
         now, factor, affected = self._events.now, self._in_force, self.slowing.affected
@@ -251,11 +227,6 @@ class Broker:
         moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
         if moved or slowed:
             self.tell("moved")
-            self._move_flows()
-
-    def _move_flows(self) -> None:
-        for client in self._flowing:
-            self.flow(client)
 
     @property
     def _in_force(self) -> float:

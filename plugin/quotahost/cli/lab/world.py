@@ -139,7 +139,7 @@ def record(world: World) -> Recording:
 
     def sample() -> None:
         sent = tuple(client.sent for client in world.clients)
-        samples.append(Sample(world.events.now, disk.used(), world.brokers[0].factor, sent))
+        samples.append(Sample(world.events.now, disk.used, world.brokers[0].factor, sent))
         world.events.after(STEP, sample)
 
     world.events.at(0, sample)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from harness.loop.cluster import EPOCH, Cluster, ClusterScene
+from harness.loop.cluster import EPOCH, BusyDisk, Cluster, ClusterScene
 from quotahost.cli.lab.curves import Bucket, Curve, Name, Question, Report
 from quotahost.cli.lab.play import Plan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
@@ -34,8 +34,8 @@ def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 50
         ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
     )
     limits = Limit(LimitType.CONSUMED_BYTES, soft * MB), Limit(LimitType.CONSUMED_BYTES, hard * MB)
-    others, cleanups = ((60_000, 4.0 * MB), (80_000, 0.0)), ((120_000, 120 * MB),)
-    first = DiskPlan(1000 * MB, 380 * MB, *limits, 1.0 * MB, 2000, others, cleanups)
+    others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
+    first = BusyDisk(1000 * MB, 380 * MB, *limits, 1.0 * MB, 2000, others=others, cleanups=cleanups)
     second = DiskPlan(1000 * MB, 100 * MB, *limits, drain=0.5 * MB)
     return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
