@@ -5,7 +5,10 @@ file of HTML each, in which no name becomes markup.
 """
 
 import re
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
 
@@ -14,22 +17,107 @@ from hypothesis import given
 from hypothesis import settings as options
 from hypothesis import strategies as st
 
-from harness.loop.cluster import ClusterScene
+from harness.loop.cluster import EPOCH, BusyDisk, Cluster, ClusterScene
 from quotahost.cli.lab import play as play_module
-from quotahost.cli.lab.curves import ClientUse, Curve, Name, Question, Report, Use
+from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
-from quotahost.cli.lab.play import FactorPoint, Growth, Replay, ReplayedFactor, play, replayed_client
+from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, ReplayedFactor, play, replayed_client
 from quotahost.cli.lab.replay import plan_of, tables_of
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
+from quotahost.model import Limit, LimitType
+from quotahost.model.volumes import byte_limits
+from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
-from tests.unit.cli.lab import runs
-from tests.unit.cli.lab.runs import MB, each_minute, plan, report
 
+MB = 10**6
+EVERY = 250  # ms between two looks at the factor
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
 NAME = Name("c", "1", "/data")
+
+# ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
+
+
+@dataclass(frozen=True)
+class Run:
+    """A history, and the factor of each broker every EVERY ms."""
+
+    history: Report
+    factors: dict[str, list[tuple[float, float]]]
+
+
+def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 500) -> ClusterScene:
+    """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
+    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
+    clients = (
+        ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
+        ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
+    )
+    limits = Limit(LimitType.CONSUMED_BYTES, soft * MB), Limit(LimitType.CONSUMED_BYTES, hard * MB)
+    others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
+    first = BusyDisk(1000 * MB, 380 * MB, *limits, 1.0 * MB, 2000, others=others, cleanups=cleanups)
+    second = DiskPlan(1000 * MB, 100 * MB, *limits, drain=0.5 * MB)
+    return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+
+
+def recorded(scene: ClusterScene) -> Run:
+    """Play the scene, and keep what the brokers publish."""
+    world = Cluster(scene)
+    assert world.topic is not None
+    readings: dict[Name, list[Bucket]] = defaultdict(list)
+    factors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    publish = world.topic.publish
+
+    def keep(snapshot: Snapshot) -> None:
+        publish(snapshot)
+        for volume in snapshot.volumes:
+            levels = byte_limits(volume, volume.soft, volume.hard)
+            assert levels is not None
+            used, at = volume.consumed, snapshot.captured_at.timestamp()
+            bucket = Bucket(at, used, used, used, volume.capacity, levels.soft, levels.hard)
+            readings[Name("c", volume.broker, volume.name)].append(bucket)
+
+    world.topic.publish = keep  # type: ignore[method-assign]
+
+    def look() -> None:
+        at = (EPOCH + timedelta(milliseconds=world.events.now)).timestamp()
+        for broker in world.brokers:
+            factors[str(broker.index + 1)].append((at, broker.factor))
+        world.events.after(EVERY, look)
+
+    world.events.at(EVERY, look)
+    world.run()
+    return Run(report(readings), dict(factors))
+
+
+def each_minute(
+    used: Iterable[int], soft: int | None = None, hard: int | None = None, capacity: int = 1000
+) -> list[Bucket]:
+    """A reading a minute, from 1970 on."""
+    return [Bucket(60.0 * i, bytes, bytes, bytes, capacity, soft, hard) for i, bytes in enumerate(used)]
+
+
+def report(readings: dict[Name, list[Bucket]]) -> Report:
+    """What the history would answer."""
+    times = [bucket.at for buckets in readings.values() for bucket in buckets]
+    curves = tuple(Curve(name, tuple(readings[name]), None) for name in sorted(readings))
+    return Report(Question(""), min(times), max(times), 0.0, len(curves), curves)
+
+
+def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:
+    """The same settings then and now, if no others are given."""
+    return Plan(new, then or new, (windows, 1000))
+
+
+def value_at(points: Iterable[tuple[float, ...]], time: float, which: int) -> float:
+    """The value in force at a time, of points in order of time."""
+    return [point for point in points if point[0] <= time][-1][which]
+
+
+# ---- what was, and what would have been ----
 
 
 def local(soft: int | None = None, hard: int | None = None, **more: str) -> Settings:
@@ -51,13 +139,13 @@ def settings_for(scene: ClusterScene, **more: str) -> Settings:
 def near(factor: ReplayedFactor, time: float) -> list[float]:
     """The new factors in force at some time within LATE of this one."""
     between = [point.new for point in factor.points if abs(point.at - time) <= LATE]
-    return [runs.at(factor.points, time - LATE, 2), *between]
+    return [value_at(factor.points, time - LATE, 2), *between]
 
 
 @pytest.mark.parametrize("policy", ["limits", "setpoint"])
 def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
-    scene = runs.two_brokers(policy)
-    run = runs.recorded(scene)
+    scene = two_brokers(policy)
+    run = recorded(scene)
     found = play(run.history, plan(settings_for(scene)))
     (factor,) = found.factors
     assert factor.then == factor.new
@@ -147,15 +235,15 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
 def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
-    scenes = [runs.two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
-    before, direct = map(runs.recorded, scenes)
+    scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
+    before, direct = map(recorded, scenes)
     found = play(before.history, plan(settings_for(scenes[1]), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
-    away = [abs(p.new - runs.at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
+    away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
     assert fmean(away) <= 8 * MB
     points = found.factors[0].points
-    errors = [abs(runs.at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
+    errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
     in_shadow = play(before.history, plan(settings_for(scenes[1], shadow="factor")))
     assert in_shadow.factors[0].new.lowest < 1
@@ -252,14 +340,14 @@ def report_of(curve: Curve) -> Report:
 
 
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
-    (bucket,) = runs.each_minute([consumed], soft, hard)
+    (bucket,) = each_minute([consumed], soft, hard)
     return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
 
 
 def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
-    scene = runs.two_brokers("limits")
+    scene = two_brokers("limits")
     new = settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
-    text = page(play(runs.recorded(scene).history, runs.plan(new, settings_of(scene.properties))))
+    text = page(play(recorded(scene).history, plan(new, settings_of(scene.properties))))
     assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /data", "broker 2: /data"]
     assert text.count("<svg role") == 3
     assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
@@ -270,17 +358,17 @@ def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetch
 
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:
     used = dict.fromkeys(range(1, 30), 10) | {9: 990}
-    readings = {Name("c", str(broker), "/d"): runs.each_minute([of] * 3) for broker, of in used.items()}
+    readings = {Name("c", str(broker), "/d"): each_minute([of] * 3) for broker, of in used.items()}
     own = settings(factor__source="local", static__storage__soft="800", static__storage__hard="900")
-    shown = re.findall(r"<h2>(.*?)</h2>", page(play(runs.report(readings), runs.plan(own))))
+    shown = re.findall(r"<h2>(.*?)</h2>", page(play(report(readings), plan(own))))
     assert shown[0] == "Factor of broker 9"
     assert sum(each.startswith("Factor of ") for each in shown) == 20
 
 
 def test_hostile_names_command_nothing_and_are_never_markup() -> None:
-    name, buckets = Name(HOSTILE, HOSTILE, HOSTILE), runs.each_minute(range(3), 50, 90)
+    name, buckets = Name(HOSTILE, HOSTILE, HOSTILE), each_minute(range(3), 50, 90)
     report = report_of(Curve(name, tuple(buckets), 1 / 3600))
-    replayed = play(runs.report({name: buckets}), runs.plan(settings(factor__source="local")))
+    replayed = play(report({name: buckets}), plan(settings(factor__source="local")))
     for text in (report_page(report), report.title(report.curves[0]), page(replayed, "<script>file</script>")):
         assert "alert(" in text
         assert "<script" not in text or text == report.title(report.curves[0])
@@ -304,6 +392,6 @@ def test_when_a_limit_is_reached_follows_from_the_fill_rate_and_the_state_is_the
 @pytest.mark.parametrize("consumed", [0, 1, 5000])
 def test_a_single_reading_can_be_drawn(consumed: int) -> None:
     assert report_page(report_of(curve(consumed, None, None, None))).count("<svg role") == 1
-    one = {Name("c", "1", "/d"): runs.each_minute([consumed], capacity=0)}
-    found = play(runs.report(one), runs.plan(settings(factor__source="snapshots")))
+    one = {Name("c", "1", "/d"): each_minute([consumed], capacity=0)}
+    found = play(report(one), plan(settings(factor__source="snapshots")))
     assert page(found).count("<svg role") == 2
