@@ -367,11 +367,11 @@ def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> Non
 
 def test_hostile_names_command_nothing_and_are_never_markup() -> None:
     name, buckets = Name(HOSTILE, HOSTILE, HOSTILE), each_minute(range(3), 50, 90)
-    report = report_of(Curve(name, tuple(buckets), 1 / 3600))
+    drawn = report_of(Curve(name, tuple(buckets), 1 / 3600))
     replayed = play(report({name: buckets}), plan(settings(factor__source="local")))
-    for text in (report_page(report), report.title(report.curves[0]), page(replayed, "<script>file</script>")):
+    for text in (report_page(drawn), drawn.title(drawn.curves[0]), page(replayed, "<script>file</script>")):
         assert "alert(" in text
-        assert "<script" not in text or text == report.title(report.curves[0])
+        assert "<script" not in text or text == drawn.title(drawn.curves[0])
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
