@@ -8,16 +8,10 @@ from typing import Final, Literal
 
 from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
-from quotahost.model import Limit, LimitType
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
 _KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
-
-
-def consumed(soft: int, hard: int) -> tuple[Limit, Limit]:
-    """Limits in bytes consumed."""
-    return Limit(LimitType.CONSUMED_BYTES, soft), Limit(LimitType.CONSUMED_BYTES, hard)
 
 
 def scene_of_seed(seed: int) -> ClusterScene:
@@ -39,7 +33,7 @@ def scene_of_seed(seed: int) -> ClusterScene:
     return ClusterScene(
         seed,
         ms,
-        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local"),
+        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local", soft, band),
         clients,
         disks,
         rnd.choice([2, 2, 5, 11]),
@@ -51,8 +45,10 @@ def scene_of_seed(seed: int) -> ClusterScene:
     )
 
 
-def _properties(rnd: random.Random, source: str) -> tuple[tuple[str, str], ...]:
+def _properties(rnd: random.Random, source: str, soft: int, band: int) -> tuple[tuple[str, str], ...]:
     return (
+        ("static.storage.soft", str(soft)),
+        ("static.storage.hard", str(soft + band)),
         ("factor.source", source),
         ("policy", rnd.choice(POLICIES)),
         ("pause.resume.free-share", rnd.choice(["0", "0.1", "0.3"])),
@@ -85,8 +81,7 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> B
     )
     used = int(soft + band * rnd.uniform(-0.5, 1.1))
     lump = rnd.choice([300, 2000, 10_000])
-    limits = consumed(soft, soft + band)
-    return BusyDisk(2 * (soft + band), used, *limits, drain, lump, others=others, cleanups=cleanups)
+    return BusyDisk(2 * (soft + band), used, drain, lump, others=others, cleanups=cleanups)
 
 
 def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, int, float], ...]:
@@ -140,7 +135,7 @@ def _steady(seed: int, rnd: random.Random) -> ClusterScene:
     drain = wanted * rnd.choice([0.3, 0.5, 0.8])
     band, lump = int(wanted * 20), rnd.choice([500, 2000])
     soft = 4 * band
-    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *consumed(soft, soft + band), drain, lump)
+    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), drain, lump)
     return ClusterScene(
-        seed, 180_000, _properties(rnd, "local"), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
+        seed, 180_000, _properties(rnd, "local", soft, band), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
     )

@@ -15,7 +15,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
-from quotahost.model import Limit, Volume
+from quotahost.model import Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
@@ -52,14 +52,11 @@ class ClientPlan:
 class DiskPlan:
     """A broker's one volume, and how many of its bytes are used at the start; or a budget of storage.
 
-    A budget has ``capacity`` bytes, and the topics of all clients are of it. Without limits of its own, as of
-    ``static.storage.overrides``, a volume has the broker's.
+    A budget has ``capacity`` bytes, and the topics of all clients are of it. A volume has the limits of the properties.
     """
 
     capacity: int
     used: int
-    soft: Limit | None = None
-    hard: Limit | None = None
     drain: float = 0.0  # bytes/s that retention deletes, in the mean
     lump: int = 1000  # ms between two deletions
     is_budget: bool = False

@@ -1,7 +1,7 @@
 """Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -62,8 +62,9 @@ def volume_of(plan: DiskPlan, settings: Settings, broker: str) -> tuple[Volume, 
     if plan.is_budget:
         volume = as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
     else:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-    return volume, byte_limits(volume, *settings.static.storage.limits_of(volume))
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used)
+    soft, hard = settings.static.storage.limits_of(volume)
+    return replace(volume, soft=soft, hard=hard), byte_limits(volume, soft, hard)
 
 
 class Sample(NamedTuple):

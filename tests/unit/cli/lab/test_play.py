@@ -25,7 +25,6 @@ from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, ReplayedFactor, play, replayed_client
 from quotahost.cli.lab.replay import plan_of, tables_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
-from quotahost.model import Limit, LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -56,10 +55,10 @@ def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 50
         ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
         ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
     )
-    limits = Limit(LimitType.CONSUMED_BYTES, soft * MB), Limit(LimitType.CONSUMED_BYTES, hard * MB)
+    own |= {"static.storage.soft": f"{soft}M", "static.storage.hard": f"{hard}M"}
     others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
-    first = BusyDisk(1000 * MB, 380 * MB, *limits, 1.0 * MB, 2000, others=others, cleanups=cleanups)
-    second = DiskPlan(1000 * MB, 100 * MB, *limits, drain=0.5 * MB)
+    first = BusyDisk(1000 * MB, 380 * MB, 1.0 * MB, 2000, others=others, cleanups=cleanups)
+    second = DiskPlan(1000 * MB, 100 * MB, drain=0.5 * MB)
     return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
@@ -127,15 +126,6 @@ def local(soft: int | None = None, hard: int | None = None, **more: str) -> Sett
     return settings(factor__source="local", **given, **more)
 
 
-def settings_for(scene: ClusterScene, **more: str) -> Settings:
-    """The scene's settings with the limits of its disks, which it has beside them."""
-    soft, hard = scene.disks[0].soft, scene.disks[0].hard
-    assert soft
-    assert hard
-    limits = {"static.storage.soft": str(soft.level), "static.storage.hard": str(hard.level)}
-    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
-
-
 def near(factor: ReplayedFactor, time: float) -> list[float]:
     """The new factors in force at some time within LATE of this one."""
     between = [point.new for point in factor.points if abs(point.at - time) <= LATE]
@@ -146,7 +136,7 @@ def near(factor: ReplayedFactor, time: float) -> list[float]:
 def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
     scene = two_brokers(policy)
     run = recorded(scene)
-    found = play(run.history, plan(settings_for(scene)))
+    found = play(run.history, plan(settings_of(scene.properties)))
     (factor,) = found.factors
     assert factor.then == factor.new
     assert factor.new.pauses >= 1
@@ -237,7 +227,7 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
 ) -> None:
     scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
     before, direct = map(recorded, scenes)
-    found = play(before.history, plan(settings_for(scenes[1]), settings_of(scenes[0].properties)))
+    found = play(before.history, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
     away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
@@ -245,7 +235,7 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     points = found.factors[0].points
     errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    in_shadow = play(before.history, plan(settings_for(scenes[1], shadow="factor")))
+    in_shadow = play(before.history, plan(settings_of((*scenes[1].properties, ("shadow", "factor")))))
     assert in_shadow.factors[0].new.lowest < 1
     assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
     assert any("in shadow" in note for note in in_shadow.notes)
