@@ -128,16 +128,18 @@ def environment(tmp_path: Path, *libraries: str) -> Path:
 def test_nothing_in_the_working_directory_runs_in_the_doctor_of_another_environment(
     site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """And its own quotahost finds its plugins."""
+    """And its own quotahost finds its plugins; absolute folders of PYTHONPATH are looked in, last."""
     distribute(site, "acme", {Role.SUPPLIER.group: {"theirs": "builtins:print"}})
     python = environment(tmp_path, *(path for path in sys.path if path and Path(path).is_dir()))
     lines = f"{CLASS}{PREFIX}python.executable={python}\n{PREFIX}supplier=theirs\n"
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
-    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}{os.pathsep}{os.pathsep}.")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], "", ".", str(tmp_path)]))
     result = run("doctor", properties_file(tmp_path, lines))
     printed = capfd.readouterr().out
+    path = ask(str(python)).path
     assert (result.exit_code, ran()) == (0, []), printed
+    assert (path[-1], str(tmp_path / "cwd") in path, all(map(os.path.isabs, path))) == (str(tmp_path), False, True)
     assert f"ok    {python}" in printed
     assert "theirs" in printed
 
@@ -298,19 +300,6 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
             (tmp_path / str(number)).chmod(0o755)
         with pytest.raises(QuotahostError, match=words):
             ask(str(tmp_path / str(number)))
-
-
-def test_nothing_in_the_working_directory_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = plant(tmp_path / "cwd")
-    monkeypatch.chdir(tmp_path / "cwd")
-    monkeypatch.setenv("PYTHONPATH", f"{os.pathsep}relative{os.pathsep}{tmp_path}")
-    found = ask(sys.executable)
-    assert (found.version, found.prefix) == (".".join(map(str, sys.version_info[:3])), sys.prefix)
-    path = found.path
-    assert ran() == []
-    assert path[-1] == str(tmp_path), "its absolute folders are looked in, last"
-    assert all(map(os.path.isabs, path))
-    assert str(tmp_path / "cwd") not in path
 
 
 def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an_interpreter_its_users(
