@@ -22,13 +22,13 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
-from quotahost.cli.lab.broker import Broker, OwnDisk
+from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
-from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import ByteLimits, byte_limits
+from quotahost.model import ClusterVolumes, Factor, State, Volume
+from quotahost.model.volumes import Affected, ByteLimits, byte_limits
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -37,6 +37,7 @@ from quotahost.testing.broker import FakeBroker
 SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent broker is fenced
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER: Final = "simulated"
+LEASE: Final = 50  # ms, Lease.CHECK_MS
 _LUMP: Final = 100  # ms between two appends of writers without a quota
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
@@ -436,13 +437,24 @@ class WatchedDisk(Disk):
 
 
 class MortalBroker(Broker):
-    """A broker that may die, and whose host may hang.
+    """A broker that may die, and whose host may hang, until Java's ``Lease`` puts ``fallback.action`` in its place.
 
     Attributes:
-        answers_since: since when the host doesn't hang, in ms.
+        hung_since: since when the host hangs, in ms; None while it doesn't. ``answers_since``: since when it doesn't.
+        fallback: the factor in force instead of the host's; None while the lease lasts.
     """
 
+    hung_since: int | None = None
     answers_since = 0
+    fallback: float | None = None
+
+    def __init__(self, world: Cluster, index: int, source: OwnDisk) -> None:
+        """The broker of this index."""
+        super().__init__(world.scene, world.settings, index, source, world.disks[index], world.events)
+        self._world = world
+        # Lease.check() comes one interval early, since the next one comes only after that.
+        self._lease = ms(world.settings.validity) - LEASE
+        self._instead = float(State(world.settings.fallback_action) is State.OPEN)
 
     @property
     def hung(self) -> bool:
@@ -451,7 +463,7 @@ class MortalBroker(Broker):
 
     def start(self) -> None:
         """In service, with a new host that answers."""
-        self.answers_since = self._events.now
+        self.hung_since, self.answers_since, self.fallback = None, self._events.now, None
         super().start()
 
     def stop(self) -> None:
@@ -470,9 +482,28 @@ class MortalBroker(Broker):
             self.hung_since, self.answers_since = None, self._events.now
             self._host(life)
 
+    def append(self, client: Client) -> int:
+        """Also on its replicas' disks, as far as their brokers live."""
+        for replica in client.plan.replicas:
+            if self._world.brokers[replica].up:
+                self._world.disks[replica].append(client.plan.batch)
+        return super().append(client)
+
+    @property
+    def _in_force(self) -> tuple[float, Affected | None]:
+        return super()._in_force if self.fallback is None else (self.fallback, None)
+
     def _host(self, life: int) -> None:
         if not self.hung:
             super()._host(life)
+
+    def _watch(self, life: int) -> None:
+        # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
+        silent = self.hung_since is not None and self._events.now - self.hung_since >= self._lease
+        if life == self._life and silent is (self.fallback is None):
+            self.fallback = self._instead if silent else None
+            self._follow()
+        super()._watch(life)
 
 
 class Cluster(World):
@@ -506,7 +537,7 @@ class Cluster(World):
             source = OwnDisk(disk, topics, self.settings, self.events)
         else:
             source = Source(str(index + 1), disk, topics, self.topic, self)
-        return MortalBroker(self.scene, self.settings, index, source, self.disks, self.events)
+        return MortalBroker(self, index, source)
 
     def _death(self, broker: MortalBroker, dies: int, back: int) -> None:
         def fence() -> None:

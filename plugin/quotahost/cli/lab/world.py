@@ -29,8 +29,6 @@ class World:
         self.settings = settings_of(scene.properties)
         self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
         self.brokers = [self.broker(index) for index in range(len(self.disks))]
-        for broker in self.brokers:
-            broker.alive = lambda index: self.brokers[index].up
         self.clients = [
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
@@ -40,7 +38,7 @@ class World:
 
     def broker(self, index: int) -> Broker:
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
-        return Broker(self.scene, self.settings, index, source, self.disks, self.events)
+        return Broker(self.scene, self.settings, index, source, self.disks[index], self.events)
 
     def topics_on(self, index: int) -> frozenset[str]:
         """The topics with a replica on a broker's disk; each client's has the client's name."""
