@@ -117,7 +117,7 @@ class Events:
 
 
 class Disk:
-    """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
+    """The bytes on a volume. ``volume`` is what the host sees of it at the start, with its limits. Times are in ms."""
 
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, events: Events) -> None:
         """``bounds``: between which consumptions the factor falls."""
