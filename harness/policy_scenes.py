@@ -6,9 +6,9 @@ taps leave. A scene has an unused disk of ``BAND`` bytes between its limits, if 
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
 from statistics import fmean, pstdev
 from typing import Final
 
@@ -59,39 +59,26 @@ class Disk:
     cleanups: Changes = ()
     kept: int = 0
 
-
-class _Store:
-    """The bytes of a disk on the way."""
-
-    def __init__(self, plan: Disk, broker: str) -> None:
-        self._plan, self._hard = plan, _LARGEST * plan.band
-        soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (self._hard - plan.band, self._hard))
-        self._volume = Volume(broker, "/data", 2 * self._hard, 0, soft, hard)
-        self._used = self._hard - (1 - plan.place) * plan.band
-        self._demand, self._demands = plan.demand, dict(plan.changes)
-        self._others, self._rates = 0.0, dict(plan.others)
-        self._written = deque([0.0] * plan.kept)
-
     @property
-    def place(self) -> float:
-        return 1 - (self._hard - self._used) / self._plan.band
+    def hard(self) -> int:
+        """The hard limit, in bytes."""
+        return _LARGEST * self.band
 
-    def seen(self) -> Volume:
-        return replace(self._volume, consumed=int(self._used))
-
-    def go_on(self, second: int, host: Host) -> None:
-        """What comes and goes in this second."""
-        plan = self._plan
-        self._demand = self._demands.get(second, self._demand)
-        self._others = self._rates.get(second, self._others)
-        written = self._demand * host.share_of((self._volume.broker, self._volume.name))
-        gone = sum(size for at, size in plan.cleanups if at == second)
-        if plan.kept:
-            self._written.append(written)
-            gone += self._written.popleft()
-        elif (second + 1) % plan.every == 0:
-            gone += plan.drain * plan.every
-        self._used = max(0.0, self._used + written + self._others - gone)
+    def course(self, broker: str) -> Generator[Volume, float]:
+        """The volume second by second; each time it is sent which share of what producers want is let in."""
+        soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (self.hard - self.band, self.hard))
+        used, demand, others = self.hard - (1 - self.place) * self.band, self.demand, 0.0
+        demands, rates, kept = dict(self.changes), dict(self.others), deque([0.0] * self.kept)
+        for second in count():
+            share = yield Volume(broker, "/data", 2 * self.hard, int(used), soft, hard)
+            demand, others = demands.get(second, demand), rates.get(second, others)
+            gone = sum(size for at, size in self.cleanups if at == second)
+            if self.kept:
+                kept.append(demand * share)
+                gone += kept.popleft()
+            elif (second + 1) % self.every == 0:
+                gone += self.drain * self.every
+            used = max(0.0, used + demand * share + others - gone)
 
 
 def play(
@@ -101,19 +88,21 @@ def play(
     own = {"policy": policy, "factor.source": "local", "volumes.period": "1s"} | dict(properties or {})
     settings = settings_of(tuple(sorted(own.items())))
     period = round(settings.volumes_period.total_seconds())
-    stores = [_Store(plan, str(broker)) for broker, plan in enumerate(disks, 1)]
+    courses = [plan.course(str(broker)) for broker, plan in enumerate(disks, 1)]
+    volumes = [next(course) for course in courses]
     factors, places = list[float](), [list[float]() for _ in disks]
     with quiet():
         for second in range(round(hours * HOUR)):
             if second in (0, *restarts):
                 host = Host(settings, _WINDOWS, lambda: 1000.0 + len(factors))
             if second % period == 0:
-                host.know(store.seen() for store in stores)
+                host.know(volumes)
             host.decide()
             factors.append(host.factor)
-            for store, course in zip(stores, places, strict=True):
-                store.go_on(second, host)
-                course.append(store.place)
+            shares = [host.share_of((volume.broker, volume.name)) for volume in volumes]
+            volumes = [course.send(share) for course, share in zip(courses, shares, strict=True)]
+            for plan, volume, of_disk in zip(disks, volumes, places, strict=True):
+                of_disk.append(1 - (plan.hard - volume.consumed) / plan.band)
     return Course(factors, places)
 
 
