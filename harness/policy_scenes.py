@@ -1,25 +1,25 @@
-"""Plays a policy for hours against one disk or two, in the model of ``quotahost simulate disk``, within seconds.
+"""Plays a policy for hours against one disk or two, second by second, by the host of ``quotahost replay``.
 
-Producers are many small ones: what they want at factor 1 flows in steadily, times the factor, as the taps follow it. A
-scene has an unused disk of ``BAND`` bytes between its limits, if it says nothing else, and Kafka's quotas 2 windows.
+Producers are many small ones: what they want at factor 1 flows in steadily, times the share of their limits that the
+taps leave. A scene has an unused disk of ``BAND`` bytes between its limits, if it says nothing else, and Kafka's quotas
+2 windows.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import fmean, pstdev
-from typing import Any, Final
+from typing import Final
 
-from harness.loop.cluster import Cluster, ClusterScene
-from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
-from quotahost.model import Limit, LimitType
+from quotahost.cli.lab.host import Host, quiet, settings_of
+from quotahost.model import Limit, LimitType, Volume
 
-SECOND: Final = 1000  # ms
-HOUR: Final = 3600 * SECOND
+HOUR: Final = 3600  # seconds
 BAND: Final = 10 * 10**9  # bytes
 _LARGEST: Final = 10  # the hard limit lies at so many bands; the capacity at twice as many
-_QUOTA: Final = 1e9  # bytes/s: what flows in is the share of the demand that a limit is of it
-Changes = tuple[tuple[int, float], ...]
+_WINDOWS: Final = (2, 1000)
+Changes = tuple[tuple[int, float], ...]  # from which second on another rate holds, in bytes/s
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Course:
     """What happened, second by second.
 
     Attributes:
-        factors: those that the first broker's host has decided on.
+        factors: those that the host has decided on.
         places: where each disk was on the way from soft (0) to hard (1).
     """
 
@@ -35,37 +35,74 @@ class Course:
     places: list[list[float]]
 
 
-def disk(drain: float = 0.0, every: float = 1.0, place: float = 0.1, band: int = BAND, **more: Any) -> DiskPlan:
-    """A disk that begins at this place, and from which ``drain`` bytes/s are deleted, in lumps ``every`` so many s."""
-    hard = _LARGEST * band
-    soft, limit = (Limit(LimitType.CONSUMED_BYTES, level) for level in (hard - band, hard))
-    used = int(hard - (1 - place) * band)
-    return DiskPlan(2 * hard, used, soft, limit, drain, round(every * SECOND), **more)
+@dataclass(frozen=True)
+class Disk:
+    """A disk with its producers. Times are whole seconds.
 
+    Attributes:
+        demand: bytes/s that producers write at factor 1.
+        changes: their demand later on.
+        drain: bytes/s that are deleted in the mean, in lumps ``every`` so many seconds.
+        place: where it begins on the way from the soft limit (0) to the hard one (1), which are ``band`` bytes apart.
+        others: the rate at which writers without a quota fill it.
+        cleanups: when an operator frees how many bytes.
+        kept: for how long what producers write is kept; 0 for a steady drain instead.
+    """
 
-def producers(demand: float, home: int = 0, changes: Changes = ()) -> ClientPlan:
-    """Those that write to the disk of that index, and from when on (ms) they want how much (bytes/s) instead."""
-    return ClientPlan(f"p{home}", "flowing", _QUOTA, 1, demand, home=home, changes=changes)
+    demand: float = 0.0
+    changes: Changes = ()
+    drain: float = 0.0
+    every: int = 1
+    place: float = 0.1
+    band: int = BAND
+    others: Changes = ()
+    cleanups: Changes = ()
+    kept: int = 0
+
+    @property
+    def hard(self) -> int:
+        """The hard limit, in bytes."""
+        return _LARGEST * self.band
+
+    def course(self, broker: str) -> Generator[Volume, float]:
+        """The volume second by second; each time it is sent which share of what producers want is let in."""
+        soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (self.hard - self.band, self.hard))
+        used, demand, others = self.hard - (1 - self.place) * self.band, self.demand, 0.0
+        demands, rates, kept = dict(self.changes), dict(self.others), deque([0.0] * self.kept)
+        for second in count():
+            share = yield Volume(broker, "/data", 2 * self.hard, int(used), soft, hard)
+            demand, others = demands.get(second, demand), rates.get(second, others)
+            gone = sum(size for at, size in self.cleanups if at == second)
+            if self.kept:
+                kept.append(demand * share)
+                gone += kept.popleft()
+            elif (second + 1) % self.every == 0:
+                gone += self.drain * self.every
+            used = max(0.0, used + demand * share + others - gone)
 
 
 def play(
-    policy: str, hours: float, disks: Sequence[DiskPlan], clients: Sequence[ClientPlan] = (), **scene: Any
+    policy: str, hours: float, *disks: Disk, properties: Mapping[str, str] | None = None, restarts: Sequence[int] = ()
 ) -> Course:
-    """Let so much time pass; ``properties`` of the scene come in addition."""
-    own = {"policy": policy, "factor.source": "snapshots" if len(disks) > 1 else "local", "factor.interval": "1s"}
-    own |= {"volumes.period": "1s", "floor.bytes": "1"} | scene.pop("properties", {})
-    ms = round(hours * HOUR)
-    world = Cluster(ClusterScene(0, ms, tuple(sorted(own.items())), tuple(clients), tuple(disks), windows=2, **scene))
+    """Let so much time pass; the host starts anew in the seconds of ``restarts``."""
+    own = {"policy": policy, "factor.source": "local", "volumes.period": "1s"} | dict(properties or {})
+    settings = settings_of(tuple(sorted(own.items())))
+    period = round(settings.volumes_period.total_seconds())
+    courses = [plan.course(str(broker)) for broker, plan in enumerate(disks, 1)]
+    volumes = [next(course) for course in courses]
     factors, places = list[float](), [list[float]() for _ in disks]
-
-    def look() -> None:
-        factors.append(world.brokers[0].factor)
-        for course, one in zip(places, world.disks, strict=True):
-            course.append(1 - (one.bounds.hard - one.used()) / max(1, one.bounds.hard - one.bounds.soft))
-        world.events.after(SECOND, look)
-
-    world.events.at(SECOND, look)
-    world.run()
+    with quiet():
+        for second in range(round(hours * HOUR)):
+            if second in (0, *restarts):
+                host = Host(settings, _WINDOWS, lambda: 1000.0 + len(factors))
+            if second % period == 0:
+                host.know(volumes)
+            host.decide()
+            factors.append(host.factor)
+            shares = [host.share_of((volume.broker, volume.name)) for volume in volumes]
+            volumes = [course.send(share) for course, share in zip(courses, shares, strict=True)]
+            for plan, volume, of_disk in zip(disks, volumes, places, strict=True):
+                of_disk.append(1 - (plan.hard - volume.consumed) / plan.band)
     return Course(factors, places)
 
 

@@ -211,8 +211,6 @@ class Checks:
         """A PAUSE ends soon after all disks have enough room, and below soft everything is as if nothing had been."""
         world, now = self._world, self._events.now
         disks = world.disks if self._several else [world.disks[broker.index]]
-        for disk in disks:
-            disk.used()
         since, bound = broker.answers_since, self.lag
         if self._several:
             if self._disturbed(self.lag) or not all(other.up for other in world.brokers):

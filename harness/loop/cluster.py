@@ -22,13 +22,13 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
-from quotahost.cli.lab.broker import Broker, OwnDisk
+from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
-from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import ByteLimits, byte_limits
+from quotahost.model import ClusterVolumes, Factor, State, Volume
+from quotahost.model.volumes import Affected, ByteLimits, byte_limits
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
@@ -37,6 +37,8 @@ from quotahost.testing.broker import FakeBroker
 SESSION: Final = 9000  # ms, broker.session.timeout.ms: after that a silent broker is fenced
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER: Final = "simulated"
+LEASE: Final = 50  # ms, Lease.CHECK_MS
+_LUMP: Final = 100  # ms between two appends of writers without a quota
 Register: TypeAlias = Callable[[Mapping[str, bool]], None]
 
 
@@ -62,6 +64,19 @@ class PipelinePlan:
 
     tick: int = 2000
     deaths: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BusyDisk(DiskPlan):
+    """A disk that not only clients fill.
+
+    Attributes:
+        others: from when to when writers without a quota fill it at which rate (ms, bytes/s).
+        cleanups: when an operator frees how many bytes.
+    """
+
+    others: tuple[tuple[int, int, float], ...] = ()
+    cleanups: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,38 +406,55 @@ class WatchedDisk(Disk):
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
         self.low, self._soft = low, min(bounds.soft, bounds.hard - 1)
         super().__init__(plan, volume, bounds, events)
+        if isinstance(plan, BusyDisk):
+            for begin, end, rate in plan.others:
+                for ms in range(begin, end, _LUMP):
+                    events.at(ms, partial(super().append, int(rate * _LUMP / 1000)))
+            for ms, size in plan.cleanups:
+                events.at(ms, partial(self.free, size))
 
     def append(self, size: int) -> None:
-        """Count what comes though it is full."""
+        """Count what clients append though it is full."""
         super().append(size)
         if self.full_since is not None:
             self.appended_full += size
 
-    def changed(self, used: int) -> None:
+    def changed(self) -> None:
         """Note since when it is as it is."""
         now = self._events.now
-        if used < self.bounds.hard:
+        if self.used < self.bounds.hard:
             self.full_since, self.appended_full = None, 0
         elif self.full_since is None:
             self.full_since = now
-        if used > self.low:
+        if self.used > self.low:
             self.low_since = None
         elif self.low_since is None:
             self.low_since = now
-        if used > self._soft:
+        if self.used > self._soft:
             self.calm_since = None
         elif self.calm_since is None:
             self.calm_since = now
 
 
 class MortalBroker(Broker):
-    """A broker that may die, and whose host may hang.
+    """A broker that may die, and whose host may hang, until Java's ``Lease`` puts ``fallback.action`` in its place.
 
     Attributes:
-        answers_since: since when the host doesn't hang, in ms.
+        hung_since: since when the host hangs, in ms; None while it doesn't. ``answers_since``: since when it doesn't.
+        fallback: the factor in force instead of the host's; None while the lease lasts.
     """
 
+    hung_since: int | None = None
     answers_since = 0
+    fallback: float | None = None
+
+    def __init__(self, world: Cluster, index: int, source: OwnDisk) -> None:
+        """The broker of this index."""
+        super().__init__(world.scene, world.settings, index, source, world.disks[index], world.events)
+        self._world = world
+        # Lease.check() comes one interval early, since the next one comes only after that.
+        self._lease = ms(world.settings.validity) - LEASE
+        self._instead = float(State(world.settings.fallback_action) is State.OPEN)
 
     @property
     def hung(self) -> bool:
@@ -431,14 +463,13 @@ class MortalBroker(Broker):
 
     def start(self) -> None:
         """In service, with a new host that answers."""
-        self.answers_since = self._events.now
+        self.hung_since, self.answers_since, self.fallback = None, self._events.now, None
         super().start()
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
         self.up, self.hung_since, self._life = False, None, self._life + 1
         self.source.stop()
-        self._move_flows()
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
@@ -451,9 +482,28 @@ class MortalBroker(Broker):
             self.hung_since, self.answers_since = None, self._events.now
             self._host(life)
 
+    def append(self, client: Client) -> int:
+        """Also on its replicas' disks, as far as their brokers live."""
+        for replica in client.plan.replicas:
+            if self._world.brokers[replica].up:
+                self._world.disks[replica].append(client.plan.batch)
+        return super().append(client)
+
+    @property
+    def _in_force(self) -> tuple[float, Affected | None]:
+        return super()._in_force if self.fallback is None else (self.fallback, None)
+
     def _host(self, life: int) -> None:
         if not self.hung:
             super()._host(life)
+
+    def _watch(self, life: int) -> None:
+        # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
+        silent = self.hung_since is not None and self._events.now - self.hung_since >= self._lease
+        if life == self._life and silent is (self.fallback is None):
+            self.fallback = self._instead if silent else None
+            self._follow()
+        super()._watch(life)
 
 
 class Cluster(World):
@@ -487,7 +537,7 @@ class Cluster(World):
             source = OwnDisk(disk, topics, self.settings, self.events)
         else:
             source = Source(str(index + 1), disk, topics, self.topic, self)
-        return MortalBroker(self.scene, self.settings, index, source, self.disks, self.events)
+        return MortalBroker(self, index, source)
 
     def _death(self, broker: MortalBroker, dies: int, back: int) -> None:
         def fence() -> None:

@@ -6,18 +6,12 @@ All that is left to chance comes from the seed, so a seed is all that it takes t
 import random
 from typing import Final, Literal
 
-from harness.loop.cluster import ClusterScene, PipelinePlan, WayPlan
+from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
-from quotahost.model import Limit, LimitType
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
 _KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
-
-
-def consumed(soft: int, hard: int) -> tuple[Limit, Limit]:
-    """Limits in bytes consumed."""
-    return Limit(LimitType.CONSUMED_BYTES, soft), Limit(LimitType.CONSUMED_BYTES, hard)
 
 
 def scene_of_seed(seed: int) -> ClusterScene:
@@ -39,7 +33,7 @@ def scene_of_seed(seed: int) -> ClusterScene:
     return ClusterScene(
         seed,
         ms,
-        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local"),
+        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local", soft, band),
         clients,
         disks,
         rnd.choice([2, 2, 5, 11]),
@@ -51,8 +45,10 @@ def scene_of_seed(seed: int) -> ClusterScene:
     )
 
 
-def _properties(rnd: random.Random, source: str) -> tuple[tuple[str, str], ...]:
+def _properties(rnd: random.Random, source: str, soft: int, band: int) -> tuple[tuple[str, str], ...]:
     return (
+        ("static.storage.soft", str(soft)),
+        ("static.storage.hard", str(soft + band)),
         ("factor.source", source),
         ("policy", rnd.choice(POLICIES)),
         ("pause.resume.free-share", rnd.choice(["0", "0.1", "0.3"])),
@@ -77,7 +73,7 @@ def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
     return ClientPlan(name, kind, quota, batch, demand, rnd.choice([500, 2000, 5000]), home, replicas)
 
 
-def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> DiskPlan:
+def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> BusyDisk:
     drain = quotas * rnd.choice([0, 0, 0.3, 0.8, 1.2])
     others = _others(rnd, band, ms) if rnd.random() < 0.3 else ()
     cleanups = tuple(
@@ -85,13 +81,13 @@ def _disk(rnd: random.Random, soft: int, band: int, quotas: float, ms: int) -> D
     )
     used = int(soft + band * rnd.uniform(-0.5, 1.1))
     lump = rnd.choice([300, 2000, 10_000])
-    return DiskPlan(2 * (soft + band), used, *consumed(soft, soft + band), drain, lump, others, cleanups)
+    return BusyDisk(2 * (soft + band), used, drain, lump, others=others, cleanups=cleanups)
 
 
-def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, float], ...]:
+def _others(rnd: random.Random, band: int, ms: int) -> tuple[tuple[int, int, float], ...]:
     """Something that writes without a quota for a while: a replica that catches up, a reassignment."""
-    begin = rnd.randrange(ms)
-    return (begin, band / rnd.choice([1, 5, 30])), (begin + rnd.choice([500, 3000, 10_000]), 0.0)
+    begin, rate = rnd.randrange(ms), band / rnd.choice([1, 5, 30])
+    return ((begin, begin + rnd.choice([500, 3000, 10_000]), rate),)
 
 
 def _silences(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, int], ...]:
@@ -139,7 +135,7 @@ def _steady(seed: int, rnd: random.Random) -> ClusterScene:
     drain = wanted * rnd.choice([0.3, 0.5, 0.8])
     band, lump = int(wanted * 20), rnd.choice([500, 2000])
     soft = 4 * band
-    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), *consumed(soft, soft + band), drain, lump)
+    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), drain, lump)
     return ClusterScene(
-        seed, 180_000, _properties(rnd, "local"), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
+        seed, 180_000, _properties(rnd, "local", soft, band), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
     )

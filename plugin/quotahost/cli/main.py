@@ -17,10 +17,8 @@ from quotahost.cli.asking import check_packages
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.install import install
-from quotahost.cli.lab.replay import replay
-from quotahost.cli.lab.report import report
-from quotahost.cli.lab.simulate_disk import disk
-from quotahost.cli.lab.simulate_quota import quota
+from quotahost.cli.lab.replay import replay, report
+from quotahost.cli.lab.simulate import disk, quota
 from quotahost.cli.new import new
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.start import QUICK, run

@@ -53,6 +53,10 @@ class BrokerFile:
     def get(self, name: str, default: str = "") -> str:
         return self.properties.get(name, default).strip()
 
+    @property
+    def has_fence(self) -> bool:
+        return self.get(AUTHORIZER) in FENCES
+
 
 def read_broker_file(path: Path) -> BrokerFile:
     """Read a broker's file. Raises QuotahostError if it can't be read, or one of its unicode escapes is malformed."""

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
-from quotahost.cli.doctor.protection import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD
-from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile
+from quotahost.cli.property_files import AUTHORIZER, BrokerFile
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer
 from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
@@ -24,6 +23,13 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.properties import SNAPSHOT_READERS
 
+STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+OPEN: Final = "allow.everyone.if.no.acl.found"
+LOCAL_ALONE: Final = (
+    "factor.source is local, the default where limits are set: each broker slows its own producers by its own disks, "
+    "and a follower's disk that fills stops nobody, so protection is not cluster-wide"
+)
+SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-volumes on all brokers (docs/disks.md)"
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _AUTHORIZER: Final = f"an authorizer ({STANDARD}) and {_RECIPE}"
 _EVERYBODY: Final = "User:*"
@@ -75,7 +81,7 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     authorizer, remedy = broker.get(AUTHORIZER), _AUTHORIZER
     if broker.get("process.roles") == "controller":
         return
-    if authorizer in FENCES and settings.fence_authorizer == "none":
+    if broker.has_fence and settings.fence_authorizer == "none":
         may = f"{PREFIX}fence.authorizer is none: everybody who can connect may"
     elif authorizer in ("", "none"):
         may = f"{AUTHORIZER} is not set: everybody who can connect may"

@@ -1,22 +1,38 @@
-"""What a broker says of a client, in an operator's words: labelled facts about the broker and the client."""
+"""What a broker says of a client, in an operator's words: labelled facts about broker, client and quotas, one sentence.
 
-from collections.abc import Iterator, Mapping
+The sentence says what limits the client. The active controller alone counts partition mutations (KIP-599). Kafka keeps
+a bucket of tokens for each such quota there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer
+than 0 are left. Buckets of other nodes are never charged, so their tokens say nothing.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Final
 
 from quotahost.broker.host import dump
 from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
-from quotahost.model import Client, QuotaType
+from quotahost.broker.host.messages import Reason, would_be
+from quotahost.model import Client, LimitedBy, QuotaType
 from quotahost.text import printable
-from quotahost.units.show import BYTES_PER_SECOND, rounded, show_bytes
+from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, rounded, show_bytes
 
 Facts = Iterator[tuple[str, str]]  # labels and texts
 
-TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
+_TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
 _IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
 _FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
+_UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
+_MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
+_WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
+_EXEMPT: Final[dict[str, str]] = {
+    Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
+    Reason.BROKER: "it is a broker of this cluster",
+    Reason.PLUGIN: "it is the plugins' own client",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,9 @@ def parse(told: Row, client: Client) -> Answer:
             is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=told.get("would_be_rates", {}),
             address=of_client.get("address") or "", budget=told.get("budget", {}),
         )  # fmt: skip
+
+
+# ---- the broker and the client ---------------------------------------------------------------------------------
 
 
 def common_facts(answer: Answer) -> Facts:
@@ -101,7 +120,7 @@ def _scope(answer: Answer) -> str:
     if answer.factor_in_shadow:
         then = "it is in shadow, so nobody is slowed"
     elif slowed:
-        then = f"this client is slowed, since it {writes(slowed[0])}"
+        then = f"this client is slowed, since it {_writes(slowed[0])}"
     elif any(quota.budget_factor is not None for quota in answer.quotas):
         then = "this client is slowed by its budget"
     return f"the factor is for those who write to {answer.affected_topics:,} affected topics; {then}"
@@ -110,7 +129,7 @@ def _scope(answer: Answer) -> str:
 def _budget(quota: QuotaState, budget: Row) -> str:
     factor = quota.budget_factor or 0.0
     what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
-    told = [f"this client {writes(quota)}: {what}"]
+    told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
     topics = []
@@ -122,7 +141,7 @@ def _budget(quota: QuotaState, budget: Row) -> str:
     return "; ".join(told)
 
 
-def writes(quota: QuotaState) -> str:
+def _writes(quota: QuotaState) -> str:
     topic, place = printable(quota.affected_topic), printable(quota.affected_place)
     return f"writes to {topic}, which {'has a replica on' if quota.budget_factor is None else 'uses the'} {place}"
 
@@ -167,13 +186,13 @@ def _newcomer(answer: Answer, quota: QuotaState) -> str:
         why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
     typed = answer.client.principal.startswith("User:")
     hint = "; USER is the principal's name, without User:" if typed else ""
-    return f"the table doesn't know this client: {why}; it shares the quota of {sharers(quota)[0]}{hint}"
+    return f"the table doesn't know this client: {why}; it shares the quota of {_sharers(quota)[0]}{hint}"
 
 
-def sharers(quota: QuotaState) -> tuple[str, str]:
+def _sharers(quota: QuotaState) -> tuple[str, str]:
     """Who shares the quota, and whose quota it is therefore."""
     if quota.slowed:
-        them, its = sharers(replace(quota, slowed=False))
+        them, its = _sharers(replace(quota, slowed=False))
         return (them if its == "client's" else f"those who write to affected topics, of {them}"), its
     user, client_id, scope = whose(quota.user, quota.client_id)
     name, of_client = f"user {printable(user)}", f"client-id {printable(client_id)}"
@@ -189,3 +208,235 @@ def sharers(quota: QuotaState) -> tuple[str, str]:
         "client-id": (f"{of_client}, whatever the user", "client-id's"),
         "user": (name, "user's"),
     }.get(scope, (f"this client alone ({name}, {of_client})", "client's"))
+
+
+# ---- its quotas ------------------------------------------------------------------------------------------------
+
+
+def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
+    if quota.exempt:
+        yield "exempt", _EXEMPT.get(quota.supplier, "it is exempt")
+        yield "limit", "unlimited"
+        yield "measured", _measured(quota)
+        return
+    yield "quota", f"{_rate(quota, quota.base)}, shared by {_sharers(quota)[0]}"
+    yield "from", _from(quota)
+    if quota.uses_stand_in:
+        rate, of = (quota.newcomers, "the newcomers' rate") if quota.stand_in is None else (quota.stand_in, "measured")
+        yield "instead", f"{_rate(quota, rate)} ({of}), as a factor needs a rate to act on"
+    yield "limit", _limit(answer, quota)
+    for text in _in_shadow(answer, quota):
+        yield "in shadow", text
+    if quota.type is _MUTATIONS and quota.user not in _TOGETHER:
+        yield from _bucket(answer, quota)
+    else:
+        yield "measured", _measured(quota)
+
+
+def _rate(quota: QuotaState, rate: float | None) -> str:
+    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
+    unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
+    return unit.show(rate if rate is None or rate < _WHOLE else round(rate, 0))
+
+
+def _used(quota: QuotaState, rate: float) -> str:
+    return _rate(quota, round(rate, 2 if quota.type is QuotaType.REQUEST else 0))
+
+
+def _from(quota: QuotaState) -> str:
+    if quota.newcomer:
+        whose = ", or what each client-id of this user has" if quota.user.startswith(dump.OF_USER) else ""
+        return f"newcomers.*{whose} (see newcomer above)"
+    if not quota.supplier:
+        return "no supplier has an answer, so it is unlimited"
+    late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""
+    others = [f"{printable(name)} would give {_rate(quota, rate)}" for name, rate in quota.others]
+    least = f", the most constraining ({'; '.join(others)})" if others else ""
+    return f"supplier {printable(quota.supplier)}{least}{late}"
+
+
+def _limit(answer: Answer, quota: QuotaState) -> str:
+    factor, text = _in_force(answer, quota)[0], _rate(quota, quota.limit)
+    if answer.is_shadow:
+        return text + ", as shadow=all enforces nothing"
+    if quota.floored:
+        return text + ", the floor"
+    return f"{text}, by the factor {factor:.4g}" if _is_lowered(quota, factor) else text
+
+
+def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why.
+
+    Of the factors that concern the client it is the smallest, however far the limits are on their way there.
+    """
+    since = f", since it {_writes(quota)}"
+    aims: list[tuple[float, float, str]] = []  # where each factor is going to be and what is shown of it, and why
+    if quota.type in answer.factor_types:
+        if quota.budget_factor is not None:
+            aims.append((quota.budget_factor, quota.budget_factor, since))
+        by_topic = bool(quota.affected_topic) and quota.budget_factor is None
+        aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
+        # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
+        cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
+        aims.append((aim, _now(answer), since if by_topic else cause))
+    if quota.type in answer.type_factors and not answer.factor_in_shadow:
+        of_type, cause = answer.type_factors[quota.type]
+        aims.append((of_type, of_type, f", since {printable(cause)}"))
+    _, factor, why = min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
+    return factor, why
+
+
+def _now(answer: Answer) -> float:
+    """What limits are multiplied by now. Java tells of produce limits, which factor.quota.types may leave out."""
+    return answer.limit_factor if QuotaType.PRODUCE in answer.factor_types else answer.factor
+
+
+def _is_lowered(quota: QuotaState, factor: float) -> bool:
+    """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
+    return factor < 1 and quota.limit is not None and (quota.whole is None or quota.limit < quota.whole)
+
+
+def _measured(quota: QuotaState) -> str:
+    if quota.rate is None:
+        return "nothing yet"
+    if quota.user in _TOGETHER:
+        return "only together with all other clients without a limit"
+    delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
+    if quota.delay and quota.type is QuotaType.REQUEST:
+        delay += " (partition mutations that were forwarded are delayed here, too)"
+    return f"{_used(quota, quota.rate)}, {delay}"
+
+
+# ---- rules in shadow -------------------------------------------------------------------------------------------
+
+
+def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
+    """What rules in shadow would do: all of them, a supplier, the factor once limits have arrived there."""
+    if answer.is_shadow and quota.base is not None:
+        yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
+    if not quota.shadow and not answer.factor_in_shadow:
+        return
+    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
+
+    concerns, floor = quota.type in answer.factor_types, answer.floors[quota.type]
+    if would := would_be(quota.shadow, quota.type):
+        user, client_id = would.tags(*answer.client)
+        them, _ = _sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
+        text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
+        multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
+        lowered = limit(would.rate, _now(answer) if multiplied else 1.0, floor)
+        if lowered is not None and not answer.is_shadow:
+            text += "" if lowered == would.rate else f" ({_rate(quota, lowered)} by the factor)"
+            text += f"; {_compared(quota, answer.would_be_rates.get(quota.type), lowered)}"
+        yield text
+    lowered = limit(quota.base, answer.factor, floor, quota.stand_in)
+    is_slowed = concerns and answer.factor < 1 and (not answer.is_for_topics or answer.is_marked)
+    if not answer.factor_in_shadow or not is_slowed or lowered is None:
+        return
+    if quota.type is not QuotaType.PRODUCE or not answer.stops_all:
+        would_make = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, lowered)}"
+        yield f"{would_make}; {_compared(quota, quota.rate, lowered)}"
+    elif not answer.fence_passes:
+        yield f"the fence would turn back its produce requests ({printable(answer.cause)})"
+
+
+def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
+    if rate is None:
+        return "how much of it is used isn't measured, or only together with others"
+    return f"uses {_used(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
+
+
+# ---- partition mutations ---------------------------------------------------------------------------------------
+
+
+def _bucket(answer: Answer, quota: QuotaState) -> Facts:
+    if not answer.is_active_controller:
+        ask = "ask again when the cluster has elected one"
+        if answer.controller:
+            ask = f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
+        if quota.limit is not None:
+            yield "tokens", f"{_who_knows(answer)}: {ask}"
+        return
+    if quota.limit is not None:
+        burst = answer.mutation_seconds * quota.limit
+        # Kafka makes the bucket, a full one, at the first mutation.
+        left = burst if quota.tokens is None else quota.tokens
+        held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
+        yield "tokens", f"{_number(left)} of {_number(burst)} left: {held}"
+    measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
+    yield "measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody"
+
+
+def _until_paid(quota: QuotaState) -> str:
+    """For how long an exhausted bucket keeps mutations off."""
+    if not quota.limit:
+        return "until the limit is raised"
+    # Upwards: after the time that is shown, the next mutation is admitted.
+    return f"for another {_number(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)} s"
+
+
+def _who_knows(answer: Answer) -> str:
+    if not answer.controller:
+        return "the active controller knows, and this node doesn't know which node that is"
+    return f"node {printable(answer.controller)} knows, the active controller"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+# ---- the sentence ----------------------------------------------------------------------------------------------
+
+
+def limited_by(answer: Answer, quotas: Sequence[QuotaState]) -> str:
+    """One sentence: what limits the client now, of the quota types given, or why nothing does."""
+    clauses = [f"{quota.type} is limited by {by}" for quota in quotas if (by := _limits_now(answer, quota))]
+    has_bucket = any(quota.type is _MUTATIONS and quota.limit is not None for quota in quotas)
+    is_known_elsewhere = has_bucket and not answer.is_active_controller
+    if not clauses and not (is_known_elsewhere and len(quotas) == 1):
+        clauses = [f"Nothing limits this client{_why_nothing(answer, quotas[0])}"]
+    if is_known_elsewhere:
+        clauses.append(f"whether {_MUTATIONS} is limited, {_who_knows(answer)}")
+    sentence = "; ".join(clauses)
+    return sentence[0].upper() + sentence[1:]
+
+
+def _limits_now(answer: Answer, quota: QuotaState) -> str:
+    """What limits this quota type now, "" for nothing."""
+    cause = f" ({printable(answer.cause)})" if answer.cause else ""
+    if quota.bound is LimitedBy.FENCE:
+        return f"the fence, since it {_writes(quota)}" if quota.affected_topic else f"the fence{cause}"
+    if quota.bound is LimitedBy.TOPIC_QUOTA:
+        return "topic quotas, which have turned it back in the last 15 s"
+    mutates = quota.type is _MUTATIONS
+    # Only the active controller creates topics and charges a bucket, and only it knows that it is that.
+    if mutates and not answer.is_active_controller:
+        return ""
+    if mutates and answer.creation_refused and not answer.fence_passes and not answer.factor_in_shadow:
+        return f"the PAUSE, in which no topics and partitions are created{cause}"
+    if quota.bound is LimitedBy.NOTHING:
+        return ""
+    return _source_of_limit(answer, quota) + (f" ({_until_paid(quota)})" if mutates else "")
+
+
+def _why_nothing(answer: Answer, quota: QuotaState) -> str:
+    if answer.is_shadow:
+        return ", as shadow=all enforces nothing"
+    if quota.exempt:
+        return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
+    if quota.limit is None:
+        return f", as it has no limit for {quota.type}"
+    keeps = answer.slows_some and quota.type in answer.factor_types and not quota.affected_topic
+    full = ": it keeps its full quota, as it has not written to an affected topic" if keeps else ""
+    return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
+
+
+def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
+    """By what the limit is what it is, whether it binds now or would first."""
+    factor, why = _in_force(answer, quota)
+    if quota.floored:
+        return f"the floor, which the factor {factor:.4g} has come down to{why}"
+    if _is_lowered(quota, factor):
+        return f"the factor {factor:.4g}{why}"
+    given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
+    return f"the {_sharers(quota)[1]} quota{given_by}"

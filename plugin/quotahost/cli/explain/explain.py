@@ -10,9 +10,8 @@ from rich.text import Text
 
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
-from quotahost.cli.explain.answer import Answer, common_facts, parse
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
 from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
-from quotahost.cli.explain.limits import limited_by, quota_facts
 from quotahost.cli.start import QUICK
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration

@@ -1,15 +1,14 @@
 """A broker and its clients: the real host's factor loop decides, the tap moves limits, the fence turns clients back.
 
-What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats), ``Lease`` (the
-fallback while the host is silent) and ``Rule`` (the floor).
+What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats) and ``Rule`` (the
+floor). The host of a broker here is never silent.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Final, cast
 
 from quotahost.api import Role
@@ -19,7 +18,7 @@ from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
 from quotahost.cli.lab.traffic import ClientPlan, Disk, Events, Scene, Slowing, ms
-from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model import ClusterVolumes, Factor
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import Affected
 from quotahost.settings.broker import Settings
@@ -27,7 +26,6 @@ from quotahost.throttling import Tap, lowered
 
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
-LEASE: Final = 50  # ms, Lease.CHECK_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
 BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
 
@@ -41,13 +39,8 @@ class Client:
         self.sent = 0  # bytes that were appended so far
         self.turned_back_at = 0  # last
         self.held_since: int | None = None  # turned back for the first time since the last append
-        self.demand = plan.demand  # bytes/s that it wants to send now
         self._due = float(offset)  # when it has the next batch to send
         self._batches = 0
-        if plan.kind == "flowing":
-            for ms, demand in ((0, plan.demand), *plan.changes):
-                events.at(ms, partial(self._want, demand))
-            return
         # How many batches of a burst come at once, and after how many ms the next burst.
         self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
         self._gap = plan.batch * self._burst / plan.demand * 1000
@@ -71,10 +64,6 @@ class Client:
     def retry(self) -> None:
         """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
         self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
-
-    def _want(self, demand: float) -> None:
-        self.demand = demand
-        self._broker.flow(self)
 
 
 class OwnDisk:
@@ -108,7 +97,7 @@ class OwnDisk:
     def _look(self, life: int) -> None:
         if life != self.life:
             return
-        used = self._disk.used()
+        used = self._disk.used
         if used != self._used:
             self._used = used
             # As quotahost.broker.disks.monitor; who writes to a budget is always known.
@@ -125,23 +114,17 @@ class Broker:
     up, up_since = False, 0  # whether it is in service, and since when
 
     def __init__(
-        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disks: Sequence[Disk], events: Events
+        self, scene: Scene, settings: Settings, index: int, source: OwnDisk, disk: Disk, events: Events
     ) -> None:
-        """``index`` is its place in the scene, its id in Kafka is one more; ``disks`` are those of all brokers."""
-        self.scene, self.settings, self.index, self.disks = scene, settings, index, disks
-        self.source, self._events = source, events
+        """``index`` is its place in the scene, its id in Kafka is one more."""
+        self.scene, self.settings, self.index = scene, settings, index
+        self.source, self._disk, self._events = source, disk, events
         self._rnd = random.Random(scene.seed * 1009 + index)
         self._interval = ms(settings.factor_interval)
         self._life = 0
         self._waiting: list[Client] = []
-        self._flowing: list[Client] = []
         #: Is called with the name of what happens, and its facts.
         self.tell: Callable[..., None] = lambda event, *facts: None
-        #: Whether the broker of an index is.
-        self.alive: Callable[[int], bool] = lambda index: True
-        # Lease.check() comes one interval early, since the next one comes only after that.
-        self._lease = ms(settings.validity) - LEASE
-        self._instead = float(State(settings.fallback_action) is State.OPEN)
         self._memory = PauseMemory([])
 
     def start(self) -> None:
@@ -149,8 +132,6 @@ class Broker:
         self.up, self.up_since = True, events.now
         self.closed, self.closed_since = False, events.now  # the fence
         self.factor = 1.0  # what the host has set last
-        self.fallback: float | None = None  # the factor in force instead, while the lease is over
-        self.hung_since: int | None = None  # None while the host doesn't hang
         # The way of the produce limits of all clients, and of those who write to affected topics (``slowing``) while
         # the factor is for them only.
         mute = ms(self.settings.max_mute)
@@ -168,7 +149,6 @@ class Broker:
         self._host(self._life)
         self._watch(self._life)
         self._admit()
-        self._move_flows()
 
     # ---- clients ----
 
@@ -181,12 +161,12 @@ class Broker:
         if share < 1:
             # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
             by_topics = self.slowing.affected is not None
-            aim = 1.0 if by_topics and (self.closed or not slows) else self._in_force
+            aim = 1.0 if by_topics and (self.closed or not slows) else self._in_force[0]
             part = min(part, aim * share)
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 
     def turns_back(self, client: Client) -> bool:
-        if self._serves(client):
+        if self.up and not (self.closed and self.slowing.holds(client.plan.name)):
             return False
         client.turned_back_at = self._events.now
         client.held_since = client.held_since or self._events.now
@@ -195,28 +175,14 @@ class Broker:
         return True
 
     def append(self, client: Client) -> int:
-        """Take a batch, on all its disks; for how many ms the client is muted."""
+        """Take a batch; for how many ms the client is muted."""
         plan, now = client.plan, self._events.now
-        self.disks[self.index].append(plan.batch)
-        for replica in plan.replicas:
-            if self.alive(replica):
-                self.disks[replica].append(plan.batch)
+        self._disk.append(plan.batch)
         rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
         rate.record(plan.batch, now)
         mute = rate.throttle_ms(limit, now, cast=False)
         self.tell("appended", client, limit, mute)
         return mute
-
-    def flow(self, client: Client) -> None:
-        """A flowing client's bytes come from now on at the share of its demand that its limit is of its quota."""
-        if client not in self._flowing:
-            self._flowing.append(client)
-        rate = client.demand * self.limit(client) / client.plan.quota if self._serves(client) else 0.0
-        for index in client.plan.places:
-            self.disks[index].flow(client.plan.name, rate if self.alive(index) else 0.0)
-
-    def _serves(self, client: Client) -> bool:
-        return self.up and not (self.closed and self.slowing.holds(client.plan.name))
 
     def _admit(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -229,12 +195,16 @@ class Broker:
         self.factor, self._affected = value, affected
         self._follow()
 
+    @property
+    def _in_force(self) -> tuple[float, Affected | None]:
+        """The factor in force, and the topics that it is for; None for all clients."""
+        return self.factor, self._affected
+
     def _follow(self) -> None:
-        closed = self._in_force <= 0 and self.scene.fence
-        changed = closed is not self.closed
-        affected = self.slowing.affected
-        by_topics = self._in_force < 1 and self.fallback is None and self.scene.fence
-        self.slowing.affect(self._affected if by_topics else None, self._events.now)
+        factor, topics = self._in_force
+        closed = factor <= 0 and self.scene.fence
+        changed, affected = closed is not self.closed, self.slowing.affected
+        self.slowing.affect(topics if factor < 1 and self.scene.fence else None, self._events.now)
         if changed:
             before, self.closed, self.closed_since = self.closed_since, closed, self._events.now
             self.tell("fence", self._events.now - before, affected is None)
@@ -242,24 +212,14 @@ class Broker:
         # Whose topic is no longer held may write though the fence stays closed.
         if changed or affected != self.slowing.affected:
             self._admit()
-            self._move_flows()
 
     def _move(self) -> None:
-        now, factor, affected = self._events.now, self._in_force, self.slowing.affected
+        now, factor, affected = self._events.now, self._in_force[0], self.slowing.affected
         held = self.closed and (affected is None or affected.held >= affected.places.keys())
         slowed = self.slowed.step(factor, held, now)
         moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
         if moved or slowed:
             self.tell("moved")
-            self._move_flows()
-
-    def _move_flows(self) -> None:
-        for client in self._flowing:
-            self.flow(client)
-
-    @property
-    def _in_force(self) -> float:
-        return self.factor if self.fallback is None else self.fallback
 
     def _host(self, life: int) -> None:
         if life == self._life:
@@ -269,10 +229,5 @@ class Broker:
 
     def _watch(self, life: int) -> None:
         if life == self._life:
-            # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
-            silent = self.hung_since is not None and self._events.now - self.hung_since >= self._lease
-            if silent is (self.fallback is None):
-                self.fallback = self._instead if silent else None
-                self._follow()
             self._move()
             self._events.after(BEAT, lambda: self._watch(life))

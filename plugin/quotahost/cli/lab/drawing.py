@@ -170,7 +170,7 @@ def draw_use(volume: ReplayedVolume, replay: Replay) -> Figure:
         at = [in_utc(point.at) for point in part]
         axes.plot(at, [point.then for point in part], **_THEN)
         axes.plot(at, [point.new for point in part], **_NEW)
-    most = max(volume.then.peak, volume.new.peak, *(point.capacity for point in volume.points))
+    most = max(*volume.peaks, *(point.capacity for point in volume.points))
     _scale(axes, most, volume.points[-1])
     return figure
 

@@ -67,13 +67,6 @@ class StateTimes:
         return self.pause_s, self.throttle_s
 
 
-@dataclass(slots=True)
-class VolumeTimes(StateTimes):
-    """Of a volume's own factor; whether that held clients back depends on the other volumes, too."""
-
-    peak: int = 0  # the most bytes consumed
-
-
 class FactorPoint(NamedTuple):
     """A factor from a time on; then, and with the new settings."""
 
@@ -173,7 +166,7 @@ def play(report: Report, plan: Plan) -> Replay:
             for factor in factors:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
-    volumes.sort(key=lambda v: (v.new.held, v.new.peak / max(1, v.capacity)), reverse=True)
+    volumes.sort(key=lambda v: (v.new.held, v.peaks[1] / max(1, v.capacity)), reverse=True)
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
     held = [client for client in clients if any(client.then.held + client.new.held)]
     held.sort(key=lambda client: client.new.held, reverse=True)
@@ -274,15 +267,25 @@ class ReplayedVolume:
         self.key: Key = curve.name.broker, curve.name.volume
         self._taken, self._since = 0, 0.0
         self.growth = Growth(curve.buckets[0].last)
-        self.then, self.new = VolumeTimes(), VolumeTimes()
+        # Of its own factor; whether that held clients back depends on the other volumes, too.
+        self.then, self.new = StateTimes(), StateTimes()
         # Seconds at full share that clients have had since the last reading, then and with the new settings.
         self.then_s = self.new_s = 0.0
         self.points: list[UsePoint] = []  # each reading
-        self.full_at: float | None = None  # when it would have been full; None if not, or if it was full anyway
 
     @property
     def capacity(self) -> int:
         return self.points[-1].capacity
+
+    @property
+    def peaks(self) -> tuple[int, int]:
+        """The most bytes consumed, then and as it would have been."""
+        return max(point.then for point in self.points), max(point.new for point in self.points)
+
+    @property
+    def full_at(self) -> float | None:
+        """When it would have been full; None if not, or if it was full anyway."""
+        return next((point.at for point in self.points if point.then < point.capacity <= point.new), None)
 
     def take(self, now: float) -> bool:
         """Go on to the newest reading of this time; False if there is none after the last one."""
@@ -294,9 +297,6 @@ class ReplayedVolume:
         self.growth.add(newest.last, now - self._since, self.then_s, self.new_s)
         self._since, self.then_s, self.new_s = now, 0.0, 0.0
         new = self.as_would_be()
-        self.then.peak, self.new.peak = max(self.then.peak, newest.last), max(self.new.peak, new.consumed)
-        if self.full_at is None and newest.last < newest.capacity <= new.consumed:
-            self.full_at = newest.at
         limits = byte_limits(new, new.soft, new.hard)
         levels = (limits.soft, limits.hard) if limits else (None, None)
         self.points.append(UsePoint(newest.at, newest.last, new.consumed, newest.capacity, *levels))

@@ -1,4 +1,8 @@
-"""``quotahost replay``: what a properties file would have done in the time that the history tells of."""
+"""The commands that read the history of volumes: ``quotahost report`` and ``replay``.
+
+``report`` draws it as one page, whose table the terminal shows as well. ``replay`` says what a properties file would
+have done in that time.
+"""
 
 import json as json_module
 from dataclasses import asdict
@@ -8,7 +12,7 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
-from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
@@ -16,12 +20,54 @@ from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import StorageSettings
 from quotahost.text import printable
-from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
+from quotahost.units.parse import parse_duration
+from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_rate, show_share, show_span
 
+_REPORT: Final = ("volume", "consumed", "capacity", "share", "fill rate", "hard limit reached")
 _MOST: Final = 20  # rows of a table
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
 _CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
+
+
+def report(
+    history: Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="The page.")],
+    cluster: Clusters = None,
+    broker: Annotated[list[str] | None, typer.Option(help="Only of this broker; may be repeated.")] = None,
+    volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
+    since: Since = None,
+    until: Until = None,
+    worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes, the worst ones.")] = 20,
+    recent: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Over how long fill rates are; a quarter of the time, 7d at most."),
+    ] = None,
+) -> None:
+    """Draw what the volumes consumed, against their limits, and when they will reach them.
+
+    Reads what the pipeline wrote to its history, on this machine, with 1 GB of memory whatever its size.
+    """
+    check_packages("report", "pyspark", "matplotlib", "jinja2")
+    times = parse_range(since, until)
+    span = parsed("--recent", recent, parse_duration).total_seconds() if recent is not None else None
+    question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
+    check_out("--out", out, ".html")
+    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import worst as worst_of
+    from quotahost.cli.lab.pages import report_page
+
+    answer = worst_of(start("report"), question)
+    begin("Drawing")
+    with writing(out):
+        out.write_text(report_page(answer), encoding="utf-8")
+    rows = [
+        [answer.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
+        for curve in answer.curves
+    ]  # fmt: skip
+    console().print(table(_REPORT, rows))
+    say(f"\n{out}")
 
 
 def replay(
@@ -115,7 +161,8 @@ def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
     remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (
-        [*_held(of), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(of.peak)] for of in (volume.then, volume.new)
+        [*_held(of), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(peak)]
+        for of, peak in zip((volume.then, volume.new), volume.peaks, strict=True)
     )
     *changes, fullest = map(_change, then, new)
     title = volume.name.title(replay.several)
@@ -158,7 +205,8 @@ def as_json(replay: Replay) -> str:
         for factor in replay.factors
     ]  # fmt: skip
     volumes = [
-        {**volume.name._asdict(), "then": asdict(volume.then), "new": asdict(volume.new) | {"full_at": volume.full_at},
+        {**volume.name._asdict(), "then": asdict(volume.then) | {"peak": volume.peaks[0]},
+         "new": asdict(volume.new) | {"peak": volume.peaks[1], "full_at": volume.full_at},
          "capacity": volume.capacity, "estimated": volume.growth.estimated}
         for volume in replay.volumes
     ]  # fmt: skip

@@ -9,20 +9,18 @@ marked as long as that topic is affected.
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
-from quotahost.model import Limit, Volume
+from quotahost.model import Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.throttling import SampledRate, rise
 
 NEVER: Final = -(10**9)  # ms
-Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting", "flowing"]
+Kind: TypeAlias = Literal["eager", "paced", "bursty", "reconnecting"]
 
 # ---- what is played --------------------------------------------------------------------------------------------
 
@@ -33,8 +31,7 @@ class ClientPlan:
 
     An ``eager`` one sends the next batch as soon as it may. A ``paced`` one has ``demand`` bytes/s to send and catches
     up after a wait, a ``bursty`` one has them in lumps, one every ``every`` ms. A ``reconnecting`` one is eager, and
-    evades mutes by new connections, one every ``every`` ms. A ``flowing`` one stands for many small clients: their
-    bytes flow in at the demand times the share of the quota that the limit leaves, so that hours are played in seconds.
+    evades mutes by new connections, one every ``every`` ms.
     """
 
     name: str
@@ -45,7 +42,6 @@ class ClientPlan:
     every: int = 1000
     home: int = 0  # the index of the broker that it writes to
     replicas: tuple[int, ...] = ()  # and of the disks that its bytes are copied to
-    changes: tuple[tuple[int, float], ...] = ()  # from when on a flowing one has another demand, in order of time
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -56,19 +52,13 @@ class ClientPlan:
 class DiskPlan:
     """A broker's one volume, and how many of its bytes are used at the start; or a budget of storage.
 
-    A budget has ``capacity`` bytes, and the topics of all clients are of it. Without limits of its own, as of
-    ``static.storage.overrides``, a volume has the broker's.
+    A budget has ``capacity`` bytes, and the topics of all clients are of it. A volume has the limits of the properties.
     """
 
     capacity: int
     used: int
-    soft: Limit | None = None
-    hard: Limit | None = None
     drain: float = 0.0  # bytes/s that retention deletes, in the mean
     lump: int = 1000  # ms between two deletions
-    others: tuple[tuple[int, float], ...] = ()  # from when on writers without a quota fill it at which rate
-    cleanups: tuple[tuple[int, int], ...] = ()  # when an operator frees how many bytes
-    kept: int = 0  # ms for which what clients write is kept; 0 for a steady drain instead
     is_budget: bool = False
 
 
@@ -127,66 +117,30 @@ class Events:
 
 
 class Disk:
-    """The bytes on a volume. ``volume`` is what the host sees, with limits if they are its own. Times are in ms."""
+    """The bytes on a volume. ``volume`` is what the host sees of it at the start, with its limits. Times are in ms."""
 
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, events: Events) -> None:
         """``bounds``: between which consumptions the factor falls."""
         self._plan, self.volume, self.bounds, self._events = plan, volume, bounds, events
-        self._used, self._rates, self._rate, self._settled_at = float(plan.used), dict[str, float](), 0.0, 0
-        self._flown = 0.0  # bytes of those that clients let flow in, since the last retention
-        self._written: deque[float] = deque()
-        if plan.drain or plan.kept:
+        self.used = plan.used  # bytes consumed now
+        if plan.drain:
             events.at(plan.lump, self._retention)
-        for ms, rate in plan.others:
-            events.at(ms, partial(self.flow, "", rate))
-        for ms, size in plan.cleanups:
-            events.at(ms, partial(self._free, size))
-        self.changed(plan.used)
-
-    def used(self) -> int:
-        """Bytes consumed now; to look changes nothing of a run."""
-        used = int(self._used + self._rate * (self._events.now - self._settled_at) / 1000)
-        self.changed(used)
-        return used
+        self.changed()
 
     def append(self, size: int) -> None:
-        self._add(size)
-        self._flown += size
+        self.used += size
+        self.changed()
 
-    def flow(self, client: str, rate: float) -> None:
-        """A client writes steadily from now on, at so many bytes/s; "" is whoever has no quota."""
-        self._add(0)
-        self._rates[client] = rate
-        self._rate = sum(self._rates.values())
+    def free(self, size: int) -> None:
+        self.used = max(0, self.used - size)
+        self.changed()
 
     def _retention(self) -> None:
-        self._add(0)
-        lump = self._plan.drain * self._plan.lump / 1000
-        if self._plan.kept:
-            self._written.append(self._flown)
-            self._flown = 0.0
-            lump = self._written.popleft() if len(self._written) > self._plan.kept // self._plan.lump else 0.0
-        self._free(int(lump))
+        self.free(int(self._plan.drain * self._plan.lump / 1000))
         self._events.after(self._plan.lump, self._retention)
 
-    def _free(self, size: int) -> None:
-        self._add(0)
-        self._used = max(0.0, int(self._used) - float(size))
-        self.changed(int(self._used))
-
-    def _add(self, size: int) -> None:
-        """What has flown in until now, and so many bytes."""
-        seconds = (self._events.now - self._settled_at) / 1000
-        self._used += self._rate * seconds
-        self._flown += (self._rate - self._rates.get("", 0.0)) * seconds
-        self._settled_at = self._events.now
-        self.changed(int(self._used))
-        if size:
-            self._used += size
-            self.changed(int(self._used))
-
-    def changed(self, used: int) -> None:
-        """So many bytes are consumed now; whoever checks a run may watch it."""
+    def changed(self) -> None:
+        """Other bytes are consumed now; whoever checks a run may watch it."""
 
 
 @dataclass(slots=True)

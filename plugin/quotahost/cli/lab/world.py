@@ -1,7 +1,7 @@
 """Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -29,8 +29,6 @@ class World:
         self.settings = settings_of(scene.properties)
         self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
         self.brokers = [self.broker(index) for index in range(len(self.disks))]
-        for broker in self.brokers:
-            broker.alive = lambda index: self.brokers[index].up
         self.clients = [
             Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
         ]
@@ -40,7 +38,7 @@ class World:
 
     def broker(self, index: int) -> Broker:
         source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
-        return Broker(self.scene, self.settings, index, source, self.disks, self.events)
+        return Broker(self.scene, self.settings, index, source, self.disks[index], self.events)
 
     def topics_on(self, index: int) -> frozenset[str]:
         """The topics with a replica on a broker's disk; each client's has the client's name."""
@@ -62,8 +60,9 @@ def volume_of(plan: DiskPlan, settings: Settings, broker: str) -> tuple[Volume, 
     if plan.is_budget:
         volume = as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
     else:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used, plan.soft, plan.hard)
-    return volume, byte_limits(volume, *settings.static.storage.limits_of(volume))
+        volume = Volume(broker, VOLUME, plan.capacity, plan.used)
+    soft, hard = settings.static.storage.limits_of(volume)
+    return replace(volume, soft=soft, hard=hard), byte_limits(volume, soft, hard)
 
 
 class Sample(NamedTuple):
@@ -139,7 +138,7 @@ def record(world: World) -> Recording:
 
     def sample() -> None:
         sent = tuple(client.sent for client in world.clients)
-        samples.append(Sample(world.events.now, disk.used(), world.brokers[0].factor, sent))
+        samples.append(Sample(world.events.now, disk.used, world.brokers[0].factor, sent))
         world.events.after(STEP, sample)
 
     world.events.at(0, sample)

@@ -8,9 +8,9 @@ import pytest
 
 from quotahost.api import DiskState
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor import protection
-from quotahost.cli.doctor.protection import STANDARD, check_protection
-from quotahost.cli.doctor.settings import check_weaknesses
+from quotahost.cli.doctor import settings as module
+from quotahost.cli.doctor.settings import check_protection, check_weaknesses
+from quotahost.cli.doctor.topics import STANDARD
 from quotahost.model import Volume
 from quotahost.settings.declaration import PREFIX
 
@@ -246,7 +246,7 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A log directory's line; its volume is half full."""
     (tmp_path / "logs").mkdir()
     half = DiskState((Volume("1", "/dev/sda", 100, 50),), places=((str(tmp_path / "logs"), "/dev/sda"),))
-    monkeypatch.setattr(protection, "read_disks", lambda *_: half)
+    monkeypatch.setattr(module, "read_disks", lambda *_: half)
     return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
 
 

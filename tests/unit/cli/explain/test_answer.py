@@ -1,15 +1,12 @@
 """From what a broker answers about a client to the facts and the sentence that an operator reads."""
 
-from argparse import ArgumentTypeError
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from quotahost.broker.host.dump import QuotaState
-from quotahost.cli.explain.answer import Answer, common_facts
-from quotahost.cli.explain.explain import named, show
-from quotahost.cli.explain.limits import limited_by, quota_facts
+from quotahost.cli.explain.answer import Answer, common_facts, limited_by, quota_facts
+from quotahost.cli.explain.explain import show
 from quotahost.model import Client, LimitedBy, QuotaType
 from tests.fakes import dump
 from tools.tables import DOCS
@@ -57,23 +54,6 @@ NEW: dict[str, Any] = {"newcomer": True, "supplier": "", "user": "<newcomers>", 
 WRITES = "since it writes to orders, which has a replica on broker 3, volume /dev/sdb"
 BY_LOAD = f"PRODUCE is limited by the factor 0.25, since {LOAD}"
 BY_DISK = "PRODUCE is limited by the factor 0.5: broker 2, volume /dev/sdb"
-
-
-@pytest.mark.parametrize(
-    ("given", "client"),
-    [
-        (("alice/app", None, None), ("alice", "app")),
-        (("CN=a/b/app", None, None), ("CN=a/b", "app")),
-        (("alice/", None, None), ("alice", "")),
-        ((None, "a/b", "c/d"), ("a/b", "c/d")),
-        ((None, "alice", ""), ("alice", "")),
-        *((given, None) for given in ((None, None, None), ("alice", None, None), ("/app", None, None),
-                                      (None, "alice", None), ("a/b", "a", None))),
-    ],
-)  # fmt: skip
-def test_a_client_is_given_by_one_name_or_two(given: tuple[str | None, ...], client: tuple[str, str] | None) -> None:
-    with nullcontext() if client else pytest.raises(ArgumentTypeError, match="--client"):
-        assert named(*given) == client
 
 
 # ---- what limits the client ----

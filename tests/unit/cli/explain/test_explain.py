@@ -36,7 +36,10 @@ NO_PID = str(2**22 + 1)
         ("top", ("--most", "0"), "--most: '0' is no number from 1 on"),
         ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
         ("top", ("--client-config", "FILE", "--once"), "--client-config is about a cluster: name it by --bootstrap"),
-        ("explain", ("--client", "alice"), "--client is USER/CLIENT"),
+        ("explain", (), "give --client USER/CLIENT, or both --user and --client-id"),
+        *(("explain", options, "give --client USER/CLIENT, or both") for options in (
+            ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
+        *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
         ("explain", ("--type", "x", "--volume"), "--type: 'x' is none of PRODUCE"),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
@@ -55,7 +58,9 @@ def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAd
     assert output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
     assert "\x1b" not in output
     broker.answers["client"] = dump.client()
-    assert "FETCH\n" not in told(0, ["PRODUCE\n"], *ALICE, "--type", "produce", "--pid", OURS)
+    named = ("explain", "--client", "CN=a/b/", "--type", "produce", "--pid", OURS)
+    assert "FETCH\n" not in told(0, ["PRODUCE\n"], *named)
+    assert broker.questions[-1] == ["client", "CN=a/b", ""], "it is split at the last slash"
 
 
 def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocket) -> None:

@@ -1,9 +1,14 @@
 """A replay gives what was, with the settings of then; with others it errs to the right side, and comes near.
 
-It estimates how a volume would have filled, and who would have been held back.
+It estimates how a volume would have filled, and who would have been held back. Its page and that of the report are one
+file of HTML each, in which no name becomes markup.
 """
 
-from dataclasses import replace
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
 
@@ -12,22 +17,106 @@ from hypothesis import given
 from hypothesis import settings as options
 from hypothesis import strategies as st
 
-from harness.loop.cluster import ClusterScene
+from harness.loop.cluster import EPOCH, BusyDisk, Cluster, ClusterScene
 from quotahost.cli.lab import play as play_module
-from quotahost.cli.lab.curves import ClientUse, Name, Report, Use
+from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
 from quotahost.cli.lab.host import settings_of
-from quotahost.cli.lab.pages import replay_page
-from quotahost.cli.lab.play import FactorPoint, Growth, ReplayedFactor, play, replayed_client
+from quotahost.cli.lab.pages import replay_page, report_page
+from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, ReplayedFactor, play, replayed_client
 from quotahost.cli.lab.replay import plan_of, tables_of
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
+from quotahost.model.volumes import byte_limits
+from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
-from tests.unit.cli.lab import runs
-from tests.unit.cli.lab.runs import MB, each_minute, plan, report
 
+MB = 10**6
+EVERY = 250  # ms between two looks at the factor
 TOLERANCE = 0.02
 LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
 NAME = Name("c", "1", "/data")
+
+# ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
+
+
+@dataclass(frozen=True)
+class Run:
+    """A history, and the factor of each broker every EVERY ms."""
+
+    history: Report
+    factors: dict[str, list[tuple[float, float]]]
+
+
+def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 500) -> ClusterScene:
+    """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
+    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
+    clients = (
+        ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
+        ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
+    )
+    own |= {"static.storage.soft": f"{soft}M", "static.storage.hard": f"{hard}M"}
+    others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
+    first = BusyDisk(1000 * MB, 380 * MB, 1.0 * MB, 2000, others=others, cleanups=cleanups)
+    second = DiskPlan(1000 * MB, 100 * MB, drain=0.5 * MB)
+    return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+
+
+def recorded(scene: ClusterScene) -> Run:
+    """Play the scene, and keep what the brokers publish."""
+    world = Cluster(scene)
+    assert world.topic is not None
+    readings: dict[Name, list[Bucket]] = defaultdict(list)
+    factors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    publish = world.topic.publish
+
+    def keep(snapshot: Snapshot) -> None:
+        publish(snapshot)
+        for volume in snapshot.volumes:
+            levels = byte_limits(volume, volume.soft, volume.hard)
+            assert levels is not None
+            used, at = volume.consumed, snapshot.captured_at.timestamp()
+            bucket = Bucket(at, used, used, used, volume.capacity, levels.soft, levels.hard)
+            readings[Name("c", volume.broker, volume.name)].append(bucket)
+
+    world.topic.publish = keep  # type: ignore[method-assign]
+
+    def look() -> None:
+        at = (EPOCH + timedelta(milliseconds=world.events.now)).timestamp()
+        for broker in world.brokers:
+            factors[str(broker.index + 1)].append((at, broker.factor))
+        world.events.after(EVERY, look)
+
+    world.events.at(EVERY, look)
+    world.run()
+    return Run(report(readings), dict(factors))
+
+
+def each_minute(
+    used: Iterable[int], soft: int | None = None, hard: int | None = None, capacity: int = 1000
+) -> list[Bucket]:
+    """A reading a minute, from 1970 on."""
+    return [Bucket(60.0 * i, bytes, bytes, bytes, capacity, soft, hard) for i, bytes in enumerate(used)]
+
+
+def report(readings: dict[Name, list[Bucket]]) -> Report:
+    """What the history would answer."""
+    times = [bucket.at for buckets in readings.values() for bucket in buckets]
+    curves = tuple(Curve(name, tuple(readings[name]), None) for name in sorted(readings))
+    return Report(Question(""), min(times), max(times), 0.0, len(curves), curves)
+
+
+def plan(new: Settings, then: Settings | None = None, windows: int = 2) -> Plan:
+    """The same settings then and now, if no others are given."""
+    return Plan(new, then or new, (windows, 1000))
+
+
+def value_at(points: Iterable[tuple[float, ...]], time: float, which: int) -> float:
+    """The value in force at a time, of points in order of time."""
+    return [point for point in points if point[0] <= time][-1][which]
+
+
+# ---- what was, and what would have been ----
 
 
 def local(soft: int | None = None, hard: int | None = None, **more: str) -> Settings:
@@ -37,26 +126,17 @@ def local(soft: int | None = None, hard: int | None = None, **more: str) -> Sett
     return settings(factor__source="local", **given, **more)
 
 
-def settings_for(scene: ClusterScene, **more: str) -> Settings:
-    """The scene's settings with the limits of its disks, which it has beside them."""
-    soft, hard = scene.disks[0].soft, scene.disks[0].hard
-    assert soft
-    assert hard
-    limits = {"static.storage.soft": str(soft.level), "static.storage.hard": str(hard.level)}
-    return settings_of(tuple((dict(scene.properties) | limits | more).items()))
-
-
 def near(factor: ReplayedFactor, time: float) -> list[float]:
     """The new factors in force at some time within LATE of this one."""
     between = [point.new for point in factor.points if abs(point.at - time) <= LATE]
-    return [runs.at(factor.points, time - LATE, 2), *between]
+    return [value_at(factor.points, time - LATE, 2), *between]
 
 
 @pytest.mark.parametrize("policy", ["limits", "setpoint"])
 def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
-    scene = runs.two_brokers(policy)
-    run = runs.recorded(scene)
-    found = play(run.history, plan(settings_for(scene)))
+    scene = two_brokers(policy)
+    run = recorded(scene)
+    found = play(run.history, plan(settings_of(scene.properties)))
     (factor,) = found.factors
     assert factor.then == factor.new
     assert factor.new.pauses >= 1
@@ -145,17 +225,17 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
 def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
-    scenes = [runs.two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
-    before, direct = map(runs.recorded, scenes)
-    found = play(before.history, plan(settings_for(scenes[1]), settings_of(scenes[0].properties)))
+    scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
+    before, direct = map(recorded, scenes)
+    found = play(before.history, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
-    away = [abs(p.new - runs.at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
+    away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
     assert fmean(away) <= 8 * MB
     points = found.factors[0].points
-    errors = [abs(runs.at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
+    errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    in_shadow = play(before.history, plan(settings_for(scenes[1], shadow="factor")))
+    in_shadow = play(before.history, plan(settings_of((*scenes[1].properties, ("shadow", "factor")))))
     assert in_shadow.factors[0].new.lowest < 1
     assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
     assert any("in shadow" in note for note in in_shadow.notes)
@@ -232,3 +312,76 @@ def test_a_replay_names_them_and_says_where_usage_is_lacking() -> None:
     assert found.new.throttle_s > 60
     assert found.then.held == (0, 0)
     assert "&lt;b&gt;app" in replay_page(played, "server.properties", tables_of(played))
+
+
+# ---- the pages of report and replay ----
+
+HOSTILE = "</title><script>alert('\"&{{ 7 * 7 }}')</script>$x_{ \x1b[31m\u202e\r\n\x9b31m\ud800"
+TIME = 1795296600.0  # 2026-11-21 21:30
+
+
+def page(replay: Replay, name: str = "server.properties") -> str:
+    return replay_page(replay, name, tables_of(replay))
+
+
+def report_of(curve: Curve) -> Report:
+    since, until = curve.buckets[0].at, curve.newest.at + 3600
+    return Report(Question("/history"), since, until, 3600.0, known=1, curves=(curve,))
+
+
+def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
+    (bucket,) = each_minute([consumed], soft, hard)
+    return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
+
+
+def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
+    scene = two_brokers("limits")
+    new = settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
+    text = page(play(recorded(scene).history, plan(new, settings_of(scene.properties))))
+    assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /data", "broker 2: /data"]
+    assert text.count("<svg role") == 3
+    assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
+    assert re.search(r"521 MB → \d{3} MB of 1.00 GB", text)
+    assert not re.search(r"<(script|link|img)|url\(http|@import", text)
+    assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
+
+
+def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:
+    used = dict.fromkeys(range(1, 30), 10) | {9: 990}
+    readings = {Name("c", str(broker), "/d"): each_minute([of] * 3) for broker, of in used.items()}
+    own = settings(factor__source="local", static__storage__soft="800", static__storage__hard="900")
+    shown = re.findall(r"<h2>(.*?)</h2>", page(play(report(readings), plan(own))))
+    assert shown[0] == "Factor of broker 9"
+    assert sum(each.startswith("Factor of ") for each in shown) == 20
+
+
+def test_hostile_names_command_nothing_and_are_never_markup() -> None:
+    name, buckets = Name(HOSTILE, HOSTILE, HOSTILE), each_minute(range(3), 50, 90)
+    drawn = report_of(Curve(name, tuple(buckets), 1 / 3600))
+    replayed = play(report({name: buckets}), plan(settings(factor__source="local")))
+    for text in (report_page(drawn), drawn.title(drawn.curves[0]), page(replayed, "<script>file</script>")):
+        assert "alert(" in text
+        assert "<script" not in text or text == drawn.title(drawn.curves[0])
+        assert all(char.isprintable() or char == "\n" for char in text)
+
+
+@pytest.mark.parametrize(
+    ("each", "when", "state"),
+    [
+        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)", "below"), (curve(800, -0.1), "not at this rate", "below"),
+        (curve(801, None), "not known", "soft"), (curve(900, None), "reached", "hard"),
+        (curve(2000, 0.1), "reached", "hard"), (curve(540, 0.1, hard=None), "no limit", "below"),
+    ],
+)  # fmt: skip
+def test_when_a_limit_is_reached_follows_from_the_fill_rate_and_the_state_is_the_policys(
+    each: Curve, when: str, state: str
+) -> None:
+    assert (each.show_when(each.newest.hard), each.state) == (when, state)
+
+
+@pytest.mark.parametrize("consumed", [0, 1, 5000])
+def test_a_single_reading_can_be_drawn(consumed: int) -> None:
+    assert report_page(report_of(curve(consumed, None, None, None))).count("<svg role") == 1
+    one = {Name("c", "1", "/d"): each_minute([consumed], capacity=0)}
+    found = play(report(one), plan(settings(factor__source="snapshots")))
+    assert page(found).count("<svg role") == 2

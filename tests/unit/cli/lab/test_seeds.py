@@ -40,7 +40,7 @@ MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "limits never rise to the end": ([(Tap, "_mean", lambda tap, *_: min(0.9, tap._factor))], {"open"}),
     "the hard limit only slows": ([(ByteLimits, "ramp", lambda own, used: max(0.02, _ramp(own, used)))], {"hard"}),
     "setpoint knows no hard limit": ([(Setpoint, "quota_factor", lambda *_: 0.5)], {"hard"}),
-    "the lease never ends": ([(Broker, "_in_force", property(lambda broker: broker.factor))], {"lease"}),
+    "the lease never ends": ([(cluster.MortalBroker, "_in_force", Broker._in_force)], {"lease"}),
 }  # fmt: skip
 #: These show only among several brokers, which every sixth seed has.
 OF_SEVERAL: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {

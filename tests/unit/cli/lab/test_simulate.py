@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from quotahost.cli.lab import simulate_quota
-from quotahost.cli.lab.simulate_quota import Request, parse_requests
+from quotahost.cli.lab import simulate
+from quotahost.cli.lab.simulate import Request, parse_requests
 from tests.unit.cli.commands import properties_file, run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
@@ -195,7 +195,7 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
 @given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
 def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
     requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
-    outcomes = simulate_quota.run(requests, rate, 11, 1000)
+    outcomes = simulate.run(requests, rate, 11, 1000)
     assert len(outcomes) == len(requests)
     assert all(0 <= o.seconds < 1e9 for each in outcomes for o in each)
     if sum(r.amount for r in requests) <= rate * 10:  # Kafka's window is 10 s at least

@@ -12,10 +12,8 @@ import pytest
 
 from quotahost.cli import asking
 from quotahost.cli.console import csv_text
-from quotahost.cli.quotas import client_quotas
 from quotahost.cli.quotas import cluster as module
-from quotahost.cli.quotas.client_quotas import not_enforced
-from quotahost.cli.quotas.cluster import Cluster, cluster_at
+from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
 from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import Bill, label_of, last_month, parse_month
 from quotahost.errors import Unusable
@@ -27,8 +25,9 @@ from tests.unit.cli.commands import run
 
 
 def one_broker(**answer: list[Answer]) -> Any:
-    """A connection to a cluster of one broker, which answers so whatever it is asked."""
-    return Answer(brokers=lambda: [1], ask=lambda *_, **__: Answer(**answer))
+    """Connections to a cluster of one broker, which answers so whatever it is asked."""
+    cluster = Answer(brokers=lambda: [Answer(node_id=1)])
+    return Answer(cluster=cluster, send=None, run=lambda *_: Answer(**answer))
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
@@ -37,7 +36,7 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
     connection = one_broker(entries=[of_4_3_1])
     for validate_only in (True, False):
-        refused = client_quotas.alter(connection, alice, validate_only=validate_only)
+        refused = alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
         assert refused == {Entity("alice"): told}
 
@@ -62,7 +61,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(error_cod
     ],
 )
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
-    monkeypatch.setattr(client_quotas, "_WAIT_MS", 500)
+    monkeypatch.setattr(module, "_WAIT_MS", 500)
     with pytest.raises(Unusable, match=re.escape(told)), cluster_at(address, None, "quotas"):
         pass
 
@@ -100,9 +99,9 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     topic = Topic()
     monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
-    monkeypatch.setattr(client_quotas, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
     monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
-    cluster = Cluster(None, {}, "quotas")  # type: ignore[arg-type]
+    cluster = Cluster(None, {}, "quotas")
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
     plan = compare(declared, cluster.recorded(), prune=prune)
     for validate_only in (False, True):
@@ -116,7 +115,7 @@ def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -
     config = {"ssl.ca.pem": certificate, "ssl.certificate.pem": certificate, "ssl.key.pem": key.read_text()}
     server.load_verify_locations(file)
     server.verify_mode = ssl.CERT_REQUIRED
-    ends = handshaken(client_quotas._context(config), server)
+    ends = handshaken(module._context(config), server)
     assert ends.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)
 
 

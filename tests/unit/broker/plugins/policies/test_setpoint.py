@@ -1,6 +1,7 @@
 """The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean
@@ -11,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness import policy_scenes as scenes
-from harness.policy_scenes import deviation, movement
+from harness.policy_scenes import HOUR, Disk, deviation, movement
 from quotahost.broker.plugins.policies import setpoint as module
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.world import pauses
@@ -20,7 +21,6 @@ from tests.fakes.plugin_context import Clock, limited
 
 MB, GB = 10**6, 10**9
 SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
-HOUR = 3600  # samples of a scene
 DRAIN = 20 * MB
 
 
@@ -34,13 +34,12 @@ def used(consumed: float, name: str = "/data") -> Volume:
 
 
 def loop(
-    demand: float, drain: float, every: float, hours: float, changes: scenes.Changes = (), **more: Any
-) -> scenes.Course:
+    demand: float, drain: float, every: int, hours: float, properties: dict[str, str] | None = None,
+    restarts: Sequence[int] = (), **more: Any,
+) -> scenes.Course:  # fmt: skip
     """``setpoint`` with one disk, from which so much is deleted in lumps; ``more`` is the disk's."""
-    properties = more.pop("properties", {})
-    deaths = more.pop("deaths", ())
-    disk, producers = scenes.disk(drain, every, **more), scenes.producers(demand, changes=changes)
-    return scenes.play("setpoint", hours, [disk], [producers], properties=properties, deaths=deaths)
+    disk = Disk(demand, drain=drain, every=every, **more)
+    return scenes.play("setpoint", hours, disk, properties=properties, restarts=restarts)
 
 
 # ---- in a closed loop ------------------------------------------------------------------------------
@@ -67,7 +66,7 @@ def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed
 @pytest.mark.parametrize("renewed", [1, 5])
 def test_a_volume_that_is_renewed_every_30_s_is_held_evenly(renewed: float) -> None:
     period = {"volumes.period": f"{renewed}s"}
-    course = loop(4 * MB, 0, 1, hours=1.5, band=120 * MB, place=-0.1, kept=30 * scenes.SECOND, properties=period)
+    course = loop(4 * MB, 0, 1, hours=1.5, band=120 * MB, place=-0.1, kept=30, properties=period)
     settled = course.factors[HOUR // 2 :]
     assert 0.3 < min(settled) < max(settled) < 0.65
     assert movement(settled) < 3
@@ -76,7 +75,7 @@ def test_a_volume_that_is_renewed_every_30_s_is_held_evenly(renewed: float) -> N
 
 
 def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
-    lumps = tuple((at * scenes.SECOND, int(60 * DRAIN)) for at in range(4 * HOUR, 6 * HOUR, 60))
+    lumps = tuple((at, 60 * DRAIN) for at in range(4 * HOUR, 6 * HOUR, 60))
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
     before = course.factors[: 4 * HOUR]
     assert 0 < before[-1] < before[2 * HOUR] < before[HOUR] < 0.01
@@ -94,7 +93,7 @@ def test_a_volume_that_does_not_fill_is_not_throttled_but_close_to_hard(place: f
 
 def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_once_it_ends() -> None:
     ends = HOUR + 3000
-    moved = ((scenes.HOUR, 1.25 * DRAIN), (ends * scenes.SECOND, 0.0))
+    moved = ((HOUR, 1.25 * DRAIN), (ends, 0.0))
     course = loop(5 * DRAIN, DRAIN, 60, hours=3.5, others=moved)
     assert max(course.factors[HOUR + 1200 : ends]) == 0
     begins = next(at for at, factor in enumerate(course.factors) if at > ends and factor > 0)
@@ -103,15 +102,15 @@ def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_onc
 
 
 def test_a_pause_for_another_volume_is_over_as_soon_as_that_one_is() -> None:
-    disks = scenes.disk(DRAIN, 60), scenes.disk(place=1.5, cleanups=((2 * scenes.HOUR, 5 * scenes.BAND),))
-    course = scenes.play("setpoint", 2.1, disks, [scenes.producers(2 * DRAIN)])
+    full = Disk(place=1.5, cleanups=((2 * HOUR, 5 * scenes.BAND),))
+    course = scenes.play("setpoint", 2.1, Disk(2 * DRAIN, drain=DRAIN, every=60), full)
     assert set(course.factors[10 : 2 * HOUR]) == {0.0}
     assert fmean(course.factors[2 * HOUR + 30 : 2 * HOUR + 90]) > 0.4
 
 
 def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_its_own_demand() -> None:
-    wide, tight = scenes.producers(2 * DRAIN), scenes.producers(10 * DRAIN, 1, ((scenes.HOUR, 0.0),))
-    course = scenes.play("setpoint", 3.5, [scenes.disk(DRAIN, 75), scenes.disk(DRAIN, 75)], [wide, tight])
+    wide, tight = (Disk(times * DRAIN, drain=DRAIN, every=75) for times in (2, 10))
+    course = scenes.play("setpoint", 3.5, wide, replace(tight, changes=((HOUR, 0.0),)))
     assert fmean(course.factors[HOUR // 2 : HOUR]) == pytest.approx(0.1, rel=0.1)
     assert course.places[0][HOUR - 1] < 0, "it drains while it is slowed for the other one's sake"
     assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.5, rel=0.05)
@@ -120,9 +119,7 @@ def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_it
 
 def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
     def shadow(drain: float, place: float, hours: float) -> scenes.Course:
-        # What no quota holds back stands for clients that a factor in shadow doesn't hold back.
-        disk = scenes.disk(drain, 60, place, others=((0, 2 * DRAIN),))
-        return scenes.play("setpoint", hours, [disk], properties={"shadow": "factor"})
+        return loop(2 * DRAIN, drain, 60, hours, {"shadow": "factor"}, place=place)
 
     assert shadow(2 * DRAIN, 0.5, 1).factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
     course = shadow(DRAIN, -3, 0.486)
@@ -131,10 +128,9 @@ def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
 
 
 def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> None:
-    dies = 2 * scenes.HOUR + 500
-    course = loop(5 * DRAIN, DRAIN, 75, hours=3, deaths=((0, dies, dies + 1),))
-    after = course.factors[2 * HOUR + 1 :]
-    assert after[0] == pytest.approx(1 - course.places[0][2 * HOUR], abs=0.02)
+    course = loop(5 * DRAIN, DRAIN, 75, hours=3, restarts=(2 * HOUR,))
+    after = course.factors[2 * HOUR :]
+    assert after[0] == pytest.approx(1 - course.places[0][2 * HOUR - 1], abs=0.02)
     assert all(abs(b - a) < 0.1 for a, b in pairwise(after))
     assert pauses(course.factors) == 0
     assert fmean(after[-HOUR // 3 :]) == pytest.approx(0.2, rel=0.1)
@@ -142,9 +138,8 @@ def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> Non
 
 def test_after_a_pause_producers_get_their_share_at_once() -> None:
     begins = 2 * HOUR
-    others = ((begins * scenes.SECOND, 25 * DRAIN), ((begins + 20) * scenes.SECOND, 0.0))
-    freed = (((begins + 60) * scenes.SECOND, scenes.BAND),)
-    course = loop(2 * DRAIN, DRAIN, 75, hours=2.1, others=others, cleanups=freed)
+    others = ((begins, 25 * DRAIN), (begins + 20, 0.0))
+    course = loop(2 * DRAIN, DRAIN, 75, hours=2.1, others=others, cleanups=((begins + 60, scenes.BAND),))
     assert set(course.factors[begins + 30 : begins + 58]) == {0.0}
     assert 0 < course.places[0][begins + 61] < 1
     assert course.factors[begins + 63] == pytest.approx(0.5, rel=0.3)
