@@ -1,26 +1,25 @@
 r"""Lists of names with a rate each, in the form of KIP-13: ``clientA:4M,clientB:10M``; ``unlimited`` is None.
 
-A backslash takes the next character as it is: ``\:``, ``\,`` and ``\/`` are part of a name, and so are ``\\`` and a
-blank at its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped.
+A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so are ``\\`` and a blank at
+its ends after one. Quotation marks around the whole list, as KIP-13 shows it, are dropped.
 """
 
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator
 
 from quotahost.units.parse import parse_limit
 
-K = TypeVar("K", str, tuple[str, str])
 _FORM: Final = "write NAME:RATE, such as clientA:4M, entries separated by commas"
 # A character, or a backslash and the character that it escapes; then a name without the blanks that are not escaped.
 _UNIT: Final = re.compile(r"\\.|.", re.DOTALL)
 _TRIMMED: Final = re.compile(r"\s*((?:\\.|.)*?)\s*", re.DOTALL)
 
 
-def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, float | None]:
+def parse_list(value: object, read_name: Callable[[str, str], str]) -> dict[str, float | None]:
     """Rates by name; ``read_name`` makes the key of an entry's name and, for its errors, the quoted entry.
 
     Raises ValueError if an entry is ill-formed, or a name is there twice.
@@ -28,17 +27,16 @@ def parse_list(value: object, read_name: Callable[[str, str], K]) -> dict[K, flo
     text = str(value).strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1]
-    rates: dict[K, float | None] = {}
+    rates: dict[str, float | None] = {}
     for entry in _pieces(text, ",") if text.strip() else ():
         name, rate = _entry(entry, read_name)
         if name in rates:
-            written = name if isinstance(name, str) else "/".join(name)
-            raise ValueError(f"has {written!r} twice; remove one of its entries")
+            raise ValueError(f"has {name!r} twice; remove one of its entries")
         rates[name] = rate
     return rates
 
 
-def _entry(entry: str, read_name: Callable[[str, str], K]) -> tuple[K, float | None]:
+def _entry(entry: str, read_name: Callable[[str, str], str]) -> tuple[str, float | None]:
     quoted = repr(entry.strip())
     parts = _pieces(entry, ":")
     if not entry.strip():
@@ -61,14 +59,6 @@ def _name(text: str, quoted: str) -> str:
     return name
 
 
-def _pair(text: str, quoted: str) -> tuple[str, str]:
-    parts = [_plain(part) for part in _pieces(text, "/")]
-    if len(parts) != 2 or not parts[0]:
-        form = r"write USER/CLIENT-ID:RATE, such as alice/app:4M, and \/ for a slash in a name"
-        raise ValueError(f"has the entry {quoted}; {form}")
-    return parts[0], parts[1]
-
-
 def _pieces(text: str, separator: str) -> list[str]:
     """Split at the separators that no backslash stands before; backslashes stay."""
     pieces = [""]
@@ -88,5 +78,4 @@ def _plain(text: str) -> str:
 
 
 parse_rates = partial(parse_list, read_name=_name)
-parse_client_rates = partial(parse_list, read_name=_pair)
 Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
