@@ -5,8 +5,7 @@
 2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
    Every problem of all files is told at once, with file, line, path, value and remedy.
    A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
-3. :func:`read_properties` reads what an earlier version kept in brokers' properties.
-4. :func:`in_yaml` writes quotas as such a file.
+3. :func:`in_yaml` writes quotas as such a file.
 """
 
 import ipaddress
