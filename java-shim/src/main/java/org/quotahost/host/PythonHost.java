@@ -1,12 +1,18 @@
 package org.quotahost.host;
 
+import static org.quotahost.table.QuotaTable.BEAT_MS;
+
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.quotahost.fence.Fence;
+import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
+import org.quotahost.internals.BrokerLog;
+import org.quotahost.internals.Internals;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
 import org.quotahost.table.QuotaTable;
@@ -141,9 +147,24 @@ public final class PythonHost {
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start(config);
-        Watch.start(watch, lease, table, StandardGauges.news(gauges, topicQuotas));
+        watch();
         topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
         socket.start();
+    }
+
+    /** All that must go on while Python hangs. Each is a turn of its own, so that a defect in one leaves the others as they are. */
+    private void watch() {
+        long startedAt = System.nanoTime();
+        watch.every(Lease.CHECK_MS, "the check of the lease", lease::check);
+        watch.every(BEAT_MS, "the table's clock and the move of the limits",
+                () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
+        watch.every(BEAT_MS, "the eviction of silent clients", table::evict);
+        watch.every(BEAT_MS, "the log of a full table", table::logFull);
+        watch.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce::limitFactor));
+        watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
+        watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
+        watch.every(BEAT_MS, "the log of what is missing", Internals::log);
+        watch.every(BEAT_MS, "the look for new gauges", StandardGauges.news(gauges, topicQuotas));
     }
 
     private void close() {

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Reads the bytes of a call, as Python makes them (quotahost.broker.host.messages). A value is one letter for its type and
@@ -40,16 +41,8 @@ final class Wire {
                 for (int left = size(in, 1); left > 0; left--) items.add(read(in));
                 yield items;
             }
-            case 'i' -> {
-                int[] numbers = new int[size(in, Integer.BYTES)];
-                for (int i = 0; i < numbers.length; i++) numbers[i] = in.getInt();
-                yield numbers;
-            }
-            case 'd' -> {
-                double[] numbers = new double[size(in, Double.BYTES)];
-                for (int i = 0; i < numbers.length; i++) numbers[i] = in.getDouble();
-                yield numbers;
-            }
+            case 'i' -> IntStream.range(0, size(in, Integer.BYTES)).map(i -> in.getInt()).toArray();
+            case 'd' -> IntStream.range(0, size(in, Double.BYTES)).mapToDouble(i -> in.getDouble()).toArray();
             default -> throw new IllegalArgumentException("a message has a value of no known type");
         };
     }

@@ -55,7 +55,8 @@ final class Principals {
         /** From where it wrote or read last, as far as an authorizer of quotahost's has seen it; null otherwise. */
         private InetAddress address;
 
-        TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, int seen) {
+        /** @param before in whose place it is, or null */
+        TagHolder(String principal, String clientId, Scope[] scopes, Answer answer, boolean failed, TagHolder before, int now) {
             this.principal = principal;
             this.clientId = clientId;
             produce = scopes == null ? null : scopes[0].own;
@@ -64,7 +65,8 @@ final class Principals {
             mutation = scopes == null ? null : scopes[3].own;
             this.answer = answer;
             this.failed = failed;
-            this.seen = seen;
+            seen = before == null ? now : before.seen;
+            address = before == null ? null : before.address;
         }
 
         final Tags tags(int type) {
@@ -84,11 +86,6 @@ final class Principals {
         /** On a request thread. An address is immutable, so a race loses one at most. */
         final void from(InetAddress now) {
             if (!now.equals(address)) address = now;
-        }
-
-        /** It takes the place of another, whose address it keeps. */
-        final void follows(TagHolder before) {
-            if (before != null) address = before.address;
         }
 
         /** In digits; "" if none is known. */
@@ -129,8 +126,7 @@ final class Principals {
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
             super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
-                    before == null ? now : before.seen);
-            follows(before);
+                    before, now);
             user = before == null ? Sanitized.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;
             this.all = all;

@@ -136,10 +136,7 @@ final class Publication {
             differs |= old == null || old.tags(type).scope != next[type];
         }
         Answer told = answer.failed() && old != null ? new Answer(quotas, answer.reach(), answer.distinct(), "") : answer;
-        int seen = old == null ? now : old.seen;
-        TagHolder made = new TagHolder(entry.principal, clientId, next, told, answer.failed(), seen);
-        made.follows(old);
-        principals.put(entry, made);
+        principals.put(entry, new TagHolder(entry.principal, clientId, next, told, answer.failed(), old, now));
         return differs;
     }
 

@@ -20,7 +20,11 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.FactorInForce.Factor;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
+import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Histogram;
+import org.quotahost.util.LineLimit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The quota table: what the host has answered, for the request threads, which only read.
@@ -43,6 +47,7 @@ import org.quotahost.util.Histogram;
  * forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
  */
 public final class QuotaTable {
+    private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
     /** Silent clients are looked for this many times in clients.idle. */
     static final int TICKS_PER_IDLE = 8;
     /** The table's clock, which request threads read instead of the system's, goes on in beats of so many ms. */
@@ -52,6 +57,8 @@ public final class QuotaTable {
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
+    /** NTP moves the clock by less. */
+    private static final long CLOCK_SLACK_MS = 5_000;
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
@@ -74,8 +81,12 @@ public final class QuotaTable {
     /** In beats since the start. */
     volatile int now;
     private int evictedAt, sweptAt;
+    /** By how many ms the wall clock was ahead of the monotonic one when it was looked at last. */
+    private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
     /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
-    private boolean clockWentBack;
+    boolean clockWentBack;
+    private final LineLimit fullLines = new LineLimit(1);
+    private long unadmittedBefore;
 
     public QuotaTable(Inbox inbox) {
         this(inbox, () -> TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -346,6 +357,9 @@ public final class QuotaTable {
 
     /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
     public synchronized void evict() {
+        long ahead = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+        clockWentBack |= ahead < wallClockAhead - CLOCK_SLACK_MS;
+        wallClockAhead = ahead;
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
         evictedAt = now;
@@ -361,8 +375,14 @@ public final class QuotaTable {
         return (int) Math.min(1 << 26, Math.max(1, idleSeconds * 1_000 / TICKS_PER_IDLE / BEAT_MS));
     }
 
-    public synchronized void clockWentBack() {
-        clockWentBack = true;
+    public void logFull() {
+        long now = unadmitted.sum();
+        if (now != unadmittedBefore && fullLines.pass() != LineLimit.NO) {
+            LOG.warn("The quota table is full ({}clients.max={}), or one principal has as many clients as are left for others:"
+                    + " further ones share a newcomers' limit until some have been silent for clients.idle",
+                    BrokerConfigs.PREFIX, principals.max);
+        }
+        unadmittedBefore = now;
     }
 
     // ---- the factor and the marks, under the lock ---------------------------------------------------------------

@@ -112,7 +112,7 @@ class QuotaTableGenerationTest {
     /** Kafka's sensors go by the wall clock: set back, it keeps them for longer than the table keeps its clients. */
     @Test
     void onceTheWallClockWentBackNewClientsAreAReason() {
-        table.clockWentBack();
+        table.clockWentBack = true;
 
         assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, Double.NaN)));
     }
