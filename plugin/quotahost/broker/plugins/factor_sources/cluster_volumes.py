@@ -50,16 +50,14 @@ class Standby:
             self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
             source, self._source, self.ready = self._source, None, False
-            source.hide()
             self._closing = self._context.start_thread(f"{self._context.name}-standby", source.close)
 
     def read(self, answers: bool) -> ClusterVolumes:
         """What it knows; ``answers`` if the standby answers now, and not the record. ``keep`` has built it."""
         assert self._source is not None
-        self._source.answers = answers
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self._of_source.settings = self._context.settings
-        answer = self._source.read()
+        answer = self._source.read(answers)
         self.ready = self.ready or not answer.waiting
         return answer
 

@@ -122,19 +122,24 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.read()
     assert number("Snapshot", "Age", "2") is None
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
-    world.source.answers = False
     world.knows("1", "3", "4")
-    world.read()
+    world.passes(1)
+    world.source.read(answers=False)
     assert number("Brokers", "Missing") == 0, "it stands by for another source"
-    world.source.hide()
-    assert number("Snapshot", "Age", "3") is None
 
 
 def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_other_source(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2")
     world.read()
-    Snapshots(world.context, world.wall, world.clock, Budgets(world.context)).close()
+    standby = Snapshots(world.context, world.wall, world.clock, Budgets(world.context))
+    registered: Any = standby._registered_brokers
+    registered.argument({"1": False, "4": False})
+    standby.record(b"4", encode(Snapshot("4", world.at(), ())), True)
+    standby.read()
+    assert world.broker.number("Snapshot", "Age", "4") == 0
+    standby.close()
+    assert world.broker.number("Snapshot", "Age", "4") is None
     assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
     world.source.close()
     assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
