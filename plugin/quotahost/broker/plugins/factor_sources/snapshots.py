@@ -117,10 +117,13 @@ class Snapshots:
         self._clock, self._roster = clock, Roster(clock, wall)
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
+        context.closing.callback(self._shown.show, {})
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        self._budgets, self._has_own = budgets or Budgets(context, clock), budgets is None
+        if budgets is None:  # else the source that it stands by for goes on to show the brokers
+            context.closing.callback(context.metrics.forget, "Brokers", "")
+        self._budgets = budgets or Budgets(context, clock)
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
@@ -179,15 +182,6 @@ class Snapshots:
             own.volumes + view.volumes, own.unknown + view.unknown,
             self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
         )  # fmt: skip
-
-    def close(self) -> None:
-        self._shown.show({})
-        if self._follower:
-            self._follower.close()
-        self._registered_brokers.close()
-        if self._has_own:  # else the source that it stands by for goes on to show the brokers
-            self._budgets.close()
-            self._context.metrics.forget("Brokers", "")
 
     def _of_budgets(self) -> list[Used] | None:
         """What this broker's replicas take of the budgets, and what others told last; None before that is read."""
