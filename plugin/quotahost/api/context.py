@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 
@@ -68,6 +69,8 @@ class Context(Generic[SectionT_co]):
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers
+    #: What ends with the plugin, after its ``close``, the last one first. Private: quotahost's clients are in it.
+    closing: ExitStack = field(kw_only=True, default_factory=ExitStack)
 
     @property
     def disks(self) -> Disks:

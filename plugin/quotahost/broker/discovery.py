@@ -180,16 +180,17 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
     secrets = partial(_secrets, context.name, context.settings, entry, context.broker)
-    with failing(role, context.name, "cannot be built", secrets):
-        plugin = entry(context)
-    with failing(role, context.name, "is not fit for its role", secrets):
-        try:
+    plugin: Any = None
+    try:
+        with failing(role, context.name, "cannot be built", secrets):
+            plugin = entry(context)
+        with failing(role, context.name, "is not fit for its role", secrets):
             _check(role, plugin)  # now, since the first call may come hours later
-        except BaseException:
-            # Nobody else has it, and so nobody else could end the threads that it may have started.
-            with suppress(BaseException):
-                plugin.close()
-            raise
+    except BaseException:
+        # Nobody else has it, and so nobody else could end the threads that it may have started.
+        with suppress(BaseException), context.closing:
+            plugin.close()
+        raise
     return LoadedPlugin(role, plugin, context)
 
 

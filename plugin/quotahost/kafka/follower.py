@@ -92,6 +92,7 @@ class Follower:
         self._fault = LoggedOnce(context.log, logging.ERROR)
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
+        context.closing.callback(self.close)
 
     @property
     def fault(self) -> str:

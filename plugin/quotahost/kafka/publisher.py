@@ -57,6 +57,7 @@ class Publisher:
         self._logged_error = ""
         self._limit = LineLimit(_LINES, clock)
         context.metrics.count("Publication", "", "Errors", 0)
+        context.closing.callback(self.close)
 
     def busy(self) -> bool:
         """Whether none may be sent yet: one is on its way, or was lost just now. It calls ``lost`` if one was since."""

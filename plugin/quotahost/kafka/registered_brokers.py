@@ -33,13 +33,11 @@ class ClusterPoll:
         self._loop = Periodic(
             name, self._try, lambda: period() if self.answered else min(_FIRST_RETRY, period()), context.start_thread
         )
+        context.closing.callback(self._loop.close)
 
     def wake(self) -> None:
         """Ask now: the period may be shorter than the one that is waited out."""
         self._loop.wake()
-
-    def close(self) -> None:
-        self._loop.close()
 
     def _try(self) -> None:
         try:

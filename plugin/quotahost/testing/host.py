@@ -209,10 +209,13 @@ class FakeHost(Generic[PluginT]):
         return self._host_thread.call("building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED)
 
     def _close_plugin(self) -> None:
-        close = getattr(self.plugin, "close", None)
-        if callable(close):
-            # A task is closed on its own thread (contract 7); for other roles this is the host thread.
-            self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
+        def close() -> None:
+            with self.context.closing:
+                if callable(found := getattr(self.plugin, "close", None)):
+                    found()
+
+        # A task is closed on its own thread (contract 7); for other roles this is the host thread.
+        self._task_thread.call("close()", close, self.patience, hanging=7, raising=7)
 
     def _end(self) -> None:
         self._disks.close()

@@ -6,12 +6,13 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 
-from quotahost.api import Role
+from quotahost.api import Context, Role
 from quotahost.broker.discovery import PluginError, load, settings_model, survey
 from quotahost.model import QuotaType
 from quotahost.settings.declaration import PREFIX, SettingsError
@@ -76,6 +77,21 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
         load(Role.FACTOR_SOURCE, "good")
     with pytest.raises(PluginError, match="factor source 'none': there is none; leave it empty for none"):
         load(Role.FACTOR_SOURCE, "none")
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["it fails", "it is of another role"])
+def test_what_a_plugin_has_opened_ends_if_it_can_not_be_built(fails: bool) -> None:
+    ended: list[str] = []
+
+    def entry(context: Context) -> object:
+        context.closing.callback(ended.append, "what it has opened")
+        if fails:
+            raise OSError("no such thing")
+        return SimpleNamespace(close=lambda: ended.append("itself"))
+
+    with pytest.raises(PluginError):
+        FakeHost(Role.SUPPLIER, entry, name="half")
+    assert ended == ["itself"] * (not fails) + ["what it has opened"]
 
 
 def test_a_broken_plugin_harms_no_other(site: Path) -> None:

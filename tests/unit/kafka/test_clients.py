@@ -219,7 +219,7 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
     eventually(lambda: caplog.messages)
     broker.brokers = {1: False}
     eventually(lambda: answers[-1] == {"1": False})
-    registered.close()
+    registered._loop.close()
     silent = "the cluster doesn't say which brokers are registered; the last answer holds: no answer"
     assert (caplog.messages, registered.answered) == ([silent, "the cluster answers again"], True)
 
@@ -227,7 +227,7 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
 def test_silence_is_logged_once_startup_grace_is_over(caplog: pytest.LogCaptureFixture) -> None:
     registered = RegisteredBrokers(context(FakeBroker(), startup__grace="1ms"), nothing)
     eventually(lambda: caplog.messages)
-    registered.close()
+    registered._loop.close()
 
 
 # ---- a compacted topic that is created ----

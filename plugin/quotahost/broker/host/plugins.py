@@ -124,7 +124,7 @@ class PluginSet:
         for loaded in plugins:
             of[loaded.role].append((loaded.context.name, loaded.plugin))
         self.suppliers: Sequence[tuple[str, QuotaSupplier]] = of[Role.SUPPLIER]
-        self.tasks: Sequence[tuple[str, DataSourceTask]] = of[Role.TASK]
+        self.tasks = [loaded for loaded in plugins if loaded.role is Role.TASK]
         self.policy: tuple[str, QuotaPolicy] | None = next(iter(of[Role.POLICY]), None)
         self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
         self.disk_sources: list[tuple[str, QuotaFactorSource]] = []
@@ -161,11 +161,13 @@ def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Gua
 def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False) -> None:
     for loaded in plugins:
         if tasks or loaded.role != Role.TASK:
-            close_plugin(loaded.context.name, loaded.plugin, guard)
+            close_plugin(loaded, guard)
 
 
-def close_plugin(name: str, plugin: object, guard: Guard) -> None:
-    guard.call_if_there(name, plugin, "close", "it is dropped all the same")
+def close_plugin(loaded: LoadedPlugin, guard: Guard) -> None:
+    name, consequence = loaded.context.name, "it is dropped all the same"
+    guard.call_if_there(name, loaded.plugin, "close", consequence)
+    guard.call(name, "what it has opened", consequence, loaded.context.closing.close)
 
 
 # ---- building --------------------------------------------------------------------------------------------------
@@ -321,21 +323,21 @@ class Scheduler:
         self._guard = guard
         self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
 
-    def set(self, tasks: Iterable[tuple[str, DataSourceTask]]) -> None:
+    def set(self, tasks: Iterable[LoadedPlugin[DataSourceTask]]) -> None:
         """Stop and close the tasks that are no longer in the list, start the new ones."""
-        wanted = {id(task): (name, task) for name, task in tasks}
+        wanted = {id(loaded.plugin): loaded for loaded in tasks}
         ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
         for _, thread in ended:
             thread.close(within=0)  # all hear of it before the first is waited for
         for name, thread in ended:
             if not thread.close(CLOSE_WITHIN / len(ended)):
                 _tasks_log.warning("task %s did not end in time and is left behind", name)
-        for key, (name, task) in wanted.items():
+        for key, loaded in wanted.items():
             if key not in self._running:
-                self._running[key] = name, self._start(name, task)
+                self._running[key] = loaded.context.name, self._start(loaded)
 
-    def _start(self, name: str, task: DataSourceTask) -> Periodic:
-        period = _UNKNOWN
+    def _start(self, loaded: LoadedPlugin[DataSourceTask]) -> Periodic:
+        name, task, period = loaded.context.name, loaded.plugin, _UNKNOWN
 
         def seconds() -> float:
             # A task may change its period while it runs, and may get it wrong.
@@ -348,7 +350,7 @@ class Scheduler:
 
         def end() -> None:
             # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
-            close_plugin(name, task, self._guard)
+            close_plugin(loaded, self._guard)
 
         seconds()  # as the task was built with, before the first run may change it
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))

@@ -8,13 +8,13 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import DataSourceTask, Role
-from quotahost.api.context import no_disks
+from quotahost.api.context import LoadedPlugin, no_disks
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, fails, settings
+from tests.fakes.plugin_context import Clock, context, fails, settings
 from tests.fakes.shim import FakeShim
 
 MANY = 10_000
@@ -116,11 +116,14 @@ class Task:
 def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_configured() -> None:
     shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
     seldom.period = timedelta.max
-    scheduler = Scheduler(Guard(shim))
-    scheduler.set([("first", first), ("second", second), ("seldom", seldom)])
+    scheduler, tasks = Scheduler(Guard(shim)), {"first": first, "second": second, "seldom": seldom}
+    loaded = [LoadedPlugin(Role.TASK, task, context(name=name)) for name, task in tasks.items()]
+    opened: list[str] = []
+    loaded[0].context.closing.callback(lambda: opened.append(threading.current_thread().name))
+    scheduler.set(loaded)
     eventually(lambda: first.runs > 1 and second.runs > 50 and seldom.runs)
-    scheduler.set([("second", second), ("seldom", seldom)])
-    eventually(lambda: first.closed_by == "quotahost-task-first")
+    scheduler.set(loaded[1:])
+    eventually(lambda: [first.closed_by, *opened] == ["quotahost-task-first"] * 2)
     assert second.closed_by == ""
     scheduler.set([])
     eventually(lambda: second.closed_by == "quotahost-task-second")
@@ -145,6 +148,6 @@ def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is
 
     task = Changing()
     scheduler = Scheduler(Guard(shim))
-    scheduler.set([("changing", cast("DataSourceTask", task))])
+    scheduler.set([LoadedPlugin(Role.TASK, cast("DataSourceTask", task), context(name="changing"))])
     eventually(lambda: task.runs > 2 and "changing" in shim.failed)
     scheduler.set([])

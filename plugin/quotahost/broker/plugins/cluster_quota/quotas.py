@@ -44,14 +44,11 @@ class ClusterQuotas:
         self._distinct: dict[str | None, frozenset[str]] = {}
         self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
         self._topic = context.settings.quotas_topic
+        context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
             context, self._topic, self.record, _SILENCE, self.caught_up, absent,
             connection=f"{context.name}-quotas", begins=self._latest.begins,
         )  # fmt: skip
-
-    def close(self) -> None:
-        self._follower.close()
-        self._context.metrics.forget("ClusterQuotas", "")
 
     # ---- any thread ----
 

@@ -174,6 +174,7 @@ class ClusterQuota:
         self._looks: Periodic | None = None  # None where nothing is followed
         if Listeners(properties).controller_alone:
             return
+        context.closing.callback(context.metrics.forget, "Shares", "")
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
         silence = 3 * settings.validity.total_seconds()
@@ -181,6 +182,7 @@ class ClusterQuota:
         self._follower = Follower(context, settings.shares_topic, self.record, silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
+        context.closing.callback(self._looks.close)
 
     # ---- the host thread ----
 
@@ -206,12 +208,6 @@ class ClusterQuota:
         """The brokers that are alive, which are known before the registered ones."""
         self._cluster, self._alive = cluster.cluster_id, len(cluster.brokers)
         self._count_brokers()
-
-    def close(self) -> None:
-        if self._looks:
-            for each in (self._looks, self._quotas, self._follower, self._registered_brokers):
-                each.close()
-            self._context.metrics.forget("Shares", "")
 
     # ---- the follower's thread ----
 

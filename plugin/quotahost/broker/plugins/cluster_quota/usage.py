@@ -122,6 +122,7 @@ class PublishUsage:
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
         self.period = _PERIOD
+        context.closing.callback(context.metrics.forget, "Usage", "")
         topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
         self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
@@ -141,12 +142,6 @@ class PublishUsage:
         self._quotas.show()
         self._publisher.offer(clients, self._encoded, _EVERY)
         self._status.run()
-
-    def close(self) -> None:
-        self._publisher.close()
-        self._status.close()
-        self._quotas.close()
-        self._context.metrics.forget("Usage", "")
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""

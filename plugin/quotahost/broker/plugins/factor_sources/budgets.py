@@ -46,6 +46,7 @@ class Budgets:
         self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
         self._used: dict[str, tuple[int, int]] = {}  # by budget the bytes that count, and those that no longer do
         self._at_least: dict[str, tuple[int, float]] = {}  # of those of which more no longer counts: bytes, until when
+        context.closing.callback(self.close)
 
     def close(self) -> None:
         if self._follower:

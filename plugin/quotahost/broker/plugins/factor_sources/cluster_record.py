@@ -59,10 +59,6 @@ class RecordReader:
             return f"topic {self._topic} is not read yet{self._follower.fault}"
         return "" if self._newest.known()[0] else f"topic {self._topic} holds no record of this cluster yet"
 
-    def close(self) -> None:
-        if self._follower:
-            self._follower.close()
-
     # ---- the follower's thread ----
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:

@@ -16,6 +16,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -40,26 +41,27 @@ class Standby:
     def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
-        self._of_source = replace(context, name=_NAME, section=None, log=logging.getLogger(f"quotahost.plugin.{_NAME}"))
+        self._of_source = context
         self._source: Snapshots | None = None
         self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False  # whether it has answered without waiting for anything since it was built
+        context.closing.callback(self.close)
 
     def keep(self, needed: bool) -> None:
         if needed and self._source is None:
+            log = logging.getLogger(f"quotahost.plugin.{_NAME}")
+            self._of_source = replace(self._context, name=_NAME, section=None, log=log, closing=ExitStack())
             self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
-            source, self._source, self.ready = self._source, None, False
-            source.hide()
-            self._closing = self._context.start_thread(f"{self._context.name}-standby", source.close)
+            self._source, self.ready = None, False
+            self._closing = self._context.start_thread(f"{self._context.name}-standby", self._of_source.closing.close)
 
     def read(self, answers: bool) -> ClusterVolumes:
         """What it knows; ``answers`` if the standby answers now, and not the record. ``keep`` has built it."""
         assert self._source is not None
-        self._source.answers = answers
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self._of_source.settings = self._context.settings
-        answer = self._source.read()
+        answer = self._source.read(answers)
         self.ready = self.ready or not answer.waiting
         return answer
 
@@ -80,6 +82,9 @@ class ClusterVolumesSource:
     ) -> None:  # fmt: skip
         """Begin to read; the last three are from Kafka, but in the simulator of the loop."""
         self._context, self._clock, self._started = context, clock, clock()
+        shown = ("FactorSource", context.name), ("FactorSource", _NAME), ("ClusterRecord", ""), ("Brokers", "")
+        for type, name in shown:
+            context.closing.callback(context.metrics.forget, type, name)
         self._state = ClusterState(str(context.node_id), clock)
         self._budgets, self._without_sums = Budgets(context, clock), LoggedOnce(context.log)
         self._reader = reader or RecordReader(context, clock, wall)
@@ -113,16 +118,6 @@ class ClusterVolumesSource:
             return answer
         # Until the standby knows enough, the last record holds, so that no full disk is forgotten in between.
         return self._by_record(record, replace(view, unknown=view.unknown + answer.unknown), answer.waiting)
-
-    def close(self) -> None:
-        self._reader.close()
-        self._registered_brokers.close()
-        self._standby.close()
-        self._budgets.close()
-        for name in (self._context.name, _NAME):
-            self._context.metrics.forget("FactorSource", name)
-        for type in ("ClusterRecord", "Brokers"):
-            self._context.metrics.forget(type, "")
 
     def _is_silent(self, age: float, seconds: float) -> bool:
         """Whether no record has come for so long. While the topic is still read, the time runs from the start."""

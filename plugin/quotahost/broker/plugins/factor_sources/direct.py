@@ -89,9 +89,6 @@ class LogDirs:
             return ClusterVolumes(volumes.volumes, (silent,))
         return volumes
 
-    def close(self) -> None:
-        self._poll.close()
-
     def _ask(self) -> None:
         brokers, settings, now = self._context.broker.registered(), self._context.settings, self._clock()
         longest = settings.validity.total_seconds()

@@ -110,6 +110,7 @@ class LoadSource:
 
     def __init__(self, context: Context[Section]) -> None:
         self._context = context
+        context.closing.callback(context.metrics.forget, "Load", "")
         self._began_ns = -1  # at the first read
         self._begin()
 
@@ -136,9 +137,6 @@ class LoadSource:
             self._begin()
             raise
         return self._factor
-
-    def close(self) -> None:
-        self._context.metrics.forget("Load", "")
 
     def _bounds(self) -> tuple[int, float]:
         return int(self._context.settings.max_mute.total_seconds() * _MS), self._context.section.least

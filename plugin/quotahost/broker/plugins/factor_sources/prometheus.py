@@ -360,6 +360,7 @@ class Prometheus:
         if self._loop is None:
             # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
             self._loop = Periodic("prometheus", self._ask, self._section.interval.total_seconds)
+            self._context.closing.callback(self._loop.close)  # one that waits for the server ends within ``timeout``
         last = self._last
         if last is None:
             return None
@@ -371,11 +372,6 @@ class Prometheus:
         # The sentence names no age: the cause of the factor would be a new one every second.
         silent = f"prometheus {self._host} has not answered for more than {longest:g} s: {self._reason}"
         return ClusterVolumes(volumes.volumes, (silent,))
-
-    def close(self) -> None:
-        """End the thread; one that waits for the server is left to end by itself, within ``timeout``."""
-        if self._loop:
-            self._loop.close()
 
     def _ask(self) -> None:
         section = self._section

@@ -115,14 +115,15 @@ class Snapshots:
         """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        #: Whether the numbers of stale and missing brokers are its own to show; a source that it stands by for sets it.
-        self.answers = True
         self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
+        context.closing.callback(self._shown.show, {})
         self._show_at = 0.0
         self._disks = context.disks
         self._follower: Follower | None = None
-        self._budgets, self._has_own = budgets or Budgets(context, clock), budgets is None
+        if budgets is None:  # else the source that it stands by for goes on to show the brokers
+            context.closing.callback(context.metrics.forget, "Brokers", "")
+        self._budgets = budgets or Budgets(context, clock)
         self._registered_brokers = RegisteredBrokers(context, self._register)
         self._follow()
 
@@ -172,27 +173,15 @@ class Snapshots:
 
     # ---- the host thread ----
 
-    def read(self) -> ClusterVolumes:
+    def read(self, answers: bool = True) -> ClusterVolumes:
+        """``answers``: whether its numbers of stale and missing brokers show, not those of what it stands by for."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
-        self._show(view)
+        self._show(view, answers)
         return ClusterVolumes(
             own.volumes + view.volumes, own.unknown + view.unknown,
             self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
         )  # fmt: skip
-
-    def hide(self) -> None:
-        """Leave no number in the metrics once it is closed; it is not read again."""
-        self._shown.show({})
-
-    def close(self) -> None:
-        if self._follower:
-            self._follower.close()
-        self._registered_brokers.close()
-        if self._has_own:  # else the source that it stands by for goes on to show the brokers
-            self._budgets.close()
-            self._shown.show({})
-            self._context.metrics.forget("Brokers", "")
 
     def _of_budgets(self) -> list[Used] | None:
         """What this broker's replicas take of the budgets, and what others told last; None before that is read."""
@@ -213,7 +202,7 @@ class Snapshots:
         fault = self._follower.fault if self._follower else ""
         return f"topic {self._context.settings.snapshots_topic} is not read yet{fault}"
 
-    def _show(self, view: View) -> None:
+    def _show(self, view: View, answers: bool) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
         now = self._clock()
         if now < self._show_at:
@@ -221,5 +210,5 @@ class Snapshots:
         self._show_at = now + 1
         # All at once, so that the age of a broker that was unregistered doesn't stand still in the metrics for ever.
         self._shown.show({each.broker: {"Age": age} for each, age, _ in self._roster.latest(self._node)})
-        if self.answers:
+        if answers:
             view.show(self._context.metrics)

@@ -47,9 +47,6 @@ class PublishVolumes:
         self.period = min(settings.volumes_period, _LONGEST)
         self._publisher.offer(self._snapshot(), encode, settings.snapshots_period.total_seconds())
 
-    def close(self) -> None:
-        self._publisher.close()
-
     def _snapshot(self) -> Snapshot | None:
         """The newest look at the disks; None where it is too old to be published."""
         settings = self._context.settings

@@ -65,11 +65,6 @@ class StatusPublisher:
         if self._clock() >= due and (watchers or not self._empty):
             self._publish(watchers)
 
-    def close(self) -> None:
-        self._opened.close()
-        self._follower.close()
-        self._publisher.close()
-
     def _publish(self, watchers: Mapping[str, Watch]) -> None:
         began = self._clock()
         # Before it is sent: a failure may be reported at once, and must have the last word.
@@ -161,6 +156,7 @@ class OpenedVolumes:
         """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks."""
         self._context, self._clock, self._rest = context, clock, clock()
         self._closing = threading.Event()
+        context.closing.callback(self._closing.set)
         self._sleep = sleep or self._closing.wait
         self._lock = threading.Lock()
         self._measured: dict[str, MeasuredVolume] = {}
@@ -175,9 +171,6 @@ class OpenedVolumes:
                 self._busy = True
                 self._context.start_thread("opened-volume", partial(self._run, missing[0]))
             return [self._measured[name] for name in names if name in self._measured]
-
-    def close(self) -> None:
-        self._closing.set()
 
     def _run(self, name: str) -> None:
         began, measured = self._clock(), None

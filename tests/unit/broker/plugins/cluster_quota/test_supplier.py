@@ -85,7 +85,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_s
     assert world.rate("alice", "else") == 2e6 / 3
     assert world.broker.number("Shares", "Clients") == 1
     assert world.broker.number("Shares", "Stale") == 0
-    world.plugin.close()
+    world.host.context.closing.close()
     assert not {"Shares", "ClusterQuotas"} & {type for type, *_ in world.broker.shown}
 
 

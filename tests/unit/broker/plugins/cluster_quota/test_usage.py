@@ -45,7 +45,7 @@ def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: 
     monkeypatch.setattr(usage_module, "StatusPublisher", lambda *_: Mock())
     made = World(tmp_path, published(decode))
     yield made
-    made.task.close()
+    made.context.closing.close()
 
 
 def use(user: str = "alice", rate: float = 1e6, **more: Any) -> ClientUse:
@@ -64,7 +64,7 @@ def test_it_publishes_at_once_and_then_every_five_seconds(world: World) -> None:
     assert world.run(use(), seconds=0.5) == 1
     assert [each[0] for each in world.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
     assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in world.broker.shown}
-    world.task.close()
+    world.context.closing.close()
     assert not {"Usage", "ClusterQuotas"} & {type for type, *_ in world.broker.shown}
 
 

@@ -27,7 +27,7 @@ def make() -> Iterator[Make]:
 
     yield source
     for each in made:
-        each.close()
+        each._context.closing.close()
 
 
 ONE, BOTH = {Volume("1", "/d", 100, 60)}, {Volume("1", "/d", 100, 60), Volume("2", "/d", 100, 100)}

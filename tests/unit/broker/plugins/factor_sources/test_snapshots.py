@@ -1,6 +1,8 @@
 """The factor source ``snapshots``: the snapshots of all brokers, this broker's own disks, and budgets of storage."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,7 +57,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
     made = World()
     yield made
-    made.source.close()
+    made.context.closing.close()
     monitor(made.context).close()
 
 
@@ -122,21 +124,27 @@ def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
     world.read()
     assert number("Snapshot", "Age", "2") is None
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (0, 0)
-    world.source.answers = False
     world.knows("1", "3", "4")
-    world.read()
+    world.passes(1)
+    world.source.read(answers=False)
     assert number("Brokers", "Missing") == 0, "it stands by for another source"
-    world.source.hide()
-    assert number("Snapshot", "Age", "3") is None
 
 
 def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_other_source(world: World) -> None:
     world.knows("1", "2")
     world.publishes("2")
     world.read()
-    Snapshots(world.context, world.wall, world.clock, Budgets(world.context)).close()
+    other = replace(world.context, closing=ExitStack())
+    standby = Snapshots(other, world.wall, world.clock, Budgets(world.context))
+    registered: Any = standby._registered_brokers
+    registered.argument({"1": False, "4": False})
+    standby.record(b"4", encode(Snapshot("4", world.at(), ())), True)
+    standby.read()
+    assert world.broker.number("Snapshot", "Age", "4") == 0
+    other.closing.close()
+    assert world.broker.number("Snapshot", "Age", "4") is None
     assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
-    world.source.close()
+    world.context.closing.close()
     assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
 
 
@@ -200,7 +208,9 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
     # Where it stands by for another source, that one ends the reading of the topic.
-    Snapshots(world.context, world.wall, world.clock, budgets).close()
+    other = replace(world.context, closing=ExitStack())
+    Snapshots(other, world.wall, world.clock, budgets)
+    other.closing.close()
     assert budgets.by_name
 
 

@@ -64,7 +64,7 @@ def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iter
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
     made.start()
     yield made
-    made.task.close()
+    made.context.closing.close()
     monitor(made.context).close()
 
 

@@ -54,7 +54,7 @@ class World:
 def world(published: Publish[BrokerLook], tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path, published(decode))
     yield made
-    made.looks.close()
+    made.context.closing.close()
 
 
 def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look_without_clients(world: World) -> None:
@@ -180,7 +180,7 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
     assert opened.of(["full"])[0] is found, "as long as it is asked for"
     opened.of([])
     assert opened.of(["full"]) == []
-    opened.close()
+    opened._closing.set()
 
 
 def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None:

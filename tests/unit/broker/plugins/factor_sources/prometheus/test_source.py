@@ -50,7 +50,7 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
 
     yield make
     for each in made:
-        each.close()
+        each._context.closing.close()
 
 
 def section_of(section: dict[str, str], url: str = "http://prometheus:9090") -> Any:
@@ -94,7 +94,7 @@ def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, serv
     eventually(lambda: server.asked, what="the query that hangs")
     assert plugin.read() is None
     assert threads()
-    plugin.close()
+    plugin._context.closing.close()
     server.ended.set()
     eventually(lambda: not threads(), what="the end of the thread")
 
@@ -102,7 +102,7 @@ def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, serv
 def test_a_source_that_is_built_and_never_read_asks_nobody(source: Make, server: FakePrometheus) -> None:
     plugin = source()
     assert not threads()
-    plugin.close()
+    plugin._context.closing.close()
     assert not server.asked
 
 
