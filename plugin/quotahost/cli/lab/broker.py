@@ -1,7 +1,7 @@
 """A broker and its clients: the real host's factor loop decides, the tap moves limits, the fence turns clients back.
 
-What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``Watch`` (the beats) and ``Rule`` (the
-floor). The host of a broker here is never silent.
+What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``QuotaTable`` (the beats) and ``Rule``
+(the floor). The host of a broker here is never silent.
 """
 
 from __future__ import annotations
