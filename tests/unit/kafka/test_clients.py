@@ -2,6 +2,7 @@
 
 import gc
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
@@ -65,9 +66,10 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     broker, absent = FakeBroker(), list[int]()
     broker.client = {"bootstrap.servers": mock}
     made = context(broker, startup__grace="1ms")
-    follower = Follower(made, "t", nothing, absent=lambda: absent.append(len(caplog.messages)))
+    Follower(made, "t", nothing, absent=lambda: absent.append(len(caplog.messages)))
     eventually(lambda: len(absent) > 1)
-    follower.close()
+    made.closing.close()
+    eventually(lambda: "quotahost-mine-follower" not in {thread.name for thread in threading.enumerate()})
     assert set(absent) == {0}
 
 
@@ -181,7 +183,7 @@ def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) ->
         left = ref(login(mine))
         follower.close()
         assert left() is not None
-        publisher.close()
+        mine.closing.close()
         eventually(lambda: left() is None)
     finally:
         gc.enable()
