@@ -24,7 +24,7 @@ from harness.kafka.admin import create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR, plugin_properties
-from harness.system.process import cpu_seconds
+from harness.system.process import children, cpu_seconds
 from harness.system.waiting import eventually
 
 WARM_UP: Final = 5.0  # seconds before a measurement
@@ -138,12 +138,6 @@ def _throughput(forms: tuple[str, str]) -> float:
                     time.sleep(MEASURED)
                     rates[form].append(load.meter.rate(begin, time.monotonic()))
     return statistics.median(a / b for a, b in zip(rates[forms[0]], rates[forms[1]], strict=True))
-
-
-def children(pid: int) -> list[int]:
-    """The process ids of a process's children."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def _rss(pid: int) -> float:

@@ -16,13 +16,12 @@ from typing import Final
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 
-from bench.broker import children
 from bench.markdown import table
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
-from harness.system.process import cpu_seconds
+from harness.system.process import children, cpu_seconds
 from harness.system.waiting import eventually
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes as cluster_records

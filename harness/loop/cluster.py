@@ -18,6 +18,7 @@ from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
+from harness.rollup import Known, Sample, rollup
 from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
@@ -28,8 +29,9 @@ from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import World
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, State, Volume
-from quotahost.model.volumes import Affected, ByteLimits, byte_limits
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
+from quotahost.model.volumes import Affected, ByteLimits
+from quotahost.pipeline.cluster import Rules
+from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
@@ -184,16 +186,13 @@ class Topic:
 class Pipeline:
     """Reads the snapshots as they come to it, and publishes a record every tick while it runs.
 
-    Modelled is what ``quotahost.pipeline.cluster`` says in SQL, for the few brokers of a scene: a broker is stale once
-    its newest snapshot is older than ``validity``; of each kind of volumes the fullest is listed.
-
     Attributes:
         life: how often it has been launched or has died.
     """
 
     def __init__(self, plan: PipelinePlan, settings: Settings, topic: Topic, events: Events) -> None:
         self._plan, self._topic, self._events = plan, topic, events
-        self._validity = ms(settings.validity)
+        self._validity = settings.validity
         self._newest: dict[str, tuple[Snapshot, int]] = {}
         self._run = self._sequence = self.life = 0
         self._launch()
@@ -215,7 +214,7 @@ class Pipeline:
 
     def _die(self) -> None:
         self.life += 1
-        self._topic.disturb(self._validity)  # then the standby answers
+        self._topic.disturb(ms(self._validity))  # then the standby answers
 
     def _tick(self, life: int) -> None:
         if life != self.life:
@@ -226,62 +225,14 @@ class Pipeline:
         self._events.after(self._plan.tick, partial(self._tick, life))
 
     def _record(self) -> ClusterRecord:
-        now = self._events.now
-        stale = {broker for broker, (_, written) in self._newest.items() if now - written > self._validity}
-        snapshots = {broker: snapshot for broker, (snapshot, _) in self._newest.items()}
-        at = EPOCH + timedelta(milliseconds=now)
-        return record_of(CLUSTER, self._run, self._sequence, at, snapshots, stale, self._topic.registered)
-
-
-def record_of(
-    cluster: str, run: int, sequence: int, at: datetime, snapshots: Mapping[str, Snapshot], stale: set[str],
-    registered: Mapping[str, bool],
-) -> ClusterRecord:  # fmt: skip
-    """The record of the newest snapshots; ``registered`` says of each broker whether it is fenced."""
-    fresh = snapshots.keys() - stale
-    missing = tuple(sorted(registered.keys() - snapshots.keys()))
-    volumes, silent = ([volume for each in brokers for volume in snapshots[each].volumes] for brokers in (fresh, stale))
-    offline = tuple(OfflineDir(broker, name) for broker in sorted(fresh) for name in snapshots[broker].offline)
-    return ClusterRecord(
-        cluster,
-        run,
-        sequence,
-        at,
-        max(snapshot.captured_at for snapshot in snapshots.values()),
-        reporting=sum(not registered.get(broker, True) for broker in fresh),
-        stale=len(stale),
-        missing=len(missing),
-        stale_brokers=tuple(sorted(stale)),
-        missing_brokers=missing,
-        offline=len(offline),
-        offline_dirs=offline,
-        volume_count=len(volumes),
-        fullest=_fullest(volumes),
-        silent=_fullest(silent),
-        affected=_affected(volumes + silent),
-    )
-
-
-def _fullest(volumes: list[Volume]) -> tuple[Filling, ...]:
-    """Of each kind the volume that consumes most."""
-    kinds: dict[object, Volume] = {}
-    for volume in volumes:
-        kind = volume.capacity, volume.soft, volume.hard
-        if kind not in kinds or kinds[kind].consumed < volume.consumed:
-            kinds[kind] = volume
-    return tuple(map(Filling, kinds.values()))
-
-
-def _affected(volumes: list[Volume]) -> frozenset[str] | None:
-    """The topics of all volumes above their soft limits; None if one of them doesn't tell."""
-    topics: set[str] = set()
-    for volume in volumes:
-        limits = byte_limits(volume, volume.soft, volume.hard)
-        if limits and limits.breaches_soft(volume.consumed):
-            if volume.topics is None:
-                return None
-            topics |= volume.topics
-    return frozenset(topics)
+        known = {
+            (CLUSTER, broker): Known(Sample(EPOCH + timedelta(milliseconds=written), 0, snapshot), None)
+            for broker, (snapshot, written) in self._newest.items()
+        }
+        in_service = [broker for broker, fenced in self._topic.registered.items() if not fenced]
+        rules = Rules(CLUSTER, self._validity, registered=in_service)
+        (record,) = rollup(known, rules, self._run, self._sequence, _wall_ms(self._events.now))
+        return record
 
 
 class Source(OwnDisk):

@@ -30,6 +30,22 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
 
+def command(pid: int) -> str:
+    """The command line of a process; empty once it has ended, even if nobody has waited for it."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
+def children(pid: int) -> list[int]:
+    """The process ids of a process's children."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += map(int, task.read_text().split())
+    return found
+
+
 class LogFile:
     """A growing text file. Positions are in bytes, as ``end()`` returns them."""
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from harness import rollup as model
+from harness.rollup import Record
 from quotahost.model import LimitType
 from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import cluster as aggregate
@@ -23,8 +25,6 @@ from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
 from tests.pipeline.support.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, told, volume
-from tests.reference import volumes as model
-from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
 WINDOW = timedelta(seconds=20)

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from harness.rollup import Record
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.clock import KafkaClock, Written
@@ -19,7 +20,6 @@ from quotahost.pipeline.publisher import Publisher, Sending
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
 from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
-from tests.reference.volumes import Record
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}

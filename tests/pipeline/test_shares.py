@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
+from harness.rollup import Record
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares as pipeline
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
@@ -25,7 +26,6 @@ from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.pipeline.support.records import Planned, as_records, record
 from tests.reference import max_min
-from tests.reference.volumes import Record
 from tests.unit.records import examples as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)

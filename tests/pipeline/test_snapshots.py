@@ -11,6 +11,8 @@ from hypothesis import given as drawn_from
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
+from harness import rollup as model
+from harness.rollup import Record
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.frames import MAX_OF_STRANGER, seen_at
@@ -19,8 +21,6 @@ from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import MAX_BYTES, decode
 from tests.pipeline.support.records import NOW, NOW_MS, TOPIC, Planned, frame, limit, record, snapshot, volume
-from tests.reference import volumes as model
-from tests.reference.volumes import Record
 from tests.unit.records import examples as times
 
 GOOD = [volume("a", 100, 40)]

@@ -3,11 +3,10 @@
 import signal
 import subprocess
 import sys
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
+from harness.system.process import command
 from harness.system.waiting import eventually
 
 SCRIPT = """
@@ -27,16 +26,9 @@ def test_what_a_process_has_started_ends_with_it(how: signal.Signals) -> None:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         try:
-            eventually(lambda: runs(pid))  # a process that is being started has no command yet
+            eventually(lambda: command(pid))  # a process that is being started has no command yet
             starter.send_signal(how)
             assert starter.wait(60) != 0
         finally:
             starter.kill()
-    eventually(lambda: not runs(pid))
-
-
-def runs(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has no command any more."""
-    with suppress(OSError):
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    return False
+    eventually(lambda: not command(pid))

@@ -7,7 +7,7 @@
 4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
    would make the same again, and a tick needs none (:class:`Last`).
 
-tests/reference/volumes.py is the same in plain Python.
+harness/rollup.py is the same in plain Python.
 """
 
 import json

@@ -26,9 +26,13 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
-from tests.broker.support.node import cluster_with_fence, restart_stopped
+from tests.broker.support.commands import explain_client
+from tests.broker.support.node import changed, cluster_with_fence, restart_stopped
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
+from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, FakePipeline, wait_for_source
+from tests.broker.support.pipeline import TOPIC as RECORDS
 from tests.broker.support.seen import (
+    ANYONE,
     OPEN,
     PAUSE,
     THROTTLE,
@@ -127,6 +131,54 @@ def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_l
     wait_for_state(cluster, PAUSE)
     alter_broker_config(cluster.brokers[0], {OVERRIDES: f"{directory} hard.min-free-bytes=1"}, broker=1)
     wait_for_state(cluster, OPEN)
+
+
+@pytest.mark.proves("faults.pipeline-silent")
+def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_standby_while_records_are_missing(
+    cluster: Cluster,
+) -> None:
+    first = cluster.brokers[0]
+    with (
+        changed(first, {"factor.source": RECORD_SOURCE}),
+        ProducerLoad(cluster.client_config(client_id="p"), "t", rate=1e6) as load,
+    ):
+        wait_for_source(cluster, SNAPSHOT_SOURCE)  # there is no topic of records yet
+        wait_for_state(cluster, OPEN)
+        create_topic(first, RECORDS, replicas=3, config={"cleanup.policy": "compact"})
+        eventually(lambda: load.meter.bytes > 1_000_000)
+        with FakePipeline(cluster, VALIDITY):
+            wait_for_source(cluster, RECORD_SOURCE)
+            disk_of_broker_1_is_full(cluster)
+            ends, before = settled_ends(cluster), transitions(*cluster.brokers)
+        wait_for_source(cluster, SNAPSHOT_SOURCE)
+        keep_reading(cluster, SNAPSHOT_SOURCE)
+        explained = explain_client(cluster.brokers[1], ANYONE, "p")[1]
+        assert f"{SNAPSHOT_SOURCE} answers as the standby, since no record reaches {RECORD_SOURCE}" in explained
+        with FakePipeline(cluster, VALIDITY):
+            wait_for_source(cluster, RECORD_SOURCE)
+            keep_reading(cluster, RECORD_SOURCE)
+            eventually(lambda: all(gauge(node, "ClusterRecord", "Age") < VALIDITY for node in cluster.brokers))
+        assert transitions(*cluster.brokers) == before, "the state did not change, not even for a moment"
+        assert appended(cluster) == ends
+        for partition in range(3):
+            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
+        disk_of_broker_1_has_space(cluster)
+        eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
+        assert load.drain() == 0
+    assert load.errors == [], "nothing is lost"
+    silent = f"no record of this cluster in {RECORDS} within validity (8 s): factor source {SNAPSHOT_SOURCE} answers"
+    for node in cluster.brokers:
+        log = node.log_text()
+        assert "broker 1, volume" in log.rsplit("OPEN -> PAUSE", 1)[1].splitlines()[0]
+        assert silent in log
+        assert f"factor source {RECORD_SOURCE} answers again" in log
+
+
+def keep_reading(cluster: Cluster, source: str) -> None:
+    """Waits until the source has been read several times."""
+    end = time.monotonic() + 2
+    eventually(lambda: time.monotonic() > end)
+    wait_for_source(cluster, source)
 
 
 @pytest.fixture
@@ -267,8 +319,7 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
     producer.abort_transaction(60)
 
 
-@pytest.mark.proves("proposal-035.quick-start")
-@pytest.mark.proves("faults.full-at-start")
+@pytest.mark.proves("proposal-035.quick-start", "faults.full-at-start")
 def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
     second = cluster.brokers[1]
     disk_of_broker_1_is_full(cluster)
@@ -298,6 +349,7 @@ def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) 
     disk_of_broker_1_is_full(cluster)
 
 
+# The last one: in place of the pipeline there is one that reads the whole topic and takes each record for a sound one.
 @pytest.mark.proves("faults.hostile-record")
 def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]

@@ -20,6 +20,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
+from harness.system.process import children, command
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota
@@ -87,25 +88,9 @@ def _the_client_keeps_its_quota(node: KafkaNode, load: ProducerLoad) -> Iterator
     assert not quota_now(node, ANYONE, "good").newcomer
 
 
-def children(pid: int) -> list[int]:
+def pythons(pid: int) -> list[int]:
     """The processes that this one has started, of a Python that serves or is to serve."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_text()
-        except OSError:  # it has ended
-            continue
-        if stat.rpartition(")")[2].split()[1] == str(pid) and "broker.host.bridge" in command:
-            found.append(int(folder.name))
-    return found
-
-
-def runs(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for has no command any more."""
-    try:
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except OSError:
-        return False
+    return [child for child in children(pid) if "broker.host.bridge" in command(child)]
 
 
 def known_again(node: KafkaNode, *client_ids: str) -> None:
@@ -124,14 +109,14 @@ def lead(current: Path, version: str) -> None:
 def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(node: KafkaNode, current: Path) -> None:
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
     lead(current, "broken")  # who dies comes back as it was
-    os.kill(children(node.pid)[0], signal.SIGKILL)
+    os.kill(pythons(node.pid)[0], signal.SIGKILL)
     introduce_clients(node, [f"new-{n}" for n in range(100)])
     known_again(node, *(f"new-{n}" for n in (0, 50, 99)))
     node.wait_for_log(
         r"The Python host ended; it starts again in 500 ms. the process \d+ ended by SIGKILL", start=start
     )
     assert gauge(node, "Host", "Restarts") == before + 1
-    assert len(children(node.pid)) == 1
+    assert len(pythons(node.pid)) == 1
     lead(current, "v1")
 
 
@@ -174,7 +159,7 @@ def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: Ka
 
 @pytest.mark.proves("faults.stopped-broker")
 def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_python(node: KafkaNode) -> None:
-    before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), children(node.pid)
+    before, python = (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")), pythons(node.pid)
     with changed(node, {"validity": f"{VALIDITY}s"}):
         os.kill(python[0], signal.SIGSTOP)
         time.sleep(0.3)  # by then no call of it is under way, whose end would renew the lease
@@ -184,13 +169,13 @@ def test_a_broker_that_was_stopped_for_longer_than_validity_goes_on_with_its_pyt
         os.kill(python[0], signal.SIGCONT)
         known_again(node, "after-the-stop")
     assert (gauge(node, "Lease", "FallbackApplied"), gauge(node, "Host", "Restarts")) == before
-    assert children(node.pid) == python
+    assert pythons(node.pid) == python
 
 
 def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaNode, current: Path) -> None:
     restarts = gauge(node, "Host", "Restarts")
     for version in ("v2", "v1"):
-        before = children(node.pid)
+        before = pythons(node.pid)
         lead(current, version)
         alter_broker_config(node, {GENERATION: version})
 
@@ -200,7 +185,7 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
             return quota.base == RATES[version]
 
         eventually(answers, what=version)
-        eventually(lambda before=before: len(children(node.pid)) == 1 and children(node.pid) != before)
+        eventually(lambda before=before: len(pythons(node.pid)) == 1 and pythons(node.pid) != before)
         known_again(node, f"after-{version}")
     assert gauge(node, "Host", "Restarts") == restarts
 
@@ -215,11 +200,11 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
 def test_a_version_that_does_not_come_up_is_refused_with_the_reason_and_the_old_one_stays(
     node: KafkaNode, current: Path, version: str, reason: str
 ) -> None:
-    before = children(node.pid)
+    before = pythons(node.pid)
     lead(current, version)
     with pytest.raises(HelperError, match=reason):
         alter_broker_config(node, {GENERATION: version})
-    eventually(lambda: children(node.pid) == before)
+    eventually(lambda: pythons(node.pid) == before)
     known_again(node, f"after-{version}")
     lead(current, "v1")
 
@@ -228,13 +213,13 @@ def test_a_version_that_does_not_come_up_is_refused_with_the_reason_and_the_old_
 def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault: Path) -> None:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
     with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:
-        last = children(other.pid)
+        last = pythons(other.pid)
         assert len(last) == 1
         alter_broker_config(other, {GENERATION: "2"})
-        eventually(lambda: len(now := children(other.pid)) == 1 and now != last)
-        last = children(other.pid)
+        eventually(lambda: len(now := pythons(other.pid)) == 1 and now != last)
+        last = pythons(other.pid)
         os.kill(other.pid, signal.SIGKILL)  # it alone
-        eventually(lambda: not runs(last[0]))
+        eventually(lambda: not command(last[0]))
         other.kill()
         start = other.log.end()
         other.start()
@@ -243,8 +228,8 @@ def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault:
         # again.
         eventually(lambda: [alter_broker_config(other, {PREFIX + "static.produce": "5M"})], 120)
         other.wait_for_log("reconfigured", start=start)
-        last = eventually(lambda: now if len(now := children(other.pid)) == 1 else None)
+        last = eventually(lambda: now if len(now := pythons(other.pid)) == 1 else None)
         assert other.stop() == 143
         assert (other.data_dirs[0] / ".kafka_cleanshutdown").exists()
-        assert not runs(last[0])
+        assert not command(last[0])
         assert "did not end" not in other.log_text()

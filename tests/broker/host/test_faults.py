@@ -67,8 +67,7 @@ def change(node: KafkaNode, name: str, value: str | None) -> None:
     node.wait_for_log("reconfigured", start=start)
 
 
-@pytest.mark.proves("proposal-035.supplier")
-@pytest.mark.proves("faults.plugin-error")
+@pytest.mark.proves("proposal-035.supplier", "faults.plugin-error")
 def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_is_asked_again_and_answers(
     node: KafkaNode, fault: Path
 ) -> None:

@@ -197,8 +197,7 @@ def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_task
     world.check_serves("known", QUOTA * LEFT)
 
 
-@pytest.mark.proves("proposal-035.task")
-@pytest.mark.proves("faults.task-hang")
+@pytest.mark.proves("proposal-035.task", "faults.task-hang")
 def test_a_task_that_hangs_delays_neither_the_host_nor_another_task(world: World) -> None:
     world.tell("task", "hang")
     eventually(world.task_hangs.exists)

@@ -15,6 +15,7 @@ from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
+from harness.system.process import children
 from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
@@ -76,8 +77,8 @@ def upgrade(node: KafkaNode) -> None:
 
 def end_child(node: KafkaNode) -> None:
     """Kills the Python that serves, the only process that the broker has started."""
-    (child,) = "".join(file.read_text() for file in Path(f"/proc/{node.pid}/task").glob("*/children")).split()
-    os.kill(int(child), signal.SIGKILL)
+    (child,) = children(node.pid)
+    os.kill(child, signal.SIGKILL)
 
 
 def is_shown(node: KafkaNode) -> bool:

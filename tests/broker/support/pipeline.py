@@ -11,18 +11,22 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
-from harness.loop.cluster import record_of
+from harness.rollup import Known, Sample, rollup
 from harness.system.background import Background
+from harness.system.waiting import eventually
+from quotahost.pipeline.cluster import Rules
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.shares import Shares
-from quotahost.records.snapshot import Snapshot, decode
+from quotahost.records.snapshot import decode
 from quotahost.records.usage import Usage
+from tests.broker.support.seen import gauge
 from tests.broker.support.volumes import SNAPSHOTS
 from tests.reference.max_min import shares
 
 TOPIC: Final = "__quotahost_cluster_volumes"
+RECORD_SOURCE, SNAPSHOT_SOURCE = "cluster-volumes", "snapshots"
 USAGE: Final = "__quotahost_usage"
 SHARES: Final = "__quotahost_shares"
 SHARES_VALIDITY: Final = timedelta(seconds=8)
@@ -43,7 +47,7 @@ class FakePipeline(Background):
         super().__init__()
         self._cluster, self._validity = cluster, validity
         self._run_id = int(time.time() * 1000)
-        self._newest: dict[str, tuple[float, Snapshot]] = {}
+        self._newest: dict[str, Sample] = {}
         self.sequence = 0
 
     def _run(self) -> None:
@@ -55,7 +59,7 @@ class FakePipeline(Background):
             for message in consumer.consume(BATCH, 0.1):
                 if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
-                    self._newest[snapshot.broker] = time.monotonic(), snapshot
+                    self._newest[snapshot.broker] = Sample(datetime.now(UTC), 0, snapshot)
             if self._newest:
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
@@ -65,13 +69,17 @@ class FakePipeline(Background):
         consumer.close()
 
     def _record(self) -> ClusterRecord:
-        now = time.monotonic()
-        stale = {broker for broker, (at, _) in self._newest.items() if now - at > self._validity}
-        snapshots = {broker: snapshot for broker, (_, snapshot) in self._newest.items()}
         self.sequence += 1
-        (cluster,) = {snapshot.cluster for snapshot in snapshots.values()}
-        in_service = dict.fromkeys(snapshots, False)
-        return record_of(cluster, self._run_id, self.sequence, datetime.now(UTC), snapshots, stale, in_service)
+        known = {(SNAPSHOTS, broker): Known(newest, None) for broker, newest in self._newest.items()}
+        rules = Rules("", timedelta(seconds=self._validity))
+        (record,) = rollup(known, rules, self._run_id, self.sequence, int(time.time() * 1000))
+        return record
+
+
+def wait_for_source(cluster: Cluster, source: str, timeout: float = 120) -> None:
+    """Waits until every broker goes by this factor source."""
+    bean, what = f"FactorSource,name={source}", f"{source} answers on all"
+    eventually(lambda: all(gauge(node, bean, "Answers") == 1 for node in cluster.brokers), timeout, what)
 
 
 class FakeShares(Background):

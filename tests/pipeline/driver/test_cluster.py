@@ -11,17 +11,11 @@ from harness.kafka.admin import alter_broker_config, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
-from tests.broker.disks.test_cluster_volumes import (
-    HARD,
-    RECORD_SOURCE,
-    SETTINGS,
-    SNAPSHOT_SOURCE,
-    limits_of_broker_1,
-    wait_for_source,
-)
+from tests.broker.disks.test_disks import HARD, SETTINGS, disk_of_broker_1_has_space, disk_of_broker_1_is_full
 from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
 from tests.broker.support.node import cluster_with_fence
 from tests.broker.support.numbers import settled_ends
+from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, wait_for_source
 from tests.broker.support.seen import OPEN, PAUSE, gauge, transitions, wait_for_state
 from tests.pipeline.support.topics import published
 
@@ -33,7 +27,7 @@ PATIENCE: Final = 240.0  # seconds: a cold Spark on a busy machine
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with cluster_with_fence(tmp_path, SETTINGS | {"validity": VALIDITY}) as made:
+    with cluster_with_fence(tmp_path, SETTINGS | {"factor.source": RECORD_SOURCE, "validity": VALIDITY}) as made:
         yield made
 
 
@@ -44,8 +38,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         wait_for_state(cluster, OPEN)
         eventually(lambda: load.meter.bytes > 1_000_000)
-        limits_of_broker_1(cluster, hard="1")
-        wait_for_state(cluster, PAUSE)
+        disk_of_broker_1_is_full(cluster)
         ends, before = settled_ends(cluster), transitions(*cluster.brokers)
         driver.kill()
         wait_for_source(cluster, SNAPSHOT_SOURCE)
@@ -53,7 +46,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         assert transitions(*cluster.brokers) == before, "no broker was open, not even for a moment"
         assert settled_ends(cluster) == ends
-        limits_of_broker_1(cluster, hard=None)
+        disk_of_broker_1_has_space(cluster)
         wait_for_state(cluster, OPEN)
         sent = load.meter.bytes
         eventually(lambda: load.meter.bytes > sent + 1_000_000)

@@ -15,6 +15,7 @@ from typing import Final
 import pyspark
 import pytest
 
+from harness import rollup as model
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
@@ -26,7 +27,6 @@ from quotahost.pipeline.options import Options
 from quotahost.records.cluster_volumes import decode, encode
 from tests.pipeline.driver.test_driver import Story
 from tests.pipeline.support.topics import SNAPSHOTS, newest, read_all
-from tests.reference import volumes as model
 
 pytestmark = pytest.mark.driver
 PATIENCE: Final = 240.0  # seconds

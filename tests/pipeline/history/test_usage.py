@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner, Result
 
+from harness.rollup import Record
 from quotahost.cli.main import app
 from quotahost.pipeline import shares, snapshots
 from quotahost.pipeline.history import OF_USAGE, USAGE_COLUMNS, append, folder, held, transfers
@@ -19,7 +20,6 @@ from quotahost.records.snapshot import Snapshot
 from quotahost.records.usage import ClientKey, Used
 from tests.pipeline.support.records import Log, as_records, frame, record
 from tests.pipeline.support.rows import NOON, READ, WRITE, told, used
-from tests.reference.volumes import Record
 
 MONTH = ("--month", "2026-11")
 SOON = timedelta(milliseconds=50)

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from harness.rollup import Record
 from quotahost.records.snapshot import Snapshot
 from quotahost.records.usage import Usage
-from tests.reference.volumes import Record
 
 NOW: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NOW_MS: Final = int(NOW.timestamp() * 1000)

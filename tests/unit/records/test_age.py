@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness import rollup as pipeline
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.kafka.latest_record import LatestRecord
@@ -22,7 +23,6 @@ from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import WALL, Clock, Clocks, patience, settings
-from tests.reference import volumes as pipeline
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000

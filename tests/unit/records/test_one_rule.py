@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness import rollup as pipeline
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
@@ -22,7 +23,6 @@ from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from tests.fakes.plugin_context import limited
-from tests.reference import volumes as pipeline
 from tests.unit.records.strategies import LONG, limits, maybe, sizes
 
 _, FREE, PERCENT = LimitType

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness import rollup as pipeline
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
@@ -15,7 +16,6 @@ from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot, encode
 from tests.fakes.plugin_context import Clock, Clocks, patience
-from tests.reference import volumes as pipeline
 
 VALIDITY, GRACE, HOUR = 60.0, 30.0, 3600.0
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Tests compare ``quotahost.pipeline.cluster``, which is SQL, with it. It reads records with
-:mod:`quotahost.records.codec`, as brokers do.
+Tests compare ``quotahost.pipeline.cluster``, which is SQL, with it; scenes of ``harness.loop`` and broker tests have it
+in place of Spark. It reads records with :mod:`quotahost.records.codec`, as brokers do.
 """
 
 from collections import defaultdict
