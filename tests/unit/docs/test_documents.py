@@ -127,8 +127,8 @@ def test_files_and_modules_that_comments_name_are_there() -> None:
     """Of Python's half in Java's and the other way round, where no tool renames them together."""
     java, python = ROOT / "java-shim/src/main/java", ROOT / "plugin/quotahost"
     sources = [*java.rglob("*.java"), *python.rglob("*.py")]
-    others = (path for folder in (java.parent, ROOT / "tests", ROOT / "tools") for path in folder.rglob("*.py"))
-    there = {path.name for path in (*sources, *others)}
+    folders = (java.parent, *(ROOT / name for name in ("harness", "tests", "tools")))
+    there = {path.name for path in (*sources, *(path for folder in folders for path in folder.rglob("*.py")))}
     for path in sources:
         text = path.read_text("utf-8")
         named = re.findall(r"(?<![\w.])([A-Z]\w+\.java|[a-z_]+\.py)\b", text)
