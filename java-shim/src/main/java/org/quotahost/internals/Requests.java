@@ -113,8 +113,9 @@ public final class Requests {
         try {
             // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3.
             MessageSizeAccumulator sizes = new MessageSizeAccumulator();
+            ObjectSerializationCache texts = new ObjectSerializationCache();
             for (PartitionProduceData each : topic.partitionData()) {
-                each.addSize(sizes, new ObjectSerializationCache(), PartitionProduceData.HIGHEST_SUPPORTED_VERSION);
+                each.addSize(sizes, texts, PartitionProduceData.HIGHEST_SUPPORTED_VERSION);
             }
             return sizes.totalSize() - sizes.sizeExcludingZeroCopy();
         } catch (RuntimeException | LinkageError e) {
