@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
 from harness.rollup import Known, Sample, rollup
@@ -39,7 +39,8 @@ CLIENT_ID: Final = "quotahost-0"
 class FakePipeline(Background):
     """Publishes for the time of a ``with`` block. A broker that was silent for ``validity`` seconds is stale.
 
-    It begins with the first snapshot of the topic and publishes while it reads on, like a pipeline without checkpoint.
+    It begins with the first snapshot of the topic and publishes once it has read them all: to it, each is as new as its
+    reading, so the state of long ago would be told as today's.
     """
 
     def __init__(self, cluster: Cluster, validity: float) -> None:
@@ -51,16 +52,18 @@ class FakePipeline(Background):
         self.sequence = 0
 
     def _run(self) -> None:
-        own = {"group.id": "pipeline", "enable.auto.commit": False}
+        own, has_read = {"group.id": "pipeline", "enable.auto.commit": False, "enable.partition.eof": True}, False
         consumer = Consumer(self._cluster.client_config(client_id="pipeline") | own)
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
         while not self._stopping.is_set():
             for message in consumer.consume(BATCH, 0.1):
-                if message.error() is None:
+                if (error := message.error()) is None:
                     snapshot = decode(message.key(), message.value() or b"")
                     self._newest[snapshot.broker] = Sample(datetime.now(UTC), 0, snapshot)
-            if self._newest:
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    has_read = True
+            if self._newest and has_read:
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
