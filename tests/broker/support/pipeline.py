@@ -8,7 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from harness.kafka.cluster import Cluster
 from harness.rollup import Known, Sample, rollup
@@ -52,18 +52,17 @@ class FakePipeline(Background):
         self.sequence = 0
 
     def _run(self) -> None:
-        own, has_read = {"group.id": "pipeline", "enable.auto.commit": False, "enable.partition.eof": True}, False
+        own = {"group.id": "pipeline", "enable.auto.commit": False}
         consumer = Consumer(self._cluster.client_config(client_id="pipeline") | own)
         producer = Producer(self._cluster.client_config(client_id=CLIENT_ID))
         consumer.assign([TopicPartition(SNAPSHOTS, 0, OFFSET_BEGINNING)])
         while not self._stopping.is_set():
-            for message in consumer.consume(BATCH, 0.1):
-                if (error := message.error()) is None:
+            messages = consumer.consume(BATCH, 0.1)
+            for message in messages:
+                if message.error() is None:
                     snapshot = decode(message.key(), message.value() or b"")
                     self._newest[snapshot.broker] = Sample(datetime.now(UTC), 0, snapshot)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    has_read = True
-            if self._newest and has_read:
+            if self._newest and len(messages) < BATCH:
                 record = self._record()
                 producer.produce(TOPIC, key=record.cluster.encode(), value=encode(record))
             producer.poll(0)
