@@ -91,7 +91,11 @@ final class Scope {
 
     /** Forgets the slowed tags that nobody had since a beat: budgets come and go. */
     void forgetSlowed(int before) {
-        slowed.values().removeIf(tags -> tags.seen() - before < 0 && scopes.remove(tags));
+        slowed.values().removeIf(tags -> {
+            boolean goes = tags.seen() - before < 0;
+            if (goes) scopes.remove(tags);
+            return goes;
+        });
     }
 
     /** The slowed tags of a group of this rule that somebody had last; the own ones if it slows no group that is known here. */

@@ -93,12 +93,11 @@ final class Scopes {
         return made;
     }
 
-    boolean remove(Tags tags) {
+    void remove(Tags tags) {
         byUser.computeIfPresent(tags.user, (user, ofUser) -> {
             ofUser.remove(tags.clientId);
             return ofUser.isEmpty() ? null : ofUser;
         });
-        return true;
     }
 
     /** Forgets the scopes in which nobody was since a beat, but for those that somebody still has; and slowed tags. */
