@@ -15,7 +15,6 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
@@ -91,9 +90,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
             // it back, and Kafka would read all limits twice for nothing.
             int last = reset.get(at);
             int now = table.generation(at);
-            if (now == last || !reset.compareAndSet(at, last, now)) return false; // one of the threads that see it
-            BrokerLog.OF_BROKER.limitsAreRead(at, table.factorInForce.steps(at));
-            return true;
+            return now != last && reset.compareAndSet(at, last, now); // one of the threads that see it
         } catch (Throwable e) {
             return false;
         }

@@ -160,7 +160,7 @@ public final class PythonHost {
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
         watch.every(BEAT_MS, "the eviction of silent clients", table::evict);
         watch.every(BEAT_MS, "the log of a full table", table::logFull);
-        watch.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.OF_BROKER.summarize(table.factorInForce::limitFactor));
+        watch.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce.limitFactor()));
         watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         watch.every(BEAT_MS, "the log of what is missing", Internals::log);

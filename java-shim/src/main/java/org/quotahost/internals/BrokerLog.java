@@ -1,13 +1,9 @@
 package org.quotahost.internals;
 
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.DoubleSupplier;
-import java.util.function.LongSupplier;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
-import org.apache.kafka.server.quota.ClientQuotaType;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.Marker;
@@ -23,32 +19,18 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost: an error with a stack
  * trace for each request that the fence turns back, an error for each change of metadata while a broker is down
- * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs).
- *
- * <p>Of the last no line passes that follows from a step of the factor, and of the others, such as those of an
- * administrator's new quota, PER_MINUTE. The lines don't say what they follow from. But Kafka writes them on the thread
- * to which the callback has answered quotaResetRequired, and then the callback knows whether the factor has moved since
- * that type was read last.
+ * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs), in whose place
+ * there is one line a minute.
  *
  * <p>Kafka's line with the values of a change that was refused stays out, too: some are secrets.
  */
 public final class BrokerLog {
     private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");
-    public static final BrokerLog OF_BROKER = new BrokerLog(System::nanoTime);
-    /** Kafka's default client quota, say, changes as many sensors as there are clients. */
-    static final int PER_MINUTE = 20;
+    /** The lines about limits that were left out since the last summary. */
+    private static final LongAdder limits = new LongAdder();
+    private static final LineLimit summaries = new LineLimit(1);
 
-    /** By quota type, how often the factor had changed limits when Kafka read them last. */
-    private final AtomicIntegerArray steps = new AtomicIntegerArray(ClientQuotaType.values().length);
-    /** Whether the scan that this thread does follows from the factor; Kafka's few request threads keep it. */
-    private final ThreadLocal<Boolean> factor = new ThreadLocal<>();
-    private final LongAdder byFactor = new LongAdder(), byOthers = new LongAdder(), scans = new LongAdder();
-    private final LineLimit lines, summaries;
-
-    BrokerLog(LongSupplier nanoClock) {
-        lines = new LineLimit(PER_MINUTE, nanoClock);
-        summaries = new LineLimit(1, nanoClock);
-    }
+    private BrokerLog() {}
 
     /** A RuntimeException is another implementation behind log4j2's API, a LinkageError no log4j2. */
     static boolean install() {
@@ -56,38 +38,10 @@ public final class BrokerLog {
         return true;
     }
 
-    /** This request thread is about to read all limits of a type, which the factor has changed so often so far. */
-    public void limitsAreRead(int type, int stepsNow) {
-        boolean moved = steps.getAndSet(type, stepsNow) != stepsNow;
-        if (moved) scans.increment();
-        factor.set(moved);
-    }
-
-    /** Whether a line about a limit is left out; asked: Kafka only asks whether the level is on, and comes again with it. */
-    boolean leavesOut(boolean asked) {
-        if (Boolean.TRUE.equals(factor.get())) {
-            byFactor.increment();
-            return true;
-        }
-        boolean full = asked ? lines.isFull() : lines.pass() == LineLimit.NO;
-        if (full) byOthers.increment();
-        return full;
-    }
-
     /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
-    public void summarize(DoubleSupplier limitFactor) {
-        String line = summary(limitFactor);
-        if (line != null) LOG.info(line);
-    }
-
-    String summary(DoubleSupplier limitFactor) {
-        if (byFactor.sum() + byOthers.sum() == 0 || summaries.pass() == LineLimit.NO) return null;
-        long factors = byFactor.sumThenReset();
-        long others = byOthers.sumThenReset();
-        if (factors == 0) return "Kafka has taken over %,d more changed limits than are named above".formatted(others);
-        String rest = others == 0 ? "" : "; %,d changes for other reasons are left out, too".formatted(others);
-        return "Kafka has taken over changed limits: %,d in %,d readings because of the factor, by which limits are now multiplied: %.3f%s"
-                .formatted(factors, scans.sumThenReset(), limitFactor.getAsDouble(), rest);
+    public static void summarize(double limitFactor) {
+        if (limits.sum() == 0 || summaries.pass() == LineLimit.NO) return;
+        LOG.info("Kafka has taken over {} changed limits; the factor multiplies by {} now", limits.sumThenReset(), limitFactor);
     }
 
     /**
@@ -130,7 +84,8 @@ public final class BrokerLog {
             if (level == Level.ERROR) return isOfFence(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
             if (text != null && !text.toString().contains("already exists")) return Result.NEUTRAL;
-            return OF_BROKER.leavesOut(text == null) ? Result.DENY : Result.NEUTRAL;
+            limits.increment();
+            return Result.DENY;
         }
 
         /** Whether it is an error with which the fence turns requests back: their messages begin with our name. */

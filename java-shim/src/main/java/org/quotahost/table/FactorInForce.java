@@ -32,10 +32,9 @@ public final class FactorInForce {
     private static final Factor OPEN = new Factor(1, "");
 
     private final AtomicIntegerArray generations = new AtomicIntegerArray(QuotaTable.TYPES);
-    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
-    private final int[] settleAt = new int[QuotaTable.TYPES];
-    /** By quota type, how often the factor, or a client's way from slowed to own tags, has changed limits. */
-    private final AtomicIntegerArray steps = new AtomicIntegerArray(QuotaTable.TYPES);
+    private static final int AGAIN_BEATS = (int) (10_000 / QuotaTable.BEAT_MS);
+    /** When Kafka was last told to read all limits anyway (readAgain). */
+    private int readAgainAt;
     /** As the host has set it last, whether or not the fallback is in force. */
     volatile Factor hostFactor = OPEN;
     /** Whom it is for: who writes to these topics, or null for all clients. */
@@ -114,10 +113,6 @@ public final class FactorInForce {
         return generations.get(type);
     }
 
-    public int steps(int type) {
-        return steps.get(type);
-    }
-
     /** Whether the fence is to turn requests back: all in a PAUSE, or those to held topics. */
     boolean turnsBack(Affected affected) {
         return affected == null ? paused() : affected.holds() && factored.contains(ClientQuotaType.PRODUCE);
@@ -184,9 +179,7 @@ public final class FactorInForce {
         int changed = 0;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             boolean moves = restless && rule.now() != next.now() && (rule.factors(type) || next.factors(type));
-            if (!moves && next.isSame(rule, type)) continue;
-            changed |= 1 << type;
-            steps.incrementAndGet(type); // first, since request threads may see the new limits at once
+            if (moves || !next.isSame(rule, type)) changed |= 1 << type;
         }
         if (changed != 0 || next.affected() != rule.affected() || !next.held().equals(rule.held())) put(next, changed);
     }
@@ -202,22 +195,18 @@ public final class FactorInForce {
     private void put(Rule next, int changed) {
         rule = next;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
-            if ((changed & 1 << type) == 0) continue;
-            settleAt[type] = next.now() + QuotaTable.BEATS_PER_SECOND;
-            generations.incrementAndGet(type);
+            if ((changed & 1 << type) != 0) generations.incrementAndGet(type);
         }
     }
 
     /**
-     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
-     * same time, and the older reading may have been written last.
+     * Has Kafka read all limits every ten seconds, changed or not: two request threads may have read them at the same time,
+     * and the older reading may have been written last.
      */
-    void settle(int beat) {
-        for (int type = 0; type < QuotaTable.TYPES; type++) {
-            if (settleAt[type] == 0 || beat - settleAt[type] < 0) continue;
-            settleAt[type] = 0;
-            generations.incrementAndGet(type);
-        }
+    void readAgain(int beat) {
+        if (beat - readAgainAt < AGAIN_BEATS) return;
+        readAgainAt = beat;
+        for (int type = 0; type < QuotaTable.TYPES; type++) generations.incrementAndGet(type);
     }
 
     /** Of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */

@@ -1,8 +1,6 @@
 package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
@@ -22,14 +20,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.fence.FenceFixture;
-import org.quotahost.util.LineLimit;
 
 /** Which lines the broker's log4j2 writes once quotahost's filter is in it. */
 class BrokerLogTest {
     private static final String SCALA = "kafka.server.ClientQuotaManager";
     private static final String JAVA = "org.apache.kafka.server.quota.ClientQuotaManager";
     private static final String CHANGED = "Sensor for quota-id {} already exists. Setting quota to {} in MetricConfig";
-    private static int steps = 1_000;
 
     private final LoggerContext context = (LoggerContext) LogManager.getContext(false);
     private final Logger kafkaApis = LogManager.getLogger("kafka.server.KafkaApis");
@@ -56,8 +52,6 @@ class BrokerLogTest {
     void forget() {
         context.getConfiguration().getRootLogger().removeAppender("written");
         context.updateLoggers();
-        BrokerLog.OF_BROKER.limitsAreRead(0, steps);
-        BrokerLog.OF_BROKER.limitsAreRead(0, steps); // this thread's next lines follow from no step
     }
 
     private void logErrors() {
@@ -103,12 +97,9 @@ class BrokerLogTest {
     }
 
     @Test
-    void noLineComesFromAStepOfTheFactor() {
-        for (int step = 0; step < 20; step++) {
-            BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
-            kafkaReadsLimits(JAVA, 2_000);
-            assertEquals(0, kafkaOfScalaReadsLimits(2_000), "the line is not even put together");
-        }
+    void noLineSaysThatOneSensorsLimitHasChanged() {
+        kafkaReadsLimits(JAVA, 2_000);
+        assertEquals(0, kafkaOfScalaReadsLimits(2_000), "the line is not even put together");
 
         assertEquals(List.of(), written);
     }
@@ -135,7 +126,6 @@ class BrokerLogTest {
 
     @Test
     void otherLinesOfTheManagersStay() {
-        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
         LogManager.getLogger(JAVA).info("Quota types enabled has been changed to {} with active quota entities: [{}]", 1, "x");
         LogManager.getLogger(JAVA).warn("Shutdown was interrupted");
         LogManager.getLogger("kafka.server.KafkaServer").info("a sensor already exists");
@@ -148,65 +138,16 @@ class BrokerLogTest {
         for (int i = 0; i < 3; i++) context.reconfigure();
         listen();
         logErrors();
-        BrokerLog.OF_BROKER.limitsAreRead(0, ++steps);
         kafkaReadsLimits(JAVA, 10);
 
         assertEquals(List.of("replicas", "no cause"), written);
     }
 
-    // ---- which lines about changed limits pass, and the line in place of the others -------------------------
-
-    private long now = 1;
-    private final BrokerLog lines = new BrokerLog(() -> now);
-
-    private long passing(int count) {
-        long passed = 0;
-        for (int i = 0; i < count; i++) if (!lines.leavesOut(false)) passed++;
-        return passed;
-    }
-
     @Test
-    void aTypeThatIsReadAgainForAnotherReasonIsNotTakenForTheFactors() {
-        lines.limitsAreRead(0, 1);
-        assertTrue(lines.leavesOut(false));
-        lines.limitsAreRead(0, 1);
-        assertFalse(lines.leavesOut(false));
-        lines.limitsAreRead(1, 1);
-        assertTrue(lines.leavesOut(false), "the other type has not seen that step yet");
-    }
+    void oneLineAMinuteSaysHowManyLimitsHaveChanged() {
+        kafkaReadsLimits(JAVA, 2_000);
+        for (int i = 0; i < 100; i++) BrokerLog.summarize(0.5);
 
-    @Test
-    void othersHaveAFewLinesInEachMinute() {
-        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
-        now += LineLimit.MINUTE - 1;
-        assertEquals(0, passing(10));
-        now += 1;
-        assertEquals(BrokerLog.PER_MINUTE, passing(10_000));
-    }
-
-    @Test
-    void whetherTheLevelIsOnIsNotCountedAsALine() {
-        for (int i = 0; i < 1_000; i++) assertFalse(lines.leavesOut(true));
-        assertEquals(BrokerLog.PER_MINUTE, passing(1_000));
-        assertTrue(lines.leavesOut(true), "then the line is not even made");
-    }
-
-    @Test
-    void theLineComesOnceAMinuteWithAllThatWasLeftOutSince() {
-        assertNull(lines.summary(() -> 1));
-        passing(BrokerLog.PER_MINUTE + 7);
-        assertTrue(lines.summary(() -> 1).contains("7 more changed limits than are named above"));
-        now += LineLimit.MINUTE;
-        lines.limitsAreRead(0, 1);
-        passing(2_000);
-        assertTrue(lines.summary(() -> 0.5).contains("2,000 in 1 readings"));
-        for (int step = 2; step < 40; step++) {
-            lines.limitsAreRead(0, step);
-            passing(2_000);
-            assertNull(lines.summary(() -> 0.5));
-        }
-        now += LineLimit.MINUTE;
-        assertTrue(lines.summary(() -> 0.1).contains("76,000 in 38 readings"));
-        assertNull(lines.summary(() -> 0.1), "nothing was left out since");
+        assertTrue(written.size() <= 1, "%s".formatted(written)); // another test of this JVM may have had this minute's
     }
 }
