@@ -37,8 +37,8 @@ public final class TopicQuotas {
     /** With so many topics that a reading takes long, the pause is this many times as long: a tenth of a core at most. */
     private static final long PAUSE_PER_READING = 9;
     private static final long LIST_NANOS = 5_000_000_000L;
-    /** Topics of which requests are turned back that the log names. */
-    static final int TOPICS_PER_MINUTE = 20;
+    /** Topics of which requests were turned back that the log names in its one line a minute; explain names all. */
+    static final int TOPICS_PER_LINE = 20;
     /** Rules with counters of their own: single topics may be put in shadow one after the other. */
     private static final int RULES = 100;
     private static final String MESSAGE =
@@ -59,8 +59,7 @@ public final class TopicQuotas {
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
     private final LineLimit suspensions = new LineLimit(1);
-    /** Hundreds of topics may be over at once; the gauge Over and explain name all of them. */
-    private final LineLimit periods = new LineLimit(TOPICS_PER_MINUTE);
+    private final LineLimit lines = new LineLimit(1);
     private boolean warnedOfNoFence;
 
     // ---- the host --------------------------------------------------------------------------------------------
@@ -131,9 +130,17 @@ public final class TopicQuotas {
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
             if (use.update(now.own.getOrDefault(use.topic, share), nanos)) next.put(use.topic, use);
-            use.log(totalRate, now.total, nanos, periods);
         }
+        log(now.total);
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
+    }
+
+    private void log(double expected) {
+        List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
+        if (turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
+        LOG.warn("Produce requests are turned back, since this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
+                Math.round(totalRate), Math.round(expected), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
+        turnedBack.forEach(use -> use.turnedBack.reset());
     }
 
     private void end() {

@@ -3,9 +3,6 @@ package org.quotahost.topics;
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.internals.Meters;
-import org.quotahost.util.LineLimit;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * How much one topic takes in, compared with what is expected of it, and how many of its requests were turned back.
@@ -18,7 +15,6 @@ import org.slf4j.LoggerFactory;
  * <p>The thread that reads the meters writes it; request threads count what they turn back, and read the rest.
  */
 final class TopicUse {
-    private static final Logger LOG = LoggerFactory.getLogger("quotahost.topics");
     /** The credit in seconds of the expected rate: saved up while a client waits to try again, owed after a burst. */
     private static final double MOST = 5, LEAST = -30;
     /**
@@ -28,10 +24,9 @@ final class TopicUse {
     private static final double ALLOWED = 0.25;
     /** After a longer pause between two readings nobody knows for how many seconds of it the topic was over. */
     private static final double LONGEST = 5;
-    private static final long QUIET_NANOS = 60_000_000_000L;
 
     final String topic;
-    /** The requests to it that were turned back, or would have been if its threshold were not in shadow. */
+    /** The requests to it that were turned back since the last line of the log, or would have been but for a shadow. */
     final LongAdder turnedBack = new LongAdder();
     /** Kafka's own of the topic. */
     Meters.Of source;
@@ -42,13 +37,6 @@ final class TopicUse {
     volatile TopicQuotas.InShadow shadow;
     /** In bytes. */
     private double credit = Double.POSITIVE_INFINITY;
-    private long countAtLastReading;
-    /** The period in which requests are turned back; null while none was for a minute. */
-    private Period period;
-    private long lastTurnedBackAt;
-
-    /** @param before how many requests had been turned back when it began */
-    private record Period(long before, boolean isLogged) {}
 
     TopicUse(String topic) {
         this.topic = topic;
@@ -75,29 +63,10 @@ final class TopicUse {
         return meter.rate > expected && credit <= 0;
     }
 
-    /** Logs when a period begins in which requests are turned back, and when it ends: once none was for a minute. */
-    void log(double total, double totalExpected, long nanos, LineLimit lines) {
-        long count = turnedBack.sum();
-        if (count != countAtLastReading) {
-            if (period == null) {
-                period = new Period(countAtLastReading, lines.pass() != LineLimit.NO);
-                if (period.isLogged) {
-                    LOG.warn("Topic {}: produce requests are turned back: it takes in {} bytes/s where {} are expected, and"
-                            + " this broker {} where {} are{}", topic, bytes(meter.rate), bytes(expected), bytes(total),
-                            bytes(totalExpected), shadow != null ? " (only counted: its threshold is in shadow)" : "");
-                }
-            }
-            countAtLastReading = count;
-            lastTurnedBackAt = nanos;
-        } else if (period != null && nanos - lastTurnedBackAt >= QUIET_NANOS) {
-            if (period.isLogged) LOG.info("Topic {}: no produce request was turned back for a minute; {} were since it began",
-                    topic, count - period.before);
-            period = null;
-        }
-    }
-
-    private static String bytes(double rate) {
-        return String.format(Locale.ROOT, "%,.0f", rate);
+    @Override
+    public String toString() {
+        return String.format(Locale.ROOT, "%s (%d requests, %,.0f bytes/s where %,.0f are expected%s)", topic, turnedBack.sum(),
+                meter.rate, expected, shadow != null ? "; only counted: its threshold is in shadow" : "");
     }
 
     /**
@@ -118,7 +87,7 @@ final class TopicUse {
         long came;
         private long count = Long.MAX_VALUE;
         private boolean begins;
-        private long readAt;
+        private long firstAt, readAt;
 
         double update(Meters.Of meter, long nanos) {
             long now = meter.count();
@@ -126,13 +95,14 @@ final class TopicUse {
             seconds = isFirst ? 0 : (nanos - readAt) / 1e9;
             came = isFirst ? 0 : now - count;
             if (isFirst) {
+                firstAt = nanos;
                 begins = meter.seconds() < TICK_SECONDS;
                 rate = meter.oneMinuteRate();
             } else if (!begins && seconds > 0) {
                 rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
             }
             if (begins) { // the first tick will set this if nothing more comes
-                double age = meter.seconds();
+                double age = Math.max(meter.seconds(), (nanos - firstAt) / 1e9); // of one without bytes only the latter is known
                 rate = now / Math.max(TICK_SECONDS, age);
                 begins = age < TICK_SECONDS;
             }

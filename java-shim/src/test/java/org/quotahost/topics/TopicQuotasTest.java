@@ -16,7 +16,6 @@ import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
-import org.quotahost.util.LineLimit;
 import org.quotahost.util.LogCapture;
 
 /** "Broker side quota (V1)": which requests are turned back, and how much gets in. */
@@ -270,31 +269,24 @@ class TopicQuotasTest {
 
     @Proves("v1.logged")
     @Test
-    void aPeriodIsLoggedWhenItBeginsAndWhenItEndsAndNoRequestIs() {
+    void oneLineAMinuteNamesTheTopicsThatAreTurnedBackAndNoRequest() {
         configure(TOTAL, Map.of());
-        String log = LogCapture.during(() -> {
-            run(120, Map.of("greedy", 30_000_000.0));
-            run(300, Map.of());
-        });
+        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
 
-        assertEquals(1, LogCapture.lines(log, "Topic greedy: produce requests are turned back: it takes in"), log);
-        assertEquals(1, LogCapture.lines(log, "Topic greedy: no produce request was turned back for a minute"), log);
+        assertEquals(1, LogCapture.lines(log, "Produce requests are turned back"), log);
+        assertEquals(1, LogCapture.lines(log, "greedy (1 requests, "), log);
     }
 
     @Test
-    void ofHundredsOfTopicsTheLogNamesAFewAMinute() {
-        LineLimit lines = new LineLimit(TopicQuotas.TOPICS_PER_MINUTE);
+    void ofHundredsOfTopicsTheLineNamesAFew() {
+        configure(TOTAL, Map.of());
+        Map<String, Double> offers = new HashMap<>();
+        for (int i = 0; i < 100; i++) offers.put("topic-" + i, 30_000_000.0);
         String log = LogCapture.during(() -> {
-            for (int i = 0; i < 500; i++) {
-                TopicUse use = new TopicUse("topic-" + i);
-                use.turnedBack.increment();
-                use.log(TOTAL, TOTAL, 0, lines);
-                use.log(TOTAL, TOTAL, 60_000_000_000L, lines);
-            }
+            run(10, offers);
         });
 
-        assertEquals(TopicQuotas.TOPICS_PER_MINUTE, LogCapture.lines(log, "produce requests are turned back: it takes in"));
-        assertEquals(TopicQuotas.TOPICS_PER_MINUTE, LogCapture.lines(log, "no produce request was turned back for a minute"));
+        assertEquals(TopicQuotas.TOPICS_PER_LINE, log.split("where").length - 2, log);
     }
 
     @Test
