@@ -34,34 +34,30 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
  * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects
- * costs a thread, so there are bounds: MOST connections, LONGEST bytes a question, IDLE_MS without one.
+ * costs a thread, so there are bounds: LONGEST bytes a question, and MOST connections, of which a further one ends that
+ * which has asked nothing for longest.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
     static final String DIRECTORY = "quotahost.admin.dir";
     static final int MOST = 8;
     static final int LONGEST = 64 * 1024;
-    static final long IDLE_MS = 60_000;
-    /** How often it looks for new connections and for idle ones. */
-    private static final long LOOK_MS = 50;
-    /** By then a broker listens at the socket that it has made. */
-    private static final long STARTED_MS = 60_000;
+    /** After no connection could be accepted, such as for too many open files. */
+    private static final long PAUSE_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
 
     private final String node;
     private final Function<String[], String> answers;
-    private final long idleNanos;
     private final Schedule schedule = new Schedule("quotahost-admin");
-    /** Each open connection, with the nanoTime since which it is idle. */
+    /** Each open connection, with the nanoTime of its last answer. */
     private final Map<SocketChannel, Long> connections = new ConcurrentHashMap<>();
     private Path path;
     private ServerSocketChannel server;
 
     /** @param answers answers the words of a question with a line of JSON; on any thread, several at once */
-    AdminSocket(String node, Function<String[], String> answers, long idleMs) {
+    AdminSocket(String node, Function<String[], String> answers) {
         this.node = node;
         this.answers = answers;
-        this.idleNanos = idleMs * 1_000_000;
     }
 
     /** Makes the socket and listens; or says why it can't, and the broker goes on without. */
@@ -69,13 +65,12 @@ final class AdminSocket implements AutoCloseable {
         try {
             Path directory = directory();
             Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
-            removeStale(directory, made);
+            removeStale(directory);
             server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-            server.configureBlocking(false);
             server.bind(UnixDomainSocketAddress.of(made));
             path = made;
             Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
-            schedule.every(LOOK_MS, "the look at the admin socket", this::look);
+            schedule.every(PAUSE_MS, "taking connections of the admin socket", this::accept);
             LOG.info("quotahost explain and top reach this broker by {}", path);
         } catch (IOException | RuntimeException | LinkageError e) {
             LOG.warn("quotahost explain and top can't reach this broker: its socket can't be made ({}). Give the broker a"
@@ -124,16 +119,14 @@ final class AdminSocket implements AutoCloseable {
     }
 
     /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */
-    private static void removeStale(Path directory, Path own) throws IOException {
+    private static void removeStale(Path directory) throws IOException {
         try (var files = Files.newDirectoryStream(directory, "broker-*.sock")) {
             for (Path file : files) {
                 try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
                     channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
                     channel.connect(UnixDomainSocketAddress.of(file));
                 } catch (ConnectException e) {
-                    // Another broker that starts just now has made its socket, and listens a moment later.
-                    long age = System.currentTimeMillis() - file.toFile().lastModified(); // 0 if it is gone
-                    if (file.equals(own) || age > STARTED_MS) Files.deleteIfExists(file);
+                    Files.deleteIfExists(file);
                 } catch (IOException e) {
                     LOG.debug("Whether anybody listens at {} can't be told", file, e);
                 }
@@ -143,20 +136,24 @@ final class AdminSocket implements AutoCloseable {
 
     // ---- connections -----------------------------------------------------------------------------------------
 
-    private void look() {
-        long now = System.nanoTime();
-        // Who asks nothing, or doesn't read the answer: closing ends a read or write of another thread, if there is one.
-        connections.forEach((channel, since) -> {
-            if (now - since > idleNanos && connections.remove(channel, since)) close(channel);
-        });
+    private void accept() {
         try {
-            for (SocketChannel channel; (channel = server.accept()) != null;) {
-                if (connections.size() < MOST) begin(channel);
-                else channel.close();
+            while (true) {
+                SocketChannel channel = server.accept();
+                if (connections.size() >= MOST) endOldest();
+                begin(channel);
             }
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
+    }
+
+    /** Closing ends a read or write of another thread, if there is one. */
+    private void endOldest() {
+        connections.entrySet().stream().min(Map.Entry.comparingByValue()).map(Map.Entry::getKey).ifPresent(oldest -> {
+            connections.remove(oldest);
+            close(oldest);
+        });
     }
 
     private void begin(SocketChannel channel) {

@@ -62,7 +62,7 @@ public final class PythonHost {
         String node = config.broker().getOrDefault("node.id", "-1");
         questions = new Questions(this);
         admin = new ClusterAdmin("quotahost-" + node);
-        socket = new AdminSocket(node, questions::answer, AdminSocket.IDLE_MS);
+        socket = new AdminSocket(node, questions::answer);
     }
 
     // ---- the callbacks ---------------------------------------------------------------------------------------
