@@ -9,8 +9,7 @@ import org.quotahost.util.Resources;
 
 /**
  * The one Python interpreter of this JVM. It starts once and stays until the process ends, since an interpreter in which
- * JPype runs cannot be ended and started again; so a start that has failed is not tried again. The native methods are in
- * attach.c.
+ * JPype runs cannot be ended and started again. The native methods are in attach.c.
  */
 public final class Interpreter {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */
@@ -23,27 +22,14 @@ public final class Interpreter {
                 pass
             quotahost_error = ''
             """;
-    private static ConfigException failure;
-    /** Of the Python that runs; null until one does. */
-    private static String executable;
+    private static boolean started;
 
     private Interpreter() {}
 
     /** Starts Python and JPype on the calling thread, unless they run already; ConfigException if they can't start. */
     public static synchronized void start(PythonEnvironment environment) {
-        if (failure != null) throw failure;
-        if (executable == null) {
-            try {
-                boot(environment);
-            } catch (ConfigException e) {
-                failure = e;
-                throw e;
-            }
-            executable = environment.executable();
-        } else if (!executable.equals(environment.executable())) {
-            throw new ConfigException("this JVM already runs the Python of " + executable + "; python.executable="
-                    + environment.executable() + " would need a new broker process");
-        }
+        if (!started) boot(environment);
+        started = true;
     }
 
     /** Runs the Python host on the calling thread until it ends. Answers null, or the traceback of its error. */
