@@ -24,7 +24,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
@@ -33,7 +32,6 @@ from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.settings.properties import rates_of
 from quotahost.settings.types import SUPPLIER
 from quotahost.throttling import lowered
 
@@ -69,16 +67,12 @@ class Shadow:
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
         self._shown: set[str] = set()
-        self._newcomers: Mapping[QuotaType, float | None] = {}
         self._text: str | None = None  # what Java was told last; None before the first look
-        # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
-        self._stand_ins: Mapping[Key, float | None] = {}
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
 
     def configure(self, settings: Settings) -> None:
-        self._newcomers = rates_of(settings.newcomers)
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
@@ -114,7 +108,6 @@ class Shadow:
             gauges = self._shim.ask("gauges")
             self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
         comparison = self._compare() if rules else Comparison()
-        self._stand_ins = comparison.stand_ins
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._show({*rules, *comparison.counts}, comparison.counts, seconds)
         if (text := _told(comparison.held)) != self._text:
@@ -126,7 +119,7 @@ class Shadow:
         # with 10,000 clients half of the time went there.
         gc.disable()
         try:
-            return compare(self._shim.ask, self._newcomers, self._stand_ins)
+            return compare(self._shim.ask)
         finally:
             gc.enable()
 
@@ -177,7 +170,7 @@ class _Use:
 
     key: Key  # the scope in force
     base: float | None  # its rate before the factor; None is unlimited
-    stand_in: float | None  # what the factor multiplies instead; None if Java has measured nothing
+    stand_in: float  # what the factor multiplies instead: what Java measured when it fell, or what Kafka measures now
     rate: float  # what Kafka measures, in the type's unit
     supplier: str  # the one in force; "" for newcomers and who is exempt
     exempt: bool
@@ -205,8 +198,6 @@ class Comparison:
     held: dict[Key, tuple[str, float]] = field(default_factory=dict)
     #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
     rates: dict[Key, float | None] = field(default_factory=dict)
-    #: What the factor multiplies, by scope whose quota is unlimited and for which Java has no rate: for the next one.
-    stand_ins: dict[Key, float | None] = field(default_factory=dict)
 
     def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
         """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
@@ -231,14 +222,8 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
     return lowered(whole, factor, floor)
 
 
-def compare(
-    ask: Ask, newcomers: Mapping[QuotaType, float | None] = MappingProxyType({}),
-    stand_ins: Mapping[Key, float | None] = MappingProxyType({}),
-) -> Comparison:  # fmt: skip
-    """Compare all that Kafka measures with all rules in shadow.
-
-    ``ask`` is ``Shim.ask``, ``newcomers`` has their rates, and ``stand_ins`` are those of the last comparison.
-    """
+def compare(ask: Ask) -> Comparison:
+    """Compare all that Kafka measures with all rules in shadow; ``ask`` is ``Shim.ask``."""
     state, comparison = state_of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
     # Types have nothing to do with each other, and of one there may be 50,000 holders.
@@ -252,10 +237,6 @@ def compare(
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
             if by_factor and not use.exempt and (use.marked or not state.is_for_topics):
-                if use.base is None and use.stand_in is None:
-                    # The measured rate if it is no less than the floor, else the newcomers': as for a factor in force.
-                    instead = use.rate if use.rate >= state.floors[quota_type] else newcomers.get(quota_type)
-                    use.stand_in = comparison.stand_ins[use.key] = stand_ins.get(use.key, instead)
                 _factor(use, state, comparison)
         _suppliers(quota_type, uses, state, comparison)
     return comparison
@@ -266,7 +247,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
-        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, rate, exempt, newcomer, supplier,
+        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, measured, exempt, newcomer, supplier,
         shadow, marked, passes,
     ) in holders:  # fmt: skip
         if name != wanted:
@@ -275,10 +256,12 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
         use = uses.get(tags)
         if use is None:
             # A newcomer's rate is no supplier's, and the exempt have none. Behind a tab stand the rates of others.
+            rate = measured or 0.0
             whose = "" if exempt or newcomer else supplier.partition("\t")[0]
             use = uses[tags] = _Use(
-                (quota_type, tags), None if exempt else base, stand_in, rate or 0.0, whose, exempt, marked, passes
-            )
+                (quota_type, tags), None if exempt else base, rate if stand_in is None else stand_in, rate, whose,
+                exempt, marked, passes,
+            )  # fmt: skip
         else:
             use.marked &= marked
             use.passes &= passes
