@@ -14,10 +14,8 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, fails, settings
+from tests.fakes.plugin_context import context, fails, settings
 from tests.fakes.shim import FakeShim
-
-MANY = 10_000
 
 
 @pytest.mark.usefixtures("mine")
@@ -77,22 +75,6 @@ def test_a_node_needs_the_plugins_of_these_roles_and_pauses_by_itself_where_it_j
 def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that_is_written() -> None:
     for given, action in ((pauses("typed"), State.PAUSE), (settings(factor__source="typed"), State.OPEN)):
         assert BROKER.applied(given, watches_disks=False).fallback_action is action
-
-
-class Unhashable(type):
-    __hash__ = None  # type: ignore[assignment]
-
-
-def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    guard = Guard(FakeShim(), clock)
-    news = [ValueError("a"), Unhashable("KeyError", (Exception,), {})("b"), ValueError("c")]
-    for error in [*news, *(type(f"Error{number}", (Exception,), {})() for number in range(MANY))]:
-        guard.report("plugin", "read()", "the last stays", error)
-        clock.now += 0.001
-    logged = [record.exc_info[0].__name__ for record in caplog.records[:2] if record.exc_info and record.exc_info[0]]
-    assert logged == ["ValueError", "KeyError"]
-    assert 2 < len(caplog.records) <= 5
 
 
 class Task:
