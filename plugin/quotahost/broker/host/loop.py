@@ -255,13 +255,10 @@ class Host:
         if self._shim.fence():
             return
         _factor_log.warning(
-            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-            "producer to floor.bytes, and a producer that opens new connections evades even that"
+            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each producer "
+            "to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all clients, and "
+            "budgets=on nobody"
         )
-        if self._settings.factor_scope == "topics":
-            _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
-        if self._settings.budgets == "on":
-            _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
 
     # ---- the end ----
 
