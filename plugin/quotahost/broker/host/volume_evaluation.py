@@ -24,7 +24,7 @@ from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import ClusterVolumes, Factor, Limit, Volume
+from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
 from quotahost.text import printable
@@ -313,14 +313,8 @@ class VolumeLimits:
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
-    """A volume's limits in bytes consumed, and which is breached. Raises TypeError if an answer has a wrong type."""
-    soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
+    """A volume's limits in bytes consumed, and which is breached."""
+    limits = byte_limits(volume, policy.soft_limit(volume), policy.hard_limit(volume))
     over_soft, over_hard = policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume)
-    if not (isinstance(soft, Limit | None) and isinstance(hard, Limit | None)):
-        raise TypeError(f"a policy's limits must be Limits or None, not {soft!r:.200} and {hard!r:.200}")
-    if not (isinstance(over_soft, bool) and isinstance(over_hard, bool)):
-        both = f"{over_soft!r:.200} and {over_hard!r:.200}"
-        raise TypeError(f"whether a limit is breached must be True or False, not {both}")
     numbers = {"Breached": _HARD if over_hard else _SOFT if over_soft else 0.0}
-    limits = byte_limits(volume, soft, hard)
     return numbers if limits is None else {"Soft": float(limits.soft), "Hard": float(limits.hard), **numbers}

@@ -193,7 +193,7 @@ def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used() -> Non
     assert (nothing_to_ask.shown("VolumeLimits"), nothing_to_ask.shim.failed) == ({"/own": {"Factor": 0.4}}, [])
 
 
-@pytest.mark.parametrize("broken", ["raises", "soft", "hard", "is_over"])
+@pytest.mark.parametrize("broken", ["raises", "soft", "hard"])
 def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, caplog: pytest.LogCaptureFixture) -> None:
     policy = Asked()
     one = World(policy=policy)
