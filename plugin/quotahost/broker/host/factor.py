@@ -16,14 +16,13 @@ factor is 1. Topics and partitions are refused only while a volume is known to b
 """
 
 import logging
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LineLimit, LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
@@ -45,7 +44,6 @@ log = logging.getLogger("quotahost.factor")
 # of the factor: near the hard limit small steps are large ones.
 STEP: Final = 0.01
 SHARE: Final = 0.1
-_LINES: Final = 20  # a minute, about changes of state
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 
@@ -61,7 +59,7 @@ class FactorLoop:
     def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard, self._clock = shim, guard, clock
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
-        self._in_force = FactorInForce(shim, clock)
+        self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
@@ -252,16 +250,13 @@ class TypedSources:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
+    def __init__(self, shim: Shim) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
         self._shown = Shown(shim, "Cause", self._cause())
         self._last: Scoped | None = None  # handed on by this host
         self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
-        self._limit = LineLimit(_LINES, clock)
-        self._logged = self._factor.state
-        self._transitions = 0  # since the last line
         shim.count("Factor", "", "Transitions", 0.0)
 
     @property
@@ -276,13 +271,14 @@ class FactorInForce:
         # Another volume may be the cause now, which explain and the metrics have to show.
         new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
         if new != self._last:  # the first one always: nobody else would take back what is in the table from before
-            if new.factor.state is not self._factor.state:
+            last, now = self._factor, new.factor
+            if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
-                self._transitions += 1
-            self._factor, self._last = new.factor, new
-            self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
+                level = logging.INFO if now.state is State.OPEN else logging.WARNING
+                log.log(level, "%s -> %s: factor %.4g (%s)", last.state, now.state, now.value, now.cause)
+            self._factor, self._last = now, new
+            self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             self._shown.show(self._cause())
-        self._log_state()
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
         """The same for the budgets with factors below 1."""
@@ -291,16 +287,6 @@ class FactorInForce:
         if new != self._budgets:
             self._budgets = new
             self._shim.set_budgets(new)
-
-    def _log_state(self) -> None:
-        """Log the state if it is another, a few times a minute at most; it is called until the last one is logged."""
-        now, last = self._factor, self._logged
-        if now.state is last or not self._limit.passes():
-            return
-        level = logging.INFO if now.state is State.OPEN else logging.WARNING
-        between = f" ({self._transitions - 1} changes of state were left out before)" if self._transitions > 1 else ""
-        log.log(level, "%s -> %s: factor %.4g (%s)%s", last, now.state, now.value, now.cause, between)
-        self._logged, self._transitions = now.state, 0
 
     def _cause(self) -> dict[str, dict[str, float]]:
         """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""

@@ -209,16 +209,3 @@ def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change
     world.loop.forget()
     world.step()
     assert len(reads) == 5
-
-
-def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    caplog.set_level(logging.INFO)
-    for turn in range(300):
-        world.step(Factor(turn % 2 / 2, "the disk"))
-    world.step(Factor(0.0, "the disk"), seconds=60)
-    lines = [record.getMessage() for record in caplog.records if record.name == "quotahost.factor"]
-    assert len(lines) <= 20 * (300 / 60 + 2)
-    assert "-> PAUSE" in lines[-1]
-    assert any("changes of state were left out before" in line for line in lines)
-    assert world.number("Transitions") >= 300
