@@ -64,11 +64,6 @@ class DiskMonitor:
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
-    def wake(self) -> None:
-        """Look now: the period may be shorter than it was."""
-        if self._thread:
-            self._thread.wake()
-
     def latest(self) -> tuple[float, DiskState | None]:
         looked_at, disks = self._newest
         return self._clock() - looked_at, disks

@@ -79,7 +79,6 @@ class Host:
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterQuery(shim)
         self._opened = ExitStack()  # what closes after the plugins
-        self._wake_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
@@ -138,7 +137,7 @@ class Host:
             return lambda: NoDisks(own)
         disks = DiskMonitor(self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock)
         self._opened.callback(disks.close)
-        self._broker.largest, self._wake_disks = disks.budgets.largest, disks.wake
+        self._broker.largest = disks.budgets.largest
         return disks.started
 
     def _install(self, new_one: Configuration) -> None:
@@ -159,7 +158,6 @@ class Host:
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._factor.forget()
-        self._wake_disks()
         self._clients.configure(plugins.suppliers, settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source is not None)
         self._shim.configure(applied, measured(settings, plugins, self._guard))

@@ -224,22 +224,6 @@ def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(m
     assert serve(shim).factors == [0.0, 1.0]
 
 
-def test_a_period_that_is_shortened_live_has_the_disks_looked_at_again_at_once(mine: Any, tmp_path: Path) -> None:
-    def looks() -> int:
-        return len(shim.arguments("offline_log_dirs"))
-
-    def waits_for_another() -> None:
-        eventually(lambda: looks() > before[0])
-
-    given = {"factor.source": "disky", "volumes.period": "1h", "validity": "3h"}
-    shim, before = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}), list[int]()
-    shim.script.append(lambda: before.append(eventually(looks)))
-    shim.reconfigure(**{"volumes.period": "30m"})
-    shim.script.append(waits_for_another)
-    serve(shim)
-    assert looks() > before[0]
-
-
 @pytest.mark.parametrize("second_life", [False, True], ids=["a change", "a host that starts again"])
 def test_what_is_not_live_stays_as_the_broker_has_started_with_it(
     mine: Any, caplog: pytest.LogCaptureFixture, second_life: bool
