@@ -7,11 +7,11 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.raw import RawClient, record_batch
-from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, tell
-from tests.broker.support.seen import gauge, limit_of
+from tests.broker.support.seen import gauge
 
 CLIENTS = 500
 BATCH = record_batch(100)
@@ -62,25 +62,3 @@ def test_a_factor_that_goes_down_and_up_costs_less_than_200_lines(node: KafkaNod
     lines = node.log.text(begin).splitlines()
     assert len(lines) < 200
     assert not [line for line in lines if KAFKAS_LINE in line]
-
-
-def test_kafkas_line_about_an_administrators_new_quota_stays(node: KafkaNode) -> None:
-    begin = node.log.end()
-    # The first one leads to other tags, and so to another sensor; the second one changes the limit of that.
-    with RawClient(node, "client-7") as client:
-
-        def has_limit(rate: float) -> bool:
-            client.produce("t", BATCH)
-            return limit_of(node, "ANONYMOUS", "client-7") == rate
-
-        for rate in (6_543_210, 7_654_321):
-            set_quota(node, {"producer_byte_rate": rate}, client_id="client-7")
-            eventually(lambda rate=rate: has_limit(rate), what="the new quota")
-            client.produce("t", BATCH)  # now that its tags are known, so that Kafka has the sensor
-
-        def is_logged() -> bool:
-            client.produce("t", BATCH)
-            lines = node.log.text(begin).splitlines()
-            return any(KAFKAS_LINE in line and "client-id=client-7}" in line for line in lines)
-
-        eventually(is_logged, what="Kafka's line about the changed limit")
