@@ -61,6 +61,7 @@ class Unprintable:
         (None, False),
         *((wrong, True) for wrong in (fails, Unprintable, 1.5, -0.1, float("nan"), True, "0.5")),
         (lambda: ClusterVolumes(None), True),  # type: ignore[arg-type]
+        (lambda: cluster(Volume("1", "/" * 5000, 1, 1)), True),
         (lambda: ClusterVolumes(("/data",)), True),  # type: ignore[arg-type]
         (lambda: ClusterVolumes((HALF,), unknown=(1, 2)), True),  # type: ignore[arg-type]
         (lambda: ClusterVolumes((HALF,), unknown="broker 2"), True),  # type: ignore[arg-type]

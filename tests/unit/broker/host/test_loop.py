@@ -14,8 +14,6 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.live_change import STAGED_FOR
-from quotahost.broker.host.logs import Logs
-from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client, ClusterVolumes, Volume
 from quotahost.settings.declaration import PREFIX
@@ -31,22 +29,6 @@ def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quo
     serve(shim)
     assert shim.rate("alice", "a") == 9.0
     assert mine.CLOSED == [0.5]
-
-
-def test_no_traceback_of_a_plugin_shows_a_password_that_the_broker_knows(
-    mine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(supplier: Any, client: Client, quota_type: Any) -> None:
-        raise RuntimeError("can't log in with 'S3CR3T  1'")
-
-    monkeypatch.setattr(mine.Supplier, "quota", fails)
-    shim = FakeShim({"supplier": "mine", "kafka.bootstrap.servers": "b:9092", "kafka.sasl.password": "S3CR3T  1"})
-    shim.arrive(("alice", "a"))
-    with Logs(shim) as logs:
-        Host(shim, Clock(), logs=logs).run()
-    told = "\n".join(shim.lines)
-    assert "can't log in with '***'" in told
-    assert "S3CR3T" not in told
 
 
 def test_a_host_that_starts_again_frees_what_the_last_one_built(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -314,17 +314,6 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
     assert java.shows("topic.t") == [3, 2, 7, 8]
 
 
-def test_the_thread_looks_as_soon_as_a_rule_is_in_shadow_and_ends_with_the_host() -> None:
-    java = tried()
-    shadow = Shadow(java)
-    shadow.configure(in_shadow())
-    assert shadow._thread is None
-    shadow.configure(in_shadow(TRIED))
-    eventually(lambda: java.hears == [json.dumps({"PRODUCE": [["alice", "a", TRIED]]}, separators=(",", ":"))])
-    shadow.close()
-    eventually(lambda: "quotahost-shadow" not in [thread.name for thread in threading.enumerate()])
-
-
 @pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
 def test_a_look_that_fails_is_logged_once(problem: Exception, caplog: pytest.LogCaptureFixture) -> None:
     java = tried(problem=problem)
