@@ -16,7 +16,6 @@ a host before this one has ended; put exemptions, settings and the factor into J
 **The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
-import gc
 import logging
 import math
 import time
@@ -116,9 +115,6 @@ class Host:
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        gc.unfreeze()  # what a host before this one in this process froze, and has left behind
-        gc.collect()  # else freeze() would keep what the imports left behind, too
-        gc.freeze()  # imported modules stay: no full collection needs to look at them again
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)

@@ -16,7 +16,6 @@ of the answers in force, and puts beside them what it would give. Thresholds of 
    bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
-import gc
 import json
 import logging
 import time
@@ -107,21 +106,12 @@ class Shadow:
             # What a Python host before this one has shown nobody else would take back.
             gauges = self._shim.ask("gauges")
             self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
-        comparison = self._compare() if rules else Comparison()
+        comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._show({*rules, *comparison.counts}, comparison.counts, seconds)
         if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
-
-    def _compare(self) -> "Comparison":
-        # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
-        # with 10,000 clients half of the time went there.
-        gc.disable()
-        try:
-            return compare(self._shim.ask)
-        finally:
-            gc.enable()
 
     def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:
