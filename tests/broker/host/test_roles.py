@@ -8,7 +8,6 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
-from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
@@ -159,24 +158,6 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     eventually(lambda: gauge(world.node, "Factor", "Unknown") == 0)
     world.node.wait_for_log("works again in", start=start)
     eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails"))
-
-
-def test_a_source_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_tasks(world: World) -> None:
-    before = world.fallbacks()
-    world.tell("source", "hang")
-    eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)
-    applied = world.fallbacks()
-    assert applied > before
-    world.check_serves("known", QUOTA)
-    world.check_serves("new-while-it-hangs")
-    assert quota_now(world.node, ANYONE, "new-while-it-hangs").newcomer
-    runs = world.runs("Outsider")
-    eventually(lambda: world.runs("Outsider") > runs + 1, what="a task's thread is its own")
-    assert world.fallbacks() == applied, "once, however long it hangs"
-    world.heal()
-    eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
-    eventually(lambda: has_own_quota(world.node, ANYONE, "new-while-it-hangs"))
-    world.check_serves("known", QUOTA * LEFT)
 
 
 @pytest.mark.proves("proposal-035.task", "faults.task-hang")
