@@ -22,7 +22,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
 from typing import Any, Final, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
@@ -41,7 +40,7 @@ EVERY: Final = 1.0  # seconds from one look to the next
 PAUSE_PER_LOOK: Final = 9
 #: Seconds. After a longer pause that was not planned nobody knows for how much of it a client was over a limit.
 LONGEST: Final = 10.0
-#: How many scopes of each type Java is told of, for ``explain`` and ``top``: those that are furthest beyond.
+#: How many scopes of each type Java is told of, for ``explain`` and ``top``.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
@@ -132,14 +131,13 @@ def _is_ours(rule: str) -> bool:
     return rule == FACTOR or rule.startswith(SUPPLIER)
 
 
-def _told(held: Mapping[Key, tuple[str, float]]) -> str:
+def _told(held: Mapping[Key, str]) -> str:
     """By quota type, [user tag, client-id tag, rule] of each scope that would be held back, as JSON in ASCII."""
-    scopes: dict[str, list[tuple[float, str, str, str]]] = {}
-    for (quota_type, tags), (rule, beyond) in held.items():
-        scopes.setdefault(quota_type, []).append((beyond, *tags, rule))
+    scopes: dict[str, list[tuple[str, str, str]]] = {}
     # Sorted by name, so that the text is the same as long as the same scopes are held.
-    told = {name: sorted(row[1:] for row in nlargest(TOLD, rows)) for name, rows in sorted(scopes.items())}
-    return json.dumps(told, separators=(",", ":"))
+    for (quota_type, tags), rule in sorted(held.items()):
+        scopes.setdefault(quota_type, []).append((*tags, rule))
+    return json.dumps({name: rows[:TOLD] for name, rows in scopes.items()}, separators=(",", ":"))
 
 
 # ---- one comparison ----------------------------------------------------------------------------------------------
@@ -184,8 +182,8 @@ class Comparison:
     """The result."""
 
     counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule, where there is something
-    #: For each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
-    held: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    #: For each scope that Kafka measures and that a rule would hold back, the rule.
+    held: dict[Key, str] = field(default_factory=dict)
     #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
     rates: dict[Key, float | None] = field(default_factory=dict)
 
@@ -196,7 +194,7 @@ class Comparison:
         # A share of a thread has no bytes.
         count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
         for use in uses:
-            self.held[use.key] = rule, beyond
+            self.held[use.key] = rule
 
 
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
