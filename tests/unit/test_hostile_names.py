@@ -22,8 +22,6 @@ import pytest
 from rich.console import Console
 
 from quotahost.broker.host.volume_evaluation import Judged, smallest
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
-from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
@@ -36,10 +34,7 @@ from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir
-from quotahost.records.snapshot import Snapshot
 from quotahost.text import EscapingFormatter
-from tests.fakes.plugin_context import Clock, patience
 
 # ---- what is drawn ----
 
@@ -213,44 +208,12 @@ HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def cause_of_a_factor(name: str) -> Sequence[str]:
-    return [smallest([Judged(Volume(name, name, 1, 1), 0.5)]).cause]
-
-
-def unknown_by_snapshots(name: str) -> Sequence[str]:
-    clock = Clock()
-    roster = Roster(clock, Clock(AT.timestamp()))
-    roster.register({name: False})
-    clock.now += 1000
-    never = roster.view("", patience()).unknown
-    roster.take(Snapshot(name, AT, ()), True, 60)
-    clock.now += 1000
-    return [*never, *roster.view("", patience()).unknown]
-
-
-def unknown_by_cluster_volumes(name: str) -> Sequence[str]:
-    clock = Clock()
-    state = ClusterState("1", clock)
-    state.register({"1": False, name: False, "x": False})
-    lists: dict[str, Any] = {"stale_brokers": (name,), "missing_brokers": ("x",)}
-    record = ClusterRecord("c", 1, 1, AT, reporting=1, offline_dirs=(OfflineDir("x", name),), **lists)
-    for _ in range(2):
-        clock.now += 1000
-        view = state.view(record, patience())
-    return view.unknown
-
-
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)
-@pytest.mark.parametrize(
-    ("told_by", "lines"), [(cause_of_a_factor, 1), (unknown_by_snapshots, 2), (unknown_by_cluster_volumes, 3)]
-)
-def test_in_the_causes_that_operators_read(told_by: Callable[[str], Sequence[str]], lines: int, name: str) -> None:
-    told = told_by(name)
-    assert len(told) == lines
-    for text in told:
-        assert name not in text
-        assert len(text.splitlines()) == 1
-        assert text.isprintable()
+def test_in_the_cause_of_a_factor(name: str) -> None:
+    """What a source says of itself the host escapes as a whole (test_factor)."""
+    cause = smallest([Judged(Volume(name, name, 1, 1), 0.5)]).cause
+    assert name not in cause
+    assert cause.isprintable()
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=ascii)

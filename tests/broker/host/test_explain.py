@@ -18,7 +18,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.explain.broker_socket import running
-from tests.broker.support.commands import Terminal, explain, explain_client, field, last_line, quotahost, top
+from tests.broker.support.commands import explain, explain_client, field, last_line, quotahost, top
 from tests.broker.support.node import OWN_ID, callback_node
 from tests.broker.support.node import changed as changed_live
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota
@@ -253,14 +253,3 @@ def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
     assert "left out" not in lines[-1]
     assert last == "more clients, less busy, are left out"
     assert cut == [True, False]
-
-
-def test_top_in_a_terminal_follows_keys_and_leaves_with_q(node: KafkaNode) -> None:
-    with Terminal("top", "--pid", node.pid) as terminal:
-        terminal.shows(f"broker {OWN_ID}")
-        terminal.press(b"s")
-        terminal.shows("rows by share")
-        terminal.press(b"v")
-        terminal.shows("1-9 open the volume")
-        terminal.press(b"\x1bq")
-        assert terminal.ends() == 0

@@ -1,14 +1,12 @@
 """A supplier fails in every possible way; clients produce and fetch on, and the stated fallback applies."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.producer import fill_topic
 from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -87,26 +85,6 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_i
         eventually(lambda m=mode: quota_now(node, ANYONE, f"faulty-{m}").limit == 5e6, what=mode)
 
 
-def test_a_supplier_without_an_answer_has_not_failed(node: KafkaNode, fault: Path) -> None:
-    fault.write_text("none")
-    before = gauge(node, "Plugin,name=faulty", "Errors")
-    check_serves(node, "faulty-none")
-    eventually(lambda: has_own_quota(node, ANYONE, "faulty-none"))
-    assert quota_now(node, ANYONE, "faulty-none").limit is None
-    assert gauge(node, "Plugin,name=faulty", "Errors") == before
-
-
-def test_what_a_supplier_prints_for_each_client_does_not_flood_the_log(node: KafkaNode, fault: Path) -> None:
-    fault.write_text("print")
-    start = node.log.end()
-    check_serves(node, "faulty-print")
-    eventually(lambda: has_own_quota(node, ANYONE, "faulty-print"))
-    node.wait_for_log("printed by a plugin", start=start)
-    printed = re.findall(r"^.*printed by a plugin.*$", node.log_text(start), re.MULTILINE)
-    assert len(printed) <= 100
-    assert all("INFO" in line and "(quotahost.python)" in line for line in printed)
-
-
 @KILLED
 @pytest.mark.proves("faults.hang")
 def test_a_supplier_that_hangs_lets_the_lease_expire_and_disturbs_no_client(node: KafkaNode, fault: Path) -> None:
@@ -150,18 +128,6 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
     change(node, "fallback.action", None)
     check_serves(node, "settled")
-
-
-def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
-    config = node.client_config(client_id="loaded")
-    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: has_own_quota(node, ANYONE, "loaded"))
-        for megabytes in range(20, 40, 4):
-            change(node, "newcomers.fetch", f"{megabytes}M")
-        before = producer.meter.bytes, consumer.meter.bytes
-        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
-    assert producer.errors == consumer.errors == []
-    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
 
 
 @pytest.mark.proves("faults.names")

@@ -83,17 +83,6 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
 
 
 @pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
-def test_by_default_it_connects_as_the_broker_itself_with_its_keystores(
-    tmp_path: Path, parties: tuple[Identity, Identity, Path]
-) -> None:
-    broker, _, trusted = parties
-    node = callback_node(tmp_path, SETTINGS)
-    node.properties |= FENCE | tls(node, broker, trusted, free_port()) | {"inter.broker.listener.name": "TLS"}
-    with node:
-        check_publishes_in_a_pause(node)
-
-
-@pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
 def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
     tmp_path: Path, parties: tuple[Identity, Identity, Path]
 ) -> None:
@@ -113,8 +102,9 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
         check_publishes_in_a_pause(node)
 
 
+@pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
 @pytest.mark.parametrize("in_place", [False, True])
-def test_certificates_that_are_renewed_while_the_broker_runs_are_used_from_the_next_connection(
+def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certificates(
     tmp_path: Path, in_place: bool
 ) -> None:
     old, new, both, used = (tmp_path / name for name in ("old", "new", "both", "used"))

@@ -8,12 +8,11 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.kafka.admin import alter_broker_config, create_topic
-from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, IN_CHILD, PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, check_serves, tell
-from tests.broker.support.seen import ANYONE, causes, gauge, has_own_quota, limit_of
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of
 from tests.fakes.packages import distribute
 
 VALIDITY = "4s"  # shorter than the time for which the plugins hold the interpreter's lock
@@ -129,23 +128,6 @@ def test_a_rule_that_is_installed_while_the_broker_runs_applies_without_a_restar
     world.check_serves("late-client", QUOTA * LEFT)
 
 
-def test_a_cause_that_java_could_not_take_is_escaped_and_ends_nothing(world: World) -> None:
-    world.fill(0)
-    eventually(lambda: world.factor() == 1.0)
-    world.tell("source", "odd")
-    eventually(lambda: world.factor() == 0.5)
-    world.node.wait_for_log(r"factor 0\.5 \(/data/\\udcff\\nis half full\)")
-    eventually(lambda: "half full" in causes(world.node))
-    assert gauge(world.node, "Host", "Restarts") == 0
-
-
-def test_a_volume_whose_name_has_megabytes_is_the_sources_failure(world: World) -> None:
-    before = world.errors("source")
-    world.tell("source", "long")
-    eventually(lambda: world.errors("source") > before + 3)
-    assert gauge(world.node, "Host", "Restarts") == 0
-
-
 @pytest.mark.proves("proposal-035.fallback")
 @pytest.mark.parametrize("plugin", ["source", POLICY, "task"])
 @pytest.mark.proves("faults.plugin-error")
@@ -176,25 +158,6 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
     eventually(lambda: gauge(world.node, "Factor", "Unknown") == 0)
     world.node.wait_for_log("works again in", start=start)
     eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-fails"))
-
-
-@pytest.mark.parametrize("plugin", ["source", POLICY])
-def test_one_that_hangs_lets_the_lease_expire_and_stops_neither_clients_nor_tasks(world: World, plugin: str) -> None:
-    before = world.fallbacks()
-    world.tell(plugin, "hang")
-    eventually(lambda: gauge(world.node, "Lease", "Expired") == 1)
-    applied = world.fallbacks()
-    assert applied > before
-    world.check_serves("known", QUOTA)
-    world.check_serves(f"new-while-{plugin}-hangs")
-    assert quota_now(world.node, ANYONE, f"new-while-{plugin}-hangs").newcomer
-    runs = world.runs("Outsider")
-    eventually(lambda: world.runs("Outsider") > runs + 1, what="a task's thread is its own")
-    assert world.fallbacks() == applied, "once, however long it hangs"
-    world.heal()
-    eventually(lambda: gauge(world.node, "Lease", "Expired") == 0)
-    eventually(lambda: has_own_quota(world.node, ANYONE, f"new-while-{plugin}-hangs"))
-    world.check_serves("known", QUOTA * LEFT)
 
 
 @pytest.mark.proves("proposal-035.task", "faults.task-hang")

@@ -167,7 +167,7 @@ def test_each_has_the_rights_that_the_table_says_and_no_other(node: KafkaNode, p
 
 
 @pytest.mark.parametrize("user", OUTSIDERS)
-def test_anybody_else_is_refused_on_every_topic_and_can_still_use_its_own(node: KafkaNode, user: str | None) -> None:
+def test_anybody_else_is_refused_on_every_topic(node: KafkaNode, user: str | None) -> None:
     make_missing(node)
     with ThreadPoolExecutor(len(topics.TOPICS)) as pool:
         assert set(pool.map(lambda each: try_to_write(node, user, each.name), topics.TOPICS)) <= REFUSED
@@ -177,15 +177,6 @@ def test_anybody_else_is_refused_on_every_topic_and_can_still_use_its_own(node: 
 
 def try_to_write(node: KafkaNode, user: str | None, topic: str) -> str | None:
     return attempt(node.client_config(user) | {"message.timeout.ms": 1000}, topic)
-
-
-def test_an_ordinary_producer_has_its_own_topic(node: KafkaNode) -> None:
-    admin = admin_of(node, "admin")
-    (made,) = admin.create_topics([NewTopic("alices", 1, 1)]).values()
-    made.result(30)
-    give(admin, acl("alice", "alices", AclOperation.WRITE))
-    eventually(lambda: attempt(node.client_config("alice"), "alices") is None)
-    assert try_to_write(node, "outsider", "alices") in REFUSED
 
 
 def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: KafkaNode) -> None:

@@ -10,14 +10,7 @@ from typing import Any
 from quotahost.api import Context
 from quotahost.model import Client, Factor, Quota, QuotaType, Scope
 
-ANSWERS: dict[str, Any] = {
-    "nan": float("nan"),
-    "negative": -1.0,
-    "zero": 0,
-    "text": "fast",
-    "none": None,
-    "fine": Quota(5_000_000.0),
-}
+ANSWERS: dict[str, Any] = {"nan": float("nan"), "negative": -1.0, "zero": 0, "text": "fast", "fine": Quota(5_000_000.0)}
 
 
 class Faulty:
@@ -37,8 +30,6 @@ class Faulty:
             sys.exit(3)
         if mode == "interrupt":
             raise KeyboardInterrupt
-        if mode == "print":
-            print("printed by a plugin\n" * 1_000)
         if mode == "bad-quota":
             return Quota(float("nan"))
         if mode == "long-group":

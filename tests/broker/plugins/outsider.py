@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model import ClusterVolumes, Volume
 
 GIL_SECONDS = 6
 CAPACITY = 1000
@@ -52,12 +52,6 @@ class Source(Moody):
     volumes: ClusterVolumes | None = None
 
     def read(self) -> Any:
-        if self.mood() == "odd":
-            name = "/data/\udcff\n"  # as of a file whose name is not UTF-8
-            self.context.metrics.gauge("Outsider", name, "Odd", 1.0)
-            return Factor(0.5, f"{name}is half full")
-        if self.mood() == "long":
-            return ClusterVolumes((Volume("1", "/" * 2_000_000, CAPACITY, CAPACITY),))
         if (failed := self.fail()) is not None:
             return failed
         volume = Volume("elsewhere", "/data", CAPACITY, int((self.folder / "consumed").read_text()))

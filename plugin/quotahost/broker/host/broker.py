@@ -3,15 +3,11 @@
 ``HostBroker`` is ``quotahost.api.Broker`` for plugins: most questions go to the shim as they are. It also derives how
 the plugins' own Kafka client connects: as this broker itself, unless properties ``kafka.*`` say otherwise.
 
-``ClusterQuery`` asks the cluster for what Kafka doesn't tell by itself:
-
-- *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and
-  up to 4.2.1 and 4.3.1 it isn't called while a broker that has replicas is down (KAFKA-20746). The exemptions of
-  brokers, the supplier ``cluster-quota`` and other suppliers' ``cluster_changed()`` go by it. So if it has not been
-  called soon after the start, the cluster is asked instead, once a minute.
-- *Which names are stored.* Kafka calls a callback when a property changes that the callback lists
-  (DynamicBrokerConfig.needsReconfiguration), and a misspelt name is none of these. So where nothing else is stored
-  nobody would hear of it, and the broker is asked once.
+``ClusterQuery`` asks the cluster which brokers are alive, where Kafka doesn't tell: its updateClusterMetadata is
+deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and up to 4.2.1 and 4.3.1 it isn't called while a broker that has
+replicas is down (KAFKA-20746). The exemptions of brokers, the supplier ``cluster-quota`` and other suppliers'
+``cluster_changed()`` go by it. So if it has not been called soon after the start, the cluster is asked instead, every
+ten seconds.
 """
 
 import json
@@ -27,7 +23,6 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners, translate
 from quotahost.model import Client, Cluster
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
 log = logging.getLogger("quotahost.host")
@@ -92,12 +87,7 @@ class HostBroker:
 
 # ---- questions to the cluster ----------------------------------------------------------------------------------
 
-FIRST: Final = 10.0  # seconds after the start
-EVERY: Final = 60.0  # seconds
-#: The right to ask may be missing: a broker that is told so five times will not hear otherwise.
-TRIES: Final = 5
-#: Where Kafka keeps what was set while it ran (ConfigEntry.ConfigSource).
-_STORED: Final = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+EVERY: Final = 10.0  # seconds
 
 
 class ClusterQuery:
@@ -105,23 +95,18 @@ class ClusterQuery:
 
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
-        self._broker: int | None = None
-        self._tries = 0  # to hear what is stored
-        self._turns = 0
-        self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
         self._answer: Cluster | None = None  # the newest
         self._kafka_tells = False
         self._known: Cluster | None = None  # handed on last
         self._no_answer = LoggedOnce(log, logging.INFO)
-        self._failed = False  # the last question for the brokers
+        self._waited = False  # since the start
         self._thread: Periodic | None = None
 
     # ---- the host thread ----
 
-    def start(self, broker: int | None) -> None:
-        """Begin to ask, after FIRST; ``broker`` is None for a controller alone, which answers no such question."""
-        self._broker, self._tries = broker, 0 if broker is None else TRIES
-        self._thread = Periodic("cluster", self._turn, lambda: FIRST if self._turns == 1 else EVERY)
+    def start(self) -> None:
+        """Begin to ask, in a moment: this broker's own listener isn't open yet, and Kafka may tell."""
+        self._thread = Periodic("cluster", self._turn, lambda: EVERY)
 
     def close(self) -> None:
         if self._thread:
@@ -131,11 +116,8 @@ class ClusterQuery:
         """Kafka itself has told which brokers are alive: from now on nobody else is asked, and no answer counts."""
         self._kafka_tells = True
 
-    def hand_on(self, cluster: Callable[[Cluster], None], stored: Callable[[tuple[str, ...]], None]) -> None:
-        """Hand on what the cluster has answered since the last call: its brokers, and names of stored properties."""
-        if names := self._stored:  # the thread sets it once
-            self._stored = ()
-            stored(names)
+    def hand_on(self, cluster: Callable[[Cluster], None]) -> None:
+        """Hand on which brokers the cluster has named since the last call, if they are others."""
         # An answer that Kafka's own news has overtaken may be older than they are.
         if (answer := self._answer) and answer != self._known and not self._kafka_tells:
             self._known = answer
@@ -144,39 +126,18 @@ class ClusterQuery:
     # ---- its own thread ----
 
     def _turn(self) -> None:
-        if self._turns:  # the first is at the start itself
+        if self._waited:
             self.look()
-        self._turns += 1
+        self._waited = True
 
     def look(self) -> None:
-        if self._tries:
-            self._ask_stored(str(self._broker))
-        if not self._kafka_tells:
-            self._ask_brokers()
-
-    def _ask_stored(self, broker: str) -> None:
-        self._tries -= 1
-        try:
-            rows = self._shim.configs("BROKER", [broker])
-        # Any exception: it may come from Java, and the thread must outlive it.
-        except Exception as problem:
-            if not self._tries:
-                log.info("Kafka's stored properties can't be looked at for misspelt names: %s", problem)
+        if self._kafka_tells:
             return
-        self._tries = 0
-        names = (row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED)
-        self._stored = tuple(sorted(names))
-
-    def _ask_brokers(self) -> None:
         try:
             cluster_id, brokers = self._shim.cluster()
+        # Any exception: it may come from Java, and the thread must outlive it.
         except Exception as problem:
-            # At a slow start this broker's own listener isn't open yet.
-            if self._failed:
-                self._no_answer.report("Kafka doesn't tell which brokers are alive, and can't be asked: %s", problem)
-            self._failed = True
+            self._no_answer.report("Kafka doesn't tell which brokers are alive, and can't be asked: %s", problem)
             return
-        self._failed = False
         self._no_answer.healed()
-        alive = frozenset(broker for broker, fenced in brokers.items() if not fenced)
-        self._answer = Cluster(cluster_id, alive)
+        self._answer = Cluster(cluster_id, frozenset(broker for broker, fenced in brokers.items() if not fenced))

@@ -1,31 +1,25 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, as Java last reported them.
 
-A thread reads all numbers from Java once a second, so that no scrape waits for Java. One more serves the port, whoever
-connects and however many: it waits for all connections at once (asyncio) and makes each page itself, by the WSGI
-application of prometheus_client. A connection has DEADLINE to send its request and to take its page, and the oldest is
-closed when there are more than CONNECTIONS.
+A thread reads all numbers from Java every five seconds, so that no scrape waits for Java. One more serves the port,
+whoever connects and however many: it waits for all connections at once (asyncio), and answers any request whose method
+is GET with the page. A connection has DEADLINE to send its request and to take its page, and the oldest is closed when
+there are more than CONNECTIONS.
 """
 
 import asyncio
 import logging
-import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from http.client import HTTPException, parse_headers
-from io import BytesIO
-from typing import Any, Final, TypeAlias
-from wsgiref.handlers import SimpleHandler
+from typing import Final, TypeAlias
 from zlib import crc32
 
-from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
-from quotahost.broker.host.dump import Ask
 from quotahost.broker.host.protocol import Shim
 from quotahost.metrics import CATALOGUE, CLIENTS, Kind
 from quotahost.model.use import ClientUse, LimitedBy
@@ -34,14 +28,13 @@ from quotahost.settings.declaration import PREFIX, Problem, SettingsError
 
 _log = logging.getLogger("quotahost.host")
 
-INTERVAL: Final = 1.0  # seconds between readings
-CLIENTS_INTERVAL: Final = 5.0  # seconds between readings of who uses what, at least
-_PART: Final = 0.02  # of a thread's time that these may take
+#: Seconds between readings; with 50,000 active clients one takes a tenth of a second or more.
+INTERVAL: Final = 5.0
 _LONGEST_NAME: Final = 100  # characters of a label's value
 DEADLINE: float = 10.0  # seconds; Prometheus' own default for a scrape
 CONNECTIONS: Final = 32  # pages that wait for slow readers are in memory; one has 100 kB with 10,000 clients
 _LONGEST: Final = 16_384  # bytes of a request
-
+_HEAD: Final = b"HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\r\n"
 
 #: By the catalogue's type and attribute, the values by labels.
 Series: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[str, ...], float]]
@@ -55,12 +48,11 @@ class Exporter(Collector):
 
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
         """So many ``clients`` have series. Raises OSError if it can't listen."""
-        self._ask, self._clients, self._fault = shim.ask, ClientSeries(shim.ask, clients), LoggedOnce(_log)
+        self._ask, self._clients, self._fault = shim.ask, clients, LoggedOnce(_log)
         # Replaced and never changed, so that a scrape on the thread of the port reads it without a lock.
         self._series: Series = {}
-        registry = CollectorRegistry()
-        registry.register(self)
-        self._app = make_wsgi_app(registry)
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
         self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._loop = asyncio.new_event_loop()
         try:
@@ -85,7 +77,7 @@ class Exporter(Collector):
             numbers: dict[tuple[str, str], dict[tuple[str, ...], float]] = defaultdict(dict)
             for gauge in gauges(self._ask):
                 numbers[gauge.type, gauge.attribute][gauge.name,] = gauge.value
-            self._series = {**numbers, **self._clients.read()}
+            self._series = {**numbers, **series(uses(self._ask, self._clients))}
         except Exception as problem:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
             self._series = {key: values for key, values in self._series.items() if key[0] != CLIENTS}
             self._fault.report("The metrics can't be read (%s): those by client are left out", problem)
@@ -121,11 +113,10 @@ class Exporter(Collector):
         try:
             # A client that goes away or sends no request gets no answer. Nor does the oldest: asyncio of Python 3.11
             # would log that its task was cancelled.
-            with suppress(
-                OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError, HTTPException, ValueError
-            ):
+            with suppress(OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError):
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
-                writer.write(_page(self._app, head))
+                if head.startswith(b"GET "):
+                    writer.write(_HEAD + generate_latest(self._registry))
                 writer.close()
                 # Apart from the request's, since making a page takes time that is not the client's.
                 await asyncio.wait_for(writer.wait_closed(), DEADLINE)
@@ -133,19 +124,6 @@ class Exporter(Collector):
             self._open.pop(task, None)
             # What a slow reader has not taken is thrown away.
             writer.transport.abort()
-
-
-def _page(app: Callable[..., Any], head: bytes) -> bytes:
-    """The response to a request whose head this is. Raises HTTPException or ValueError if it is no request."""
-    lines = BytesIO(head)
-    method, target, _ = lines.readline().decode("ascii").split()
-    headers = parse_headers(lines)
-    path, _, query = target.partition("?")
-    environ = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "SERVER_PROTOCOL": "HTTP/1.0"}
-    environ |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
-    response = BytesIO()
-    SimpleHandler(BytesIO(), response, sys.stderr, environ).run(app)
-    return response.getvalue()
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
@@ -163,28 +141,8 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
 # ---- who uses what ---------------------------------------------------------------------------------------------
 
 
-class ClientSeries:
-    """The series by client: of few clients, read when it is time, and gone once a client is idle.
-
-    Names are whatever a client sends: Prometheus' client escapes them, and here the long ones are cut.
-    """
-
-    def __init__(self, ask: Ask, most: int, clock: Clock = time.monotonic) -> None:
-        self._ask, self._most, self._clock = ask, most, clock
-        self._series: Series = {}
-        self._due = clock()
-
-    def read(self) -> Series:
-        began = self._clock()
-        if began >= self._due:
-            self._series = series(uses(self._ask, self._most))
-            ended = self._clock()
-            # With 50,000 active clients a look takes a tenth of a second or more.
-            self._due = ended + max(CLIENTS_INTERVAL, (ended - began) / _PART)
-        return self._series
-
-
 def series(uses: Iterable[ClientUse]) -> Series:
+    """The series by client. Names are whatever a client sends: the long ones are cut, and all escaped later."""
     shown: dict[tuple[str, str], dict[tuple[str, ...], float]] = defaultdict(dict)
     for use in uses:
         labels = (_cut(use.user), _cut(use.client_id), _cut(use.scope), str(use.quota_type))

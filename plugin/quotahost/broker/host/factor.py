@@ -12,22 +12,17 @@
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
-volume is known to be at its hard limit.
+factor is 1. Topics and partitions are refused only while a volume is known to be at its hard limit.
 """
 
 import logging
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
-
-from pydantic import BaseModel, ConfigDict
+from typing import Final, TypeAlias
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LineLimit, LoggedOnce
+from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
@@ -49,10 +44,8 @@ log = logging.getLogger("quotahost.factor")
 # of the factor: near the hard limit small steps are large ones.
 STEP: Final = 0.01
 SHARE: Final = 0.1
-_LINES: Final = 20  # a minute, about changes of state
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
-_MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
 #: One read of the factor source: what the known makes, why the rest is unknown ("" if nothing is), and how many seconds
@@ -63,18 +56,16 @@ Reading: TypeAlias = tuple[Scoped, str, float]
 class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
-        self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
+        self._shim, self._guard, self._clock = shim, guard, clock
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
-        self._in_force = FactorInForce(shim, clock)
+        self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(shim.factor())
         self._found: Scoped | None = self._known  # until another one is put into the table
-        # A host before this one may have ended the PAUSE in which the broker stopped, and the file not tell that yet.
-        self._recalls = not shim.restarted() or self._known.factor.value == 0
         self._shown = Shown(shim, "Factor")
         self._show(lacking=False, unknown=False)
 
@@ -95,7 +86,6 @@ class FactorLoop:
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
-            self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
             self._put(self._decide(*self._read(source, plugins.policy, settings), now, settings), settings)
@@ -128,8 +118,6 @@ class FactorLoop:
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
-        if known_now.full or not unknown:
-            self._memory.keep(known_now if known_now.full else None)
         if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
@@ -137,21 +125,13 @@ class FactorLoop:
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if patience and now - since <= patience:
-            if self._known_at is not None:
-                # The last factor was known. A volume that is known now may have become fuller than it was then.
-                self._show(lacking=False, unknown=True)
-                return smaller(known_now, self._known)
-            # What holds until anything is known: the PAUSE in which the broker stopped, else the last factor. Without a
-            # fence a factor of 0 is a floor for each new client, which delays it for minutes.
-            remembered = self._memory.before if self._recalls else None
-            decided = remembered if remembered and self._shim.fence() else self._known
-            if known_now.factor.value < 1:
-                decided = smaller(known_now, decided)
-        else:
-            action = State(settings.fallback_action)
-            instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
-            # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
-            decided = smaller(Scoped(instead), known_now)
+            self._show(lacking=False, unknown=True)
+            # The last factor holds. A volume that is known now may have become fuller than it was then.
+            return smaller(known_now, self._known) if known_now.factor.value < 1 else self._known
+        action = State(settings.fallback_action)
+        instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
+        # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
+        decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
 
@@ -270,16 +250,13 @@ class TypedSources:
 class FactorInForce:
     """The factor in Java's table, its cause in the metrics, and its changes of state in the log."""
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
+    def __init__(self, shim: Shim) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
         self._shown = Shown(shim, "Cause", self._cause())
         self._last: Scoped | None = None  # handed on by this host
         self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
-        self._limit = LineLimit(_LINES, clock)
-        self._logged = self._factor.state
-        self._transitions = 0  # since the last line
         shim.count("Factor", "", "Transitions", 0.0)
 
     @property
@@ -294,13 +271,14 @@ class FactorInForce:
         # Another volume may be the cause now, which explain and the metrics have to show.
         new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
         if new != self._last:  # the first one always: nobody else would take back what is in the table from before
-            if new.factor.state is not self._factor.state:
+            last, now = self._factor, new.factor
+            if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
-                self._transitions += 1
-            self._factor, self._last = new.factor, new
-            self._shim.set_factor(new.factor.value, new.factor.cause, new.affected, new.full)
+                level = logging.INFO if now.state is State.OPEN else logging.WARNING
+                log.log(level, "%s -> %s: factor %.4g (%s)", last.state, now.state, now.value, now.cause)
+            self._factor, self._last = now, new
+            self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             self._shown.show(self._cause())
-        self._log_state()
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
         """The same for the budgets with factors below 1."""
@@ -310,88 +288,7 @@ class FactorInForce:
             self._budgets = new
             self._shim.set_budgets(new)
 
-    def _log_state(self) -> None:
-        """Log the state if it is another, a few times a minute at most; it is called until the last one is logged."""
-        now, last = self._factor, self._logged
-        if now.state is last or not self._limit.passes():
-            return
-        level = logging.INFO if now.state is State.OPEN else logging.WARNING
-        between = f" ({self._transitions - 1} changes of state were left out before)" if self._transitions > 1 else ""
-        log.log(level, "%s -> %s: factor %.4g (%s)%s", last, now.state, now.value, now.cause, between)
-        self._logged, self._transitions = now.state, 0
-
     def _cause(self) -> dict[str, dict[str, float]]:
         """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""
         factor = self._factor
         return {factor.cause: {"Factor": factor.value}} if factor.value < 1 and factor.cause else {}
-
-
-# ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
-
-
-class _Stored(BaseModel):
-    """The file, as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    cause: str
-    affected: Affected | None
-
-
-class PauseMemory:
-    """The PAUSE of this moment, and that of the broker's life before this one.
-
-    A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
-    other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
-    that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
-    topics. To know that, it keeps a file in its log directories while the PAUSE lasts; Kafka reads only directories
-    there (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang.
-    """
-
-    FILE: ClassVar = "quotahost.paused"
-
-    def __init__(self, directories: Sequence[str]) -> None:
-        """Read what was kept in these log directories; with none, nothing outlives a restart.
-
-        Kafka has read a file of each of them when it makes the callback, so none of them hangs.
-        """
-        self._files = [Path(directory, self.FILE) for directory in directories]
-        self.before = next(filter(None, map(_read, self._files)), None)
-        self._now: Scoped | None = None
-        self._written: Scoped | None = self.before
-
-    def keep(self, pause: Scoped | None) -> None:
-        """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
-        self._now, self.before = pause, None
-
-    def write(self) -> None:
-        pause = self._now
-        if self.before is not None or pause == self._written:
-            return
-        text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
-        done = [_put(file, text) for file in self._files]
-        if any(done) if pause else all(done):  # else it is tried again after the next look
-            self._written = pause
-
-
-def _put(file: Path, text: str) -> bool:
-    """Write the file, or remove it if there is no text; whether that was possible."""
-    try:
-        if text:
-            file.write_text(text)
-        else:
-            file.unlink(missing_ok=True)
-    except OSError as error:
-        # On a full disk of this broker's own it isn't needed: the next start looks at that disk first.
-        log.debug("the PAUSE can't be remembered, or forgotten: %s", error)
-        return False
-    return True
-
-
-def _read(file: Path) -> Scoped | None:
-    try:
-        with file.open("rb") as opened:
-            stored = _Stored.model_validate_json(opened.read(_MOST_STORED))
-    except (OSError, ValueError):  # pydantic's ValidationError is one
-        return None
-    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)

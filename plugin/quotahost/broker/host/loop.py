@@ -16,7 +16,6 @@ a host before this one has ended; put exemptions, settings and the factor into J
 **The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
-import gc
 import logging
 import math
 import time
@@ -27,13 +26,12 @@ from typing import Any, Final
 from quotahost.api import Disks
 from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError, secrets
-from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterQuery, HostBroker
 from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
-from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.factor import FactorLoop
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
@@ -80,7 +78,6 @@ class Host:
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterQuery(shim)
         self._opened = ExitStack()  # what closes after the plugins
-        self._wake_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
 
     def run(self) -> None:
         """Start the plugins, report to the shim that they are ready, and serve until it closes."""
@@ -113,18 +110,15 @@ class Host:
             changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
-        self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
+        self._factor = FactorLoop(self._shim, self._guard, self._clock)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        gc.unfreeze()  # what a host before this one in this process froze, and has left behind
-        gc.collect()  # else freeze() would keep what the imports left behind, too
-        gc.freeze()  # imported modules stay: no full collection needs to look at them again
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
+        self._cluster.start()
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
@@ -135,14 +129,11 @@ class Host:
 
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
-        self._pause_memory = PauseMemory(log_dirs(own) if self._roles.broker else [])
         if not self._roles.broker:
             return lambda: NoDisks(own)
-        disks = DiskMonitor(
-            self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
-        )
+        disks = DiskMonitor(self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock)
         self._opened.callback(disks.close)
-        self._broker.largest, self._wake_disks = disks.budgets.largest, disks.wake
+        self._broker.largest = disks.budgets.largest
         return disks.started
 
     def _install(self, new_one: Configuration) -> None:
@@ -163,7 +154,6 @@ class Host:
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._factor.forget()
-        self._wake_disks()
         self._clients.configure(plugins.suppliers, settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source is not None)
         self._shim.configure(applied, measured(settings, plugins, self._guard))
@@ -190,7 +180,7 @@ class Host:
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)
-            self._cluster.hand_on(self._know, changes.on_stored)
+            self._cluster.hand_on(self._know)
             # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._clients.ask_again()
@@ -259,13 +249,10 @@ class Host:
         if self._shim.fence():
             return
         _factor_log.warning(
-            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
-            "producer to floor.bytes, and a producer that opens new connections evades even that"
+            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each producer "
+            "to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all clients, and "
+            "budgets=on nobody"
         )
-        if self._settings.factor_scope == "topics":
-            _factor_log.warning("factor.scope=topics needs the fence; without it a factor is for all clients")
-        if self._settings.budgets == "on":
-            _factor_log.warning("budgets=on needs the fence; without it no budget slows or stops anybody")
 
     # ---- the end ----
 

@@ -28,7 +28,7 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import Clock, LineLimit, LoggedOnce, Periodic, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, is_own, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -42,8 +42,6 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-_LINES: Final = 5  # a minute, about new types of errors of one method of one plugin
-_TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
@@ -54,15 +52,13 @@ _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right wh
 class Guard:
     """Counts every failure of a plugin, and logs the first of each type in each method until the method works again.
 
-    A method that fails, works, fails and so on gets a line a minute for each type of error. A plugin may raise ever new
-    types, of which a few a minute are logged.
     The loops over thousands of clients and volumes catch what a plugin raises, and report one failure here.
     """
 
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
         self._shim, self._clock = shim, clock
-        #: By plugin and method, what limits the new types of errors, and each type that was logged.
-        self._methods: dict[tuple[str, str], tuple[LineLimit, dict[str, LoggedOnce]]] = {}
+        #: By plugin and method, then by the type's name: a class of a plugin's own may not be hashable.
+        self._faults: dict[tuple[str, str], dict[str, LoggedOnce]] = {}
 
     def tell(self, text: str) -> None:
         """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
@@ -90,22 +86,16 @@ class Guard:
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
-        limit, types = self._methods.setdefault((plugin, what), (LineLimit(_LINES, self._clock), {}))
-        kind = type(error).__qualname__  # a class of a plugin's own may not be hashable
-        if kind not in types:
-            if not limit.passes():
-                return
-            if len(types) >= _TYPES:
-                types.clear()
-            types[kind] = LoggedOnce(log, logging.ERROR, self._clock)
-        types[kind].report(
+        faults = self._faults.setdefault((plugin, what), {})
+        fault = faults.setdefault(type(error).__qualname__, LoggedOnce(log, logging.ERROR, self._clock))
+        fault.report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
-        _, types = self._methods.get((plugin, what), (None, {}))
-        if sum(fault.healed() for fault in types.values()):  # each of them is to be logged again
+        faults = self._faults.get((plugin, what), {})
+        if sum(fault.healed() for fault in faults.values()):  # each of them is to be logged again
             log.warning("plugin %s works again in %s", plugin, what)
 
 

@@ -16,15 +16,12 @@ of the answers in force, and puts beside them what it would give. Thresholds of 
    bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
-import gc
 import json
 import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
@@ -33,7 +30,6 @@ from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
 from quotahost.settings.broker import Settings
-from quotahost.settings.properties import rates_of
 from quotahost.settings.types import SUPPLIER
 from quotahost.throttling import lowered
 
@@ -44,7 +40,7 @@ EVERY: Final = 1.0  # seconds from one look to the next
 PAUSE_PER_LOOK: Final = 9
 #: Seconds. After a longer pause that was not planned nobody knows for how much of it a client was over a limit.
 LONGEST: Final = 10.0
-#: How many scopes of each type Java is told of, for ``explain`` and ``top``: those that are furthest beyond.
+#: How many scopes of each type Java is told of, for ``explain`` and ``top``.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
 FACTOR: Final = "factor"  # the rule's name in the property ``shadow``
@@ -69,16 +65,12 @@ class Shadow:
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
         self._shown: set[str] = set()
-        self._newcomers: Mapping[QuotaType, float | None] = {}
         self._text: str | None = None  # what Java was told last; None before the first look
-        # By scope, the rate that the factor multiplies where a quota is unlimited: as it was when the factor fell.
-        self._stand_ins: Mapping[Key, float | None] = {}
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
         self._fault = LoggedOnce(_log)
 
     def configure(self, settings: Settings) -> None:
-        self._newcomers = rates_of(settings.newcomers)
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
@@ -113,22 +105,12 @@ class Shadow:
             # What a Python host before this one has shown nobody else would take back.
             gauges = self._shim.ask("gauges")
             self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
-        comparison = self._compare() if rules else Comparison()
-        self._stand_ins = comparison.stand_ins
+        comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._show({*rules, *comparison.counts}, comparison.counts, seconds)
         if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
-
-    def _compare(self) -> "Comparison":
-        # All that is made of Java's answers goes again with them. To the collector it would look like a growing heap:
-        # with 10,000 clients half of the time went there.
-        gc.disable()
-        try:
-            return compare(self._shim.ask, self._newcomers, self._stand_ins)
-        finally:
-            gc.enable()
 
     def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
         for rule in rules:
@@ -149,14 +131,13 @@ def _is_ours(rule: str) -> bool:
     return rule == FACTOR or rule.startswith(SUPPLIER)
 
 
-def _told(held: Mapping[Key, tuple[str, float]]) -> str:
+def _told(held: Mapping[Key, str]) -> str:
     """By quota type, [user tag, client-id tag, rule] of each scope that would be held back, as JSON in ASCII."""
-    scopes: dict[str, list[tuple[float, str, str, str]]] = {}
-    for (quota_type, tags), (rule, beyond) in held.items():
-        scopes.setdefault(quota_type, []).append((beyond, *tags, rule))
+    scopes: dict[str, list[tuple[str, str, str]]] = {}
     # Sorted by name, so that the text is the same as long as the same scopes are held.
-    told = {name: sorted(row[1:] for row in nlargest(TOLD, rows)) for name, rows in sorted(scopes.items())}
-    return json.dumps(told, separators=(",", ":"))
+    for (quota_type, tags), rule in sorted(held.items()):
+        scopes.setdefault(quota_type, []).append((*tags, rule))
+    return json.dumps({name: rows[:TOLD] for name, rows in scopes.items()}, separators=(",", ":"))
 
 
 # ---- one comparison ----------------------------------------------------------------------------------------------
@@ -177,7 +158,7 @@ class _Use:
 
     key: Key  # the scope in force
     base: float | None  # its rate before the factor; None is unlimited
-    stand_in: float | None  # what the factor multiplies instead; None if Java has measured nothing
+    stand_in: float  # what the factor multiplies instead: what Java measured when it fell, or what Kafka measures now
     rate: float  # what Kafka measures, in the type's unit
     supplier: str  # the one in force; "" for newcomers and who is exempt
     exempt: bool
@@ -201,12 +182,10 @@ class Comparison:
     """The result."""
 
     counts: dict[str, Count] = field(default_factory=lambda: defaultdict(Count))  # by rule, where there is something
-    #: For each scope that Kafka measures and that a rule would hold back, the rule and the rate beyond it.
-    held: dict[Key, tuple[str, float]] = field(default_factory=dict)
+    #: For each scope that Kafka measures and that a rule would hold back, the rule.
+    held: dict[Key, str] = field(default_factory=dict)
     #: What is measured of each scope that a supplier in shadow would make; None if it can't be told.
     rates: dict[Key, float | None] = field(default_factory=dict)
-    #: What the factor multiplies, by scope whose quota is unlimited and for which Java has no rate: for the next one.
-    stand_ins: dict[Key, float | None] = field(default_factory=dict)
 
     def hold(self, rule: str, uses: list[_Use], beyond: float) -> None:
         """The rule would hold back the one scope that has all of these, which are so far beyond its limit."""
@@ -215,7 +194,7 @@ class Comparison:
         # A share of a thread has no bytes.
         count.beyond += beyond if uses[0].key[0] in _BYTES else 0.0
         for use in uses:
-            self.held[use.key] = rule, beyond
+            self.held[use.key] = rule
 
 
 def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
@@ -231,14 +210,8 @@ def limit(base: float | None, factor: float, floor: float, stand_in: float | Non
     return lowered(whole, factor, floor)
 
 
-def compare(
-    ask: Ask, newcomers: Mapping[QuotaType, float | None] = MappingProxyType({}),
-    stand_ins: Mapping[Key, float | None] = MappingProxyType({}),
-) -> Comparison:  # fmt: skip
-    """Compare all that Kafka measures with all rules in shadow.
-
-    ``ask`` is ``Shim.ask``, ``newcomers`` has their rates, and ``stand_ins`` are those of the last comparison.
-    """
+def compare(ask: Ask) -> Comparison:
+    """Compare all that Kafka measures with all rules in shadow; ``ask`` is ``Shim.ask``."""
     state, comparison = state_of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
     # Types have nothing to do with each other, and of one there may be 50,000 holders.
@@ -252,10 +225,6 @@ def compare(
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
             if by_factor and not use.exempt and (use.marked or not state.is_for_topics):
-                if use.base is None and use.stand_in is None:
-                    # The measured rate if it is no less than the floor, else the newcomers': as for a factor in force.
-                    instead = use.rate if use.rate >= state.floors[quota_type] else newcomers.get(quota_type)
-                    use.stand_in = comparison.stand_ins[use.key] = stand_ins.get(use.key, instead)
                 _factor(use, state, comparison)
         _suppliers(quota_type, uses, state, comparison)
     return comparison
@@ -266,7 +235,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
-        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, rate, exempt, newcomer, supplier,
+        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, measured, exempt, newcomer, supplier,
         shadow, marked, passes,
     ) in holders:  # fmt: skip
         if name != wanted:
@@ -275,10 +244,12 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
         use = uses.get(tags)
         if use is None:
             # A newcomer's rate is no supplier's, and the exempt have none. Behind a tab stand the rates of others.
+            rate = measured or 0.0
             whose = "" if exempt or newcomer else supplier.partition("\t")[0]
             use = uses[tags] = _Use(
-                (quota_type, tags), None if exempt else base, stand_in, rate or 0.0, whose, exempt, marked, passes
-            )
+                (quota_type, tags), None if exempt else base, rate if stand_in is None else stand_in, rate, whose,
+                exempt, marked, passes,
+            )  # fmt: skip
         else:
             use.marked &= marked
             use.passes &= passes

@@ -24,7 +24,7 @@ from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.model import ClusterVolumes, Factor, Limit, Volume
+from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
 from quotahost.text import printable
@@ -35,8 +35,6 @@ log = logging.getLogger("quotahost.factor")
 OPEN: Final = Factor(1.0)
 LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
 
-MOST_HELD: Final = 4096  # volumes in a PAUSE: the names come from other brokers. Any more let go at once
-_FORGET: Final = 600.0  # seconds after which a volume that nobody reports any more is forgotten
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
 MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may report any number of them
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
@@ -69,7 +67,7 @@ class VolumeEvaluation:
 
     def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
         self._guard, self._limits = guard, limits
-        self._pauses, self._pauses_of_budgets = Pauses(guard, clock), Pauses(guard, clock)
+        self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
         #: The budgets with factors below 1; None: they are not known, as in the first moments.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
@@ -215,13 +213,13 @@ class Pauses:
     limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 
     Only this broker's memory tells whether a volume between its limits is in a PAUSE. One that has just started has
-    none, and takes the factor of the policy; near the hard limit that is a small one.
+    none, and forgets a volume that its source doesn't report. Then the policy's factor applies; near the hard limit
+    that is a small one.
     """
 
-    def __init__(self, guard: Guard, clock: Clock) -> None:
-        self._guard, self._clock = guard, clock
-        #: Since when the factor source no longer reports the volume; None while it does.
-        self._missing_since: dict[tuple[str, str], float | None] = {}
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._held: set[tuple[str, str]] = set()  # by broker and name, of the volumes that were judged last
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
@@ -232,45 +230,35 @@ class Pauses:
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
-        # Volumes that nobody has reported for long are forgotten.
-        now = self._clock()
-        since = {key: now if since is None else since for key, since in self._missing_since.items()}
-        self._missing_since = {key: begin for key, begin in since.items() if now - begin <= _FORGET}
         judged: list[Judged] = []
+        held: set[tuple[str, str]] = set()
         failure: tuple[Volume, BaseException] | None = None
         for volume in volumes:
+            key = volume.broker, volume.name
+            # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
+            known = bool(self._held) and key in self._held
             try:
                 # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
                 factor = Factor(policy[1].quota_factor(volume)).value
-                until = self.held(policy, share, volume, factor)
+                until = self._until(policy, share, volume, known) if known or factor == 0 else None
             except BaseException as error:  # see plugins.Guard
                 failure = failure or (volume, error)
+                held |= {key} & self._held
+                continue
+            if until is None:
+                judged.append(Judged(volume, factor))
             else:
-                judged.append(Judged(volume, factor if until is None else 0.0, until))
+                held.add(key)
+                judged.append(Judged(volume, 0.0, until if factor > 0 else None))
+        self._held = held
         return judged, failure
 
-    def held(self, policy: Policy, share: float, volume: Volume, factor: float) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, if its factor alone wouldn't keep it."""
-        # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
-        known = bool(self._missing_since) and (volume.broker, volume.name) in self._missing_since
-        if factor > 0 and not known:
+    def _until(self, policy: Policy, share: float, volume: Volume, known: bool) -> int | None:
+        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now; None without one."""
+        if (limits := self._bounds(policy, volume)) is None:
             return None
-        key = volume.broker, volume.name
-        limits = self._bounds(policy, volume)
-        if factor == 0 and limits and limits.breaches_hard(volume.consumed):
-            self._remember(key)
-            return None
-        if not known:
-            return None
-        if limits is None or volume.consumed <= limits.lets_go_at(share):
-            del self._missing_since[key]
-            return None
-        self._remember(key)
-        return limits.lets_go_at(share)
-
-    def _remember(self, key: tuple[str, str]) -> None:
-        if key in self._missing_since or len(self._missing_since) < MOST_HELD:
-            self._missing_since[key] = None
+        ends = limits.lets_go_at(share)
+        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
 
     def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
         """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
@@ -325,14 +313,8 @@ class VolumeLimits:
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
-    """A volume's limits in bytes consumed, and which is breached. Raises TypeError if an answer has a wrong type."""
-    soft, hard = policy.soft_limit(volume), policy.hard_limit(volume)
+    """A volume's limits in bytes consumed, and which is breached."""
+    limits = byte_limits(volume, policy.soft_limit(volume), policy.hard_limit(volume))
     over_soft, over_hard = policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume)
-    if not (isinstance(soft, Limit | None) and isinstance(hard, Limit | None)):
-        raise TypeError(f"a policy's limits must be Limits or None, not {soft!r:.200} and {hard!r:.200}")
-    if not (isinstance(over_soft, bool) and isinstance(over_hard, bool)):
-        both = f"{over_soft!r:.200} and {over_hard!r:.200}"
-        raise TypeError(f"whether a limit is breached must be True or False, not {both}")
     numbers = {"Breached": _HARD if over_hard else _SOFT if over_soft else 0.0}
-    limits = byte_limits(volume, soft, hard)
     return numbers if limits is None else {"Soft": float(limits.soft), "Hard": float(limits.hard), **numbers}

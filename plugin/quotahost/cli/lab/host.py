@@ -138,7 +138,7 @@ class Host:
         shim = cast("Shim", self._shim)
         limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
         self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
-        self._in_force = FactorInForce(shim, clock)
+        self._in_force = FactorInForce(shim)
         policy = policy_of(settings, 0, clock)
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
         self._tap = Tap(*windows, max_mute_ms=settings.max_mute // timedelta(milliseconds=1))

@@ -1,12 +1,11 @@
 """What plugins and the host learn of this broker and its cluster."""
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from quotahost.broker.host.broker import TRIES, ClusterQuery, HostBroker
+from quotahost.broker.host.broker import ClusterQuery, HostBroker
 from quotahost.model import Cluster
 from tests.fakes.shim import FakeShim, node_of
 from tests.unit.settings.properties import read
@@ -42,21 +41,13 @@ def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytes
 
 
 NEWS = Cluster("the-cluster", frozenset({1, 10}))
-PREFIX = "client.quota.callback."
-
-NO_ANSWER = ConnectionError("TimeoutException: no answer")
 
 
-def asked(shim: FakeShim) -> list[str]:
-    """What the cluster was asked."""
-    return [name for name, _ in shim.called if name in ("cluster", "configs")]
-
-
-def heard(look: ClusterQuery) -> tuple[list[Cluster], list[tuple[str, ...]]]:
-    """What the host thread gets: the cluster, and what is stored."""
-    clusters, stored = list[Cluster](), list[tuple[str, ...]]()
-    look.hand_on(clusters.append, stored.append)
-    return clusters, stored
+def heard(look: ClusterQuery) -> list[Cluster]:
+    """What the host thread gets."""
+    clusters: list[Cluster] = []
+    look.hand_on(clusters.append)
+    return clusters
 
 
 @pytest.fixture
@@ -64,36 +55,24 @@ def shim() -> FakeShim:
     return FakeShim(told={"cluster": ["the-cluster", [[10, False], [1, False], [2, True]]]})
 
 
-@pytest.fixture
-def look(shim: FakeShim) -> Iterator[ClusterQuery]:
-    made = ClusterQuery(shim)
-    made.start(7)  # its thread waits for much longer than a test
-    yield made
-    made.close()
-
-
-def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeShim, look: ClusterQuery) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_told_twice(shim: FakeShim) -> None:
+    look = ClusterQuery(shim)
     look.look()
-    assert heard(look) == ([NEWS], []), "nothing of ours is stored"
+    assert heard(look) == [NEWS]
     look.look()
-    assert heard(look) == ([], [])
+    assert heard(look) == []
     shim.told["cluster"] = ["the-cluster", [[1, False]]]
     look.look()
-    assert heard(look)[0] == [Cluster("the-cluster", frozenset({1}))]
+    assert heard(look) == [Cluster("the-cluster", frozenset({1}))]
     look.kafka_tells()
     look.look()
-    assert asked(shim) == ["configs", "cluster", "cluster", "cluster"], "a Kafka that tells is asked no more"
-    assert shim.arguments("configs") == [["BROKER", ["7"]]]
-    alone = ClusterQuery(shim)
-    alone.start(None)
-    shim.called.clear()
-    alone.look()
-    alone.close()
-    assert asked(shim) == ["cluster"], "a controller alone is not asked what is stored"
+    assert len(shim.arguments("cluster")) == 3, "a Kafka that tells is asked no more"
 
 
 @pytest.mark.parametrize("fetched_late", [False, True])
-def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: ClusterQuery, fetched_late: bool) -> None:
+def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, fetched_late: bool) -> None:
+    look = ClusterQuery(shim)
+
     def overtaken() -> Any:
         if not fetched_late:
             look.kafka_tells()
@@ -102,40 +81,14 @@ def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, look: Cl
     shim.told["cluster"] = overtaken
     look.look()
     look.kafka_tells()
-    assert heard(look)[0] == []
+    assert heard(look) == []
 
 
-def test_a_second_silence_is_logged_once(shim: FakeShim, look: ClusterQuery, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_silence_is_logged_once(shim: FakeShim, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    shim.told["cluster"] = NO_ANSWER
-    look.look()
-    assert caplog.text == ""
+    look = ClusterQuery(shim)
+    shim.told["cluster"] = ConnectionError("TimeoutException: no answer")
     for _ in range(3):
         look.look()
-    assert heard(look)[0] == []
+    assert heard(look) == []
     assert caplog.text.count("which brokers are alive, and can't be asked: TimeoutException: no answer") == 1
-
-
-def test_which_of_our_names_are_stored_is_told_once_when_the_broker_answers(shim: FakeShim, look: ClusterQuery) -> None:
-    shim.told["configs"] = NO_ANSWER
-    look.look()
-    shim.told["configs"] = [
-        ["7", f"{PREFIX}b", "DYNAMIC_BROKER_CONFIG", ""],
-        ["7", f"{PREFIX}a", "DYNAMIC_DEFAULT_BROKER_CONFIG", ""],
-        ["7", f"{PREFIX}c", "STATIC_BROKER_CONFIG", ""],
-        ["7", "log.retention.ms", "DYNAMIC_BROKER_CONFIG", ""],
-    ]
-    look.look()
-    assert heard(look)[1] == [(f"{PREFIX}a", f"{PREFIX}b")]
-    look.look()
-    assert heard(look)[1] == []
-    assert len(shim.arguments("configs")) == 2
-
-
-def test_who_may_not_ask_stops_asking(shim: FakeShim, look: ClusterQuery, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    shim.told["configs"] = ConnectionError("ClusterAuthorizationException: denied")
-    for _ in range(10):
-        look.look()
-    assert len(shim.arguments("configs")) == TRIES
-    assert caplog.text.count("can't be looked at for misspelt names: ClusterAuthorizationException: denied") == 1

@@ -63,6 +63,8 @@ OPEN = {
 #: A node that is a controller alone has no listener of brokers, whose default is no authentication.
 ALONE_THERE = {"process.roles": "controller", "inter.broker.listener.name": None}
 
+BUILDER = "principal.builder.class"
+KAFKAS_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 SSL = {"security.inter.broker.protocol": "SSL", "ssl.client.auth": "required", "ssl.keystore.location": "/k"}
 #: The listener's own keystore and rules come first.
 OWN = {
@@ -83,6 +85,8 @@ OWN = {
          ["broker", "controller"]),
         (PROPERTIES, {CONTROLLER: f'{PLAIN}username="broker" password="hunter2";'}, ["broker"]),
         (PROPERTIES, CONTROL, ["broker", "controller"]),
+        (PROPERTIES, {BUILDER: KAFKAS_BUILDER}, ["broker", "controller"]),
+        (PROPERTIES, {f"listener.name.internal.{BUILDER}": "org.acme.Builder"}, ["controller"]),
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS}, {}, ["kafka"]),
         # By rules of an operator's own it may be any name.
         ({"security.inter.broker.protocol": "SASL_PLAINTEXT", "sasl.jaas.config": KERBEROS},
@@ -130,14 +134,6 @@ def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(cap
     assert EXCLUDED in caplog.text
     assert "hunter2" not in caplog.text
     assert names({"ssl.keystore.location": None}, SSL) == []
-
-
-def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
-    builder = "principal.builder.class"
-    kafkas = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-    assert names({builder: kafkas}) == ["broker", "controller"]
-    assert names({f"listener.name.internal.{builder}": "org.acme.Builder"}) == ["controller"]
-    assert EXCLUDED in caplog.text
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:

@@ -3,16 +3,12 @@
 import logging
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from quotahost.broker.host.factor import PauseMemory
-from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import fails
 from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster
 
@@ -65,6 +61,7 @@ class Unprintable:
         (None, False),
         *((wrong, True) for wrong in (fails, Unprintable, 1.5, -0.1, float("nan"), True, "0.5")),
         (lambda: ClusterVolumes(None), True),  # type: ignore[arg-type]
+        (lambda: cluster(Volume("1", "/" * 5000, 1, 1)), True),
         (lambda: ClusterVolumes(("/data",)), True),  # type: ignore[arg-type]
         (lambda: ClusterVolumes((HALF,), unknown=(1, 2)), True),  # type: ignore[arg-type]
         (lambda: ClusterVolumes((HALF,), unknown="broker 2"), True),  # type: ignore[arg-type]
@@ -98,80 +95,6 @@ def test_a_source_that_just_started_is_waited_for(silent: Any, fence: bool, capl
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
-
-
-def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
-    """The memory of a broker that has just started, and stopped in this PAUSE."""
-    if pause:
-        stopped = PauseMemory([str(tmp_path)])
-        stopped.keep(pause)
-        stopped.write()
-    return PauseMemory([str(tmp_path)])
-
-
-def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_path: Path) -> None:
-    before = World(fence=True, memory=remembers(tmp_path))
-    assert before.step(cluster(FULL)) == 0.0
-    before.memory.write()
-    world = World(fence=True, memory=remembers(tmp_path))
-    assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
-    assert world.cause == "full when this broker stopped: broker 1, volume /full"
-    assert world.number("LackOfData") == 1
-    assert world.step(cluster(EMPTY)) == 1.0
-    assert world.number("LackOfData") == 0
-    world.memory.write()
-    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "the next start knows nothing of it"
-    without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
-    assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
-
-
-def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
-    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk", "u": "the disk"}, frozenset({"t"})))
-    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics", fallback__action="OPEN")
-    world.step(None)
-    world.shim.ready([], {})  # the broker has started
-    assert world.step(None, GRACE - 1) == 0.0
-    assert world.shim.affected[-1] == pause.affected
-    assert world.step(None) == 1.0
-
-
-@pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
-def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, in_force: float, begins: float) -> None:
-    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
-    # The disk's thread writes the file after its next look, and a new host reads it before the last one has ended.
-    memory = remembers(tmp_path, pause)
-    world = World(True, Factor(in_force, "the host before"), memory, factor__scope="topics")
-    assert world.step(None) == begins
-    assert world.shim.affected[-1:] == ([] if in_force else [pause.affected])
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause":1}', '{"cause":"x","affected":{"places":{},"held":["t"]}}'])
-def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> None:
-    (tmp_path / PauseMemory.FILE).write_text(text)
-    assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0
-
-
-def test_a_disk_that_takes_no_file_now_is_tried_again_and_keeps_none_of_the_others_from_it(tmp_path: Path) -> None:
-    lost, sound = tmp_path / "lost", tmp_path / "sound"
-    file = lost / PauseMemory.FILE
-    sound.mkdir()
-    alone, both = PauseMemory([str(lost)]), PauseMemory([str(lost), str(sound)])
-    for memory in (alone, both):
-        memory.keep(Scoped(Factor(0.0, "the disk")))
-        memory.write()
-    assert PauseMemory([str(lost), str(sound)]).before is not None
-    lost.mkdir()
-    alone.write()
-    assert PauseMemory([str(lost)]).before is not None
-    file.unlink()
-    file.mkdir()  # no file, so that it can't be removed
-    both.keep(None)
-    both.write()
-    assert PauseMemory([str(sound)]).before is None
-    file.rmdir()
-    file.write_text('{"cause": "the disk", "affected": null}')
-    both.write()
-    assert PauseMemory([str(lost)]).before is None
 
 
 # ---- what may be created ----
@@ -287,16 +210,3 @@ def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change
     world.loop.forget()
     world.step()
     assert len(reads) == 5
-
-
-def test_a_volume_that_flutters_is_logged_a_few_times_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    caplog.set_level(logging.INFO)
-    for turn in range(300):
-        world.step(Factor(turn % 2 / 2, "the disk"))
-    world.step(Factor(0.0, "the disk"), seconds=60)
-    lines = [record.getMessage() for record in caplog.records if record.name == "quotahost.factor"]
-    assert len(lines) <= 20 * (300 / 60 + 2)
-    assert "-> PAUSE" in lines[-1]
-    assert any("changes of state were left out before" in line for line in lines)
-    assert world.number("Transitions") >= 300

@@ -2,22 +2,20 @@
 
 import threading
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Final
 
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.api import DataSourceTask, Role
+from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin, no_disks
 from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, fails, settings
+from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim
-
-MANY = 10_000
 
 
 @pytest.mark.usefixtures("mine")
@@ -79,22 +77,6 @@ def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that
         assert BROKER.applied(given, watches_disks=False).fallback_action is action
 
 
-class Unhashable(type):
-    __hash__ = None  # type: ignore[assignment]
-
-
-def test_a_second_type_of_error_is_news_and_ever_new_ones_are_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    guard = Guard(FakeShim(), clock)
-    news = [ValueError("a"), Unhashable("KeyError", (Exception,), {})("b"), ValueError("c")]
-    for error in [*news, *(type(f"Error{number}", (Exception,), {})() for number in range(MANY))]:
-        guard.report("plugin", "read()", "the last stays", error)
-        clock.now += 0.001
-    logged = [record.exc_info[0].__name__ for record in caplog.records[:2] if record.exc_info and record.exc_info[0]]
-    assert logged == ["ValueError", "KeyError"]
-    assert 2 < len(caplog.records) <= 5
-
-
 class Task:
     """Runs each millisecond."""
 
@@ -128,26 +110,3 @@ def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_confi
     scheduler.set([])
     eventually(lambda: second.closed_by == "quotahost-task-second")
     assert seldom.runs == 1
-
-
-@pytest.mark.parametrize("period", [None, timedelta(0), 5, fails])
-def test_a_task_whose_period_becomes_wrong_keeps_its_last_one_and_the_failure_is_counted(period: Any) -> None:
-    shim = FakeShim()
-
-    class Changing:
-        runs = 0
-
-        @property
-        def period(self) -> Any:
-            if not self.runs:
-                return timedelta(milliseconds=1)
-            return period() if callable(period) else period
-
-        def run(self) -> None:
-            self.runs += 1
-
-    task = Changing()
-    scheduler = Scheduler(Guard(shim))
-    scheduler.set([LoadedPlugin(Role.TASK, cast("DataSourceTask", task), context(name="changing"))])
-    eventually(lambda: task.runs > 2 and "changing" in shim.failed)
-    scheduler.set([])
