@@ -17,9 +17,10 @@ import logging
 import math
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
@@ -36,7 +37,23 @@ _SHARE: Final = 100  # of the time, one part is spent on looks
 #: another one no longer leads.
 _TAKEN_OVER: Final = 10.0
 _HANDED_OVER: Final = 8.5  # as two brokers see a move up to a second apart, and a snapshot takes some time to be read
+_KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
+_LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
 _LARGEST: Final = 5  # topics of a budget
+
+
+class _Reading(NamedTuple):
+    """What was read, in little memory: a broker may have 30,000 replicas. Those of the same ones share their names."""
+
+    at: float  # monotonic seconds
+    names: list[tuple[str, int]]  # topic and partition of each replica
+    sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
+    leads: bytes  # 1 for each that counts as a leader
+
+    def replicas(self) -> Iterator[Replica]:
+        for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
+            if size >= 0:
+                yield Replica(topic, size, bool(leads))
 
 
 class BudgetSizes:
@@ -47,7 +64,8 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] | None = None
         self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
-        self._read: list[Replica] = []
+        self._read = _Reading(-math.inf, [], array("q"), b"")
+        self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
         #: Of each replica that Kafka knows, whether it counts as a leader, and when Kafka last said the same.
         self._roles: dict[tuple[str, int], tuple[bool, float]] = {}
@@ -60,26 +78,36 @@ class BudgetSizes:
             return
         self._seen = wanted
         try:
-            read = self._sizes(began, self._names(Topics(wanted.values()), offline)) if wanted else []
-            found = sums(wanted.values(), read)
+            read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
+            found = sums(wanted.values(), read.replicas())
         except Exception as error:  # of the disk or of Java
             self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
             self.parts = {name: part for name, part in found.items() if part.topics}
             self._read = read
+            if not self._kept or began - self._kept[-1].at >= _KEPT:
+                self._kept = [*self._kept[-1:], read]
         self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
 
-    def largest(self, name: str) -> list[tuple[str, int]]:
-        """The topics that take most of a budget here, and the bytes that count."""
-        budget, sizes = (self.wanted or {}).get(name), Counter[str]()
-        if budget is None:
+    def largest(self, name: str) -> list[tuple[str, int, float | None]]:
+        """The topics that take most of a budget here, the bytes that count, and bytes/s of growth; None if unknown."""
+        budget, read, kept = (self.wanted or {}).get(name), self._read, self._kept
+        if budget is None or not kept:
             return []
-        known = Topics([budget])
-        for topic, size, leads in self._read:
-            if (budget.replicas or leads) and known.budgets(topic):
+        known, sizes = Topics([budget]), Counter[str]()
+        before = dict(zip(kept[0].names, kept[0].sizes, strict=True))
+        grown: dict[str, list[int]] = defaultdict(list)
+        for (topic, partition), size, leads in zip(read.names, read.sizes, read.leads, strict=True):
+            if size >= 0 and (budget.replicas or leads) and known.budgets(topic):
                 sizes[topic] += size
-        return sizes.most_common(_LARGEST)
+                if (then := before.get((topic, partition), -1)) >= 0:
+                    grown[topic].append(size - then)
+        seconds = read.at - kept[0].at
+        return [
+            (topic, size, sum(grown[topic]) / seconds if seconds >= _LEAST and topic in grown else None)
+            for topic, size in sizes.most_common(_LARGEST)
+        ]
 
     def _names(self, budgets: Topics, offline: frozenset[str]) -> list[tuple[str, int]]:
         """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
@@ -94,23 +122,27 @@ class BudgetSizes:
                     topic, stays = topic_of(entry.name)
                     if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
                         names.append((topic, int(entry.name.removeprefix(topic + "-"))))
-        return names
+        return names if names != self._read.names else self._read.names
 
-    def _sizes(self, at: float, names: Sequence[tuple[str, int]]) -> list[Replica]:
-        """Ask Java for the sizes; without those that Kafka doesn't know. Raises ConnectionError if it tells none."""
+    def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
+        """Ask Java for the sizes. Raises ConnectionError if it tells none."""
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
-        before, self._roles, read = self._roles, {}, []
-        for name, replica in zip(names, told, strict=True):
-            if replica is None:
-                continue
-            size, leads = replica
+        sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
+        return _Reading(at, names, sizes, bytes(self._counts_as_leader(at, zip(names, told, strict=True))))
+
+    def _counts_as_leader(
+        self, at: float, replicas: Iterable[tuple[tuple[str, int], tuple[int, bool] | None]]
+    ) -> Iterator[bool]:
+        before, self._roles = self._roles, {}
+        for name, replica in replicas:
+            leads = replica is not None and replica[1]
             counts, since = before.get(name, (leads, at))
             if leads is counts:
                 since = at
             elif at - since >= (_HANDED_OVER if counts else _TAKEN_OVER):
                 counts, since = leads, at
-            self._roles[name] = counts, since
-            read.append(Replica(name[0], size, counts))
-        return read
+            if replica is not None:
+                self._roles[name] = counts, since
+            yield counts

@@ -16,7 +16,7 @@ from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
 from quotahost.broker.host.messages import Reason, would_be
 from quotahost.model import Client, LimitedBy, QuotaType
 from quotahost.text import printable
-from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, show_bytes
+from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, rounded, show_bytes
 
 Facts = Iterator[tuple[str, str]]  # labels and texts
 
@@ -132,7 +132,11 @@ def _budget(quota: QuotaState, budget: Row) -> str:
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
-    if topics := [f"{printable(topic)} ({show_bytes(size)})" for topic, size in budget.get("largest", ())]:
+    topics = []
+    for topic, size, growth in budget.get("largest", ()):
+        an_hour = "" if growth is None else f", {'+' if growth > 0 else ''}{rounded(growth * 3600, 'B/h')}"
+        topics.append(f"{printable(topic)} ({show_bytes(size)}{an_hour})")
+    if topics:
         told.append(f"the largest on this broker: {', '.join(topics)}")
     return "; ".join(told)
 

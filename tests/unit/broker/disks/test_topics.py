@@ -176,9 +176,17 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
     assert world.sizes.parts == {"orders": Part(20, frozenset({"orders.eu"}))}, "what is offline isn't waited for"
 
 
-def test_the_largest_topics_of_a_budget_are_told(world: World) -> None:
-    (world.directory / "orders.us-0").mkdir()
+def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world: World) -> None:
+    for name in ("orders.us-0", "orders.us-1"):
+        (world.directory / name).mkdir()
     world.broker.sizes |= {("orders.us", 0): (30, True)}
     world.look()
-    assert world.sizes.largest("orders") == [("orders.us", 30), ("orders.eu", 10)]
+    assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known"
+    world.broker.sizes |= {("orders.us", 0): (630, True), ("orders.us", 1): (900, True)}
+    world.look(100)
+    # A replica that has come since then has not grown: it was moved here, or is new.
+    assert world.sizes.largest("orders") == [("orders.us", 1530, 6.0), ("orders.eu", 10, 0.0)]
+    for _ in range(2):
+        world.look(300)
+    assert world.sizes.largest("orders")[0] == ("orders.us", 1530, 0.0), "what grew longer ago is forgotten"
     assert world.sizes.largest("other") == []

@@ -82,9 +82,9 @@ USED = [
 
 def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdminSocket) -> None:
     broker.answers["client"] = dump.client(dump.row(), state=dump.state(fence={"closed": True}), mark=ORDERS)
-    broker.answers |= {"gauges": USED, "budget": [["orders.eu", 310 * 10**9], ["orders.us", 10**9]]}
+    broker.answers |= {"gauges": USED, "budget": [["orders.eu", 310 * 10**9, 555_556.0], ["orders.us", 10**9, None]]}
     used = "turned back; 499 GB of 500 GB are used in the cluster"
-    largest = "; the largest on this broker: orders.eu (310 GB), orders.us (1.00 GB)\n"
+    largest = "; the largest on this broker: orders.eu (310 GB, +2.00 GB/h), orders.us (1.00 GB)\n"
     told(0, [used + largest], *ALICE, "--type", "produce")
     assert broker.questions[-1] == ["budget", "orders"]
     # Python alone knows the topics, and may hang.
