@@ -99,12 +99,11 @@ class Publisher:
             brokers, now = len(self._context.broker.registered()), self._clock()
             # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
             self._answered_at = now if self._answered_at is None else self._answered_at
-            patient = self._connection.starting
-            gathering = patient and now - self._answered_at < _REGISTERING
+            gathering = self._connection.starting and now - self._answered_at < _REGISTERING
             asking = AdminClient(self._session.config)
             try:
                 for topic in self._topics:
-                    ensure_compacted(asking, topic, brokers, patient, gathering)
+                    ensure_compacted(asking, topic, brokers, gathering)
             finally:
                 asking.poll(0)  # by that alone the session hears of a refusal
             self._producer = Producer(self._session.config | _PRODUCER)
