@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.clients.mutations import mutate
-from harness.kafka.admin import alter_broker_config, alter_config, create_topic, delete_topics
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
@@ -59,16 +59,6 @@ def test_librdkafka_is_told_the_same_and_excluded_principals_may_create(node: Ka
     assert told.value.args[0].name() == "POLICY_VIOLATION"
     root.create_topics([new])["librdkafka"].result(60)
     assert "librdkafka" in topics(node)
-
-
-def test_whatever_frees_space_and_questions_go_on(node: KafkaNode) -> None:
-    assert mutate(node, "app", "create", {"asked": 3}, validate_only=True) == {"asked": None}
-    assert mutate(node, "app", "grow", {"old": 3}, validate_only=True) == {"old": None}
-    alter_config(node, "TOPIC", "old", {"retention.ms": "60000"})
-    root = AdminClient(node.client_config("root"))
-    root.create_topics([NewTopic("large", 1)])["large"].result(60)
-    delete_topics(node, "large")
-    eventually(lambda: "large" not in topics(node), what="the broker has heard of the deletion")
 
 
 def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:

@@ -149,14 +149,6 @@ def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_count
     assert attempt(config, topic) is None
 
 
-def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> None:
-    set_factor(node, 0)
-    before = rejections(node)
-    attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
-    eventually(lambda: rejections(node) > before)
-    assert end_offset(node, topic) == 0
-
-
 def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str) -> None:
     fill_topic(node.client_config("alice", "filler"), topic, 2_000_000)
     set_factor(node, 0)
