@@ -25,7 +25,8 @@ class Limits:
     def __init__(self, context: Context[object]) -> None:
         self._context = context
         self._node = str(context.node_id)
-        self._contradiction, self._lent = LoggedOnce(context.log), LoggedOnce(context.log)
+        self._contradicts: tuple[str, str] | None = None  # broker and name of the volume that was logged last
+        self._lent = LoggedOnce(context.log)
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
@@ -53,12 +54,16 @@ class Limits:
         return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
-        """The limits in force for a volume, in bytes of it; logs what is strange about them, of the first volume."""
+        """The limits in force for a volume, in bytes of it; logs what is strange about them, of one volume."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
         where = printable(volume.broker), printable(volume.name)
-        if soft and hard and in_force and in_force.contradict:
-            self._contradiction.report(
+        if not (soft and hard and in_force and in_force.contradict):
+            # Healed, so the next one is logged.
+            self._contradicts = None if where == self._contradicts else self._contradicts
+        elif self._contradicts is None:
+            self._contradicts = where
+            self._context.log.warning(
                 "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
                 "until one is changed, the hard limit alone holds",
                 *where, hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",

@@ -72,15 +72,17 @@ def test_the_factor_is_the_exact_ramp(soft: Limit | None, hard: Limit | None, ca
 MIXED = (Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
 
 
-def test_a_contradiction_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
     judge = policy(*MIXED)
-    judge.quota_factor(used(5, capacity=40))
-    for volume in (used(5), used(5), Volume("2", "/data", 20, 5)):
+    for volume in (used(5), used(5), Volume("2\n", "/data", 20, 5)):
         judge.quota_factor(volume)
     assert caplog.messages == [
         "broker 1, volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
         "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
     ]
+    judge.quota_factor(used(5, capacity=40))
+    judge.quota_factor(Volume("2\n", "/data", 20, 5))
+    assert caplog.messages[1].startswith("broker '2\\n', volume /data: the hard limit")
 
 
 OTHERS = Volume("2\n", "/data", 20, 12)
