@@ -14,6 +14,7 @@ from quotahost.records.watch import KEY, Watch, encode
 _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
 _LONGEST_READ: Final = 2.0  # seconds, in which a broker writes its next look; of a flooded topic not all can be read
+_SILENCE: Final = 10.0  # seconds, in which who is watched writes several looks
 _TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
 _WATCHER: Final = "quotahost-top"
@@ -132,7 +133,8 @@ class Watching:
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
         """Raises Unusable if no broker answers, a topic is absent, or this client may not use it."""
         self._topic, self._looks = watch_topic, looks_topic
-        options = _options(config, config.get("client.id", _WATCHER))
+        self._heard_at = time.monotonic()
+        self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = reach(options, _WAIT, watch_topic)
         except NoAnswer as problem:
@@ -170,6 +172,11 @@ class Watching:
         Raises Unusable if the topic is denied or gone.
         """
         newest: dict[bytes, bytes] = {}
+        if time.monotonic() - self._heard_at > _SILENCE:
+            # Once, after a broker's restart, librdkafka read no further and reported no error: another client begins.
+            self._consumer.close()
+            self._consumer = _consumer(self._options)
+            self._from_the_end()
         began = time.monotonic()
         while messages := self._consumer.consume(500, max(0.0, began + seconds - time.monotonic())):
             for message in messages:
@@ -179,6 +186,7 @@ class Watching:
                 value = message.value()
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
+                    self._heard_at = time.monotonic()
             if time.monotonic() - began >= _LONGEST_READ:
                 self._from_the_end()  # what still waits is older by the time it would be read
                 break
@@ -191,6 +199,7 @@ class Watching:
         """Read what comes from now on: the broker is asked for the end now, before anybody answers."""
         numbers = self._partitions(self._looks, "Read")
         self._consumer.assign([TopicPartition(self._looks, n, self._end(self._looks, n)) for n in numbers])
+        self._heard_at = time.monotonic()
 
     def _partitions(self, topic: str, right: str) -> list[int]:
         try:

@@ -290,7 +290,7 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
 class Flooded:
     """A consumer that always has more, of ten brokers; each call takes 50 ms of its own clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Any) -> None:
         self.now, self.messages = 0.0, 0
 
     def consume(self, most: int, seconds: float) -> list[Any]:
@@ -308,16 +308,41 @@ class Flooded:
     def assign(self, partitions: Any) -> None: ...
 
 
-def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = Flooded()
+class Silent(Flooded):
+    """One that has so many messages and no more, and reports no error; each call takes a second."""
+
+    def consume(self, most: int, seconds: float) -> list[Any]:
+        self.now += 1
+        self.messages -= 1
+        return [self._message(7)] if self.messages >= 0 else []
+
+    def close(self) -> None: ...
+
+
+def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Flooded) -> Watching:
+    """By these consumers, one after the other; the first one's clock is everybody's."""
+    coming = iter(consumers)
     topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
     admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
     monkeypatch.setattr(commands, "reach", lambda options, wait, topic: admin)
     monkeypatch.setattr(commands, "Producer", lambda options: None)
-    monkeypatch.setattr(commands, "Consumer", lambda options: consumer)
-    monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumer.now))
-    looks = dict(Watching({}, "watch", "looks").read(0.1))
+    monkeypatch.setattr(commands, "Consumer", lambda options: next(coming))
+    monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumers[0].now))
+    return Watching({}, "watch", "looks")
+
+
+def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    consumer = Flooded(None)
+    looks = dict(watching(monkeypatch, consumer).read(0.1))
     assert consumer.now < 5
     assert looks == {str(number % 10).encode(): str(number).encode() for number in range(consumer.messages)}
+
+
+def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, next_one = Silent(None), Silent(None)
+    next_one.messages = 1
+    read = watching(monkeypatch, silent, next_one).read
+    looks = [read(0.1) for _ in range(20)]
+    assert [look for look in looks if look] == [{b"7": b"7"}]
