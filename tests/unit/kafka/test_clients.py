@@ -49,16 +49,13 @@ def mock() -> Iterator[str]:
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
-    publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
+    publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
     publisher.send(b"1", bytes)
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
     clock.now += 31
     for _ in range(2):
         publisher.send(b"1", bytes)
-    assert caplog.messages == [
-        "not connected: nobody listens there",
-        "this broker's volumes can't be published; it tries again: nobody listens there",
-    ]
+    assert caplog.messages == ["not connected: nobody listens there"]
     assert broker.number("Publication", "Errors") == 2
 
 
@@ -124,7 +121,7 @@ def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
     broker = FakeBroker(client={"bootstrap.servers": address, "security.protocol": "ssl"}, brokers={1: False})
     mine = context(broker, startup__grace="1ms")
     followers = [Follower(mine, f"t{number}", nothing, connection=f"{number}") for number in range(4)]
-    publisher = Publisher(mine, "t", "volumes", nothing)
+    publisher = Publisher(mine, "t", nothing)
 
     def rests() -> bool:
         publisher.send(b"1", bytes)
@@ -178,7 +175,7 @@ def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) ->
         mine = context(broker, startup__grace="1ms")
         left = ref(login(mine))
         assert left() is None, "nobody has used it"
-        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", "volumes", nothing)
+        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", nothing)
         publisher.send(b"1", bytes)
         left = ref(login(mine))
         follower.close()

@@ -92,7 +92,7 @@ class PublishUsage:
         self.period = _PERIOD
         context.closing.callback(context.metrics.forget, "Usage", "")
         topic, more = context.settings.usage_topic, [context.settings.quotas_topic]
-        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, "usage", has_changed, clock, more)
+        self._publisher: ChangePublisher[_Clients] = ChangePublisher(context, topic, has_changed, clock, more)
         self._demands = Demands(quota_window(context.broker.properties()))
         self._cluster = ""
         self._looked_at: float | None = None
