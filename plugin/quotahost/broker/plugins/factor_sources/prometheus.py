@@ -277,8 +277,7 @@ def volumes_of(
 class Prometheus:
     """Asks every ``interval``, on a thread of its own; ``read`` answers from memory.
 
-    The thread starts with the first ``read``, so that a source which is built and then not used asks nobody. A live
-    change of its properties builds it anew.
+    A live change of its properties builds it anew.
     """
 
     Section = PrometheusSettings
@@ -292,17 +291,15 @@ class Prometheus:
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
         self._reason = "no reason yet"
         self._fault = LoggedOnce(context.log, logging.ERROR)
-        self._loop: Periodic | None = None
+        # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
+        loop = Periodic("prometheus", self._ask, section.interval.total_seconds)
+        context.closing.callback(loop.close)  # one that waits for the server ends within ``timeout``
 
     def read(self) -> ClusterVolumes | None:
         """The last volumes, None before the first answer.
 
         They are unknown once they are older than ``validity``, or two intervals where those are longer.
         """
-        if self._loop is None:
-            # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
-            self._loop = Periodic("prometheus", self._ask, self._section.interval.total_seconds)
-            self._context.closing.callback(self._loop.close)  # one that waits for the server ends within ``timeout``
         last = self._last
         if last is None:
             return None
@@ -329,11 +326,9 @@ class Prometheus:
             # The text of any other error may contain anything.
             unforeseen = f"{type(error).__name__} while reading the answer"
             self._reason = str(error) if isinstance(error, QueryFailed) else unforeseen
-            # A query that was under way when the source was closed concerns nobody any more.
-            if not (self._loop and self._loop.closing):
-                self._fault.report(
-                    "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
-                )
+            self._fault.report(
+                "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
+            )
         else:
             self._last = (asked_at, volumes)
             if volumes.unknown:
