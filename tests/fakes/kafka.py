@@ -27,15 +27,15 @@ class FakeKafka(Generic[T]):
         self._decode = decode
         self._waiting: list[Callable[..., None]] = []
         self.sent: list[T] = []
-        self.made: list[tuple[str, int, bool, bool]] = []
+        self.made: list[tuple[str, int, bool]] = []
         self.down = False
         self.delivers: Any = None
 
-    def ensure(self, admin: Any, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
+    def ensure(self, admin: Any, topic: str, brokers: int, gathering: bool) -> None:
         """In the place of ``ensure_compacted``."""
         if self.down:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        self.made.append((topic, brokers, patient, gathering))
+        self.made.append((topic, brokers, gathering))
 
     def producer(self, config: Any) -> FakeKafka[T]:
         """In the place of ``Producer``."""

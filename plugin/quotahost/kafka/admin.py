@@ -35,12 +35,12 @@ class Gathering(QuotahostError):
     """The cluster has just started, and more brokers may register soon."""
 
 
-def ensure_compacted(admin: AdminClient, topic: str, brokers: int, patient: bool, gathering: bool) -> None:
+def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering: bool = False) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
-    It gets as many replicas as ``brokers`` are registered, up to three. ``patient`` waits for brokers that are down
-    rather than to make do with those alive. While the cluster is ``gathering``, as more brokers may register soon, no
-    topic is created with fewer than three replicas: Gathering is raised. KafkaException if it can't be made.
+    It gets as many replicas as ``brokers`` are registered, up to three, also on brokers that are down; 0 stands for
+    those alive. While the cluster is ``gathering``, as more brokers may register soon, no topic is created with fewer
+    than three replicas: Gathering is raised. KafkaException if it can't be made.
     """
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
@@ -52,7 +52,7 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int, patient: bool
     # Nobody adds replicas to the topic later, so one that is created too early would keep too few.
     if gathering and brokers < _REPLICAS:
         raise Gathering(f"{topic} is not created yet: more brokers may register soon")
-    replicas = min(_REPLICAS, brokers if patient else len(metadata.brokers)) or 1
+    replicas = min(_REPLICAS, brokers or len(metadata.brokers))
     try:
         new = NewTopic(topic, 1, replicas, config=COMPACTED)
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)

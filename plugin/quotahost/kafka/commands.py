@@ -105,7 +105,7 @@ class CompactedTopic:
             return {}
         try:
             admin = reach(self._config, _WAIT, self.name)
-            ensure_compacted(admin, self.name, 1, patient=False, gathering=False)
+            ensure_compacted(admin, self.name)
         except KafkaException as failure:
             raise _failed(failure.args[0], self.name, "Create") from None
         producer = Producer(self._config | {"acks": "all", "linger.ms": 5, "delivery.timeout.ms": _DELIVERY_MS})

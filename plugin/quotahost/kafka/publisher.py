@@ -8,14 +8,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
-from quotahost.background import Clock, LineLimit
+from quotahost.background import Clock
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, Session, login
 
 _RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
 _FLUSH: Final = 1.0  # seconds
-_LINES: Final = 3  # a minute, about failures
 _PRODUCER: Final[dict[str, Any]] = {
     "acks": "all",
     "linger.ms": 0,
@@ -29,22 +28,22 @@ _PRODUCER: Final[dict[str, Any]] = {
 class Publisher:
     """Publishes one record at a time. It connects and creates the topic with the first one.
 
-    A failure is counted, and logged once for each error until a record is delivered, three times a minute at most.
-    The caller learns of it by ``lost``, and may publish again after a pause.
+    A failure is counted, and logged once until a record is delivered (:class:`Connection`). The caller learns of it by
+    ``lost``, and may publish again after a pause.
     """
 
     def __init__(
-        self, context: Context[object], topic: str, what: str, lost: Callable[[], None],
+        self, context: Context[object], topic: str, lost: Callable[[], None],
         clock: Clock = time.monotonic, more: Sequence[str] = (), connection: str = "",
     ) -> None:  # fmt: skip
         """Nothing is connected yet.
 
-        The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``what`` is published, in
-        words for the log. ``lost`` is called, on the thread that calls ``busy`` or ``send``, when a record was not
-        delivered. ``connection`` is the name of its metric, the plugin's if it is "".
+        The topic is compacted, and created if it is absent, as are ``more`` topics with it. ``lost`` is called, on the
+        thread that calls ``busy`` or ``send``, when a record was not delivered. ``connection`` is the name of its
+        metric, the plugin's if it is "".
         """
         self._topics = (topic, *more)
-        self._context, self._topic, self._what, self._lost = context, topic, what, lost
+        self._context, self._topic, self._lost = context, topic, lost
         self._clock = clock
         self._connection = Connection(context, connection, clock)
         self._login: Login | None = None
@@ -54,8 +53,6 @@ class Publisher:
         self._answered_at: float | None = None  # when the cluster first said which brokers are registered
         self._in_flight = False
         self._topics_gone = False
-        self._logged_error = ""
-        self._limit = LineLimit(_LINES, clock)
         context.metrics.count("Publication", "", "Errors", 0)
         context.closing.callback(self.close)
 
@@ -99,12 +96,11 @@ class Publisher:
             brokers, now = len(self._context.broker.registered()), self._clock()
             # The 5 s begin with the cluster's first answer, which may come long after this broker's start.
             self._answered_at = now if self._answered_at is None else self._answered_at
-            patient = self._connection.starting
-            gathering = patient and now - self._answered_at < _REGISTERING
+            gathering = self._connection.starting and now - self._answered_at < _REGISTERING
             asking = AdminClient(self._session.config)
             try:
                 for topic in self._topics:
-                    ensure_compacted(asking, topic, brokers, patient, gathering)
+                    ensure_compacted(asking, topic, brokers, gathering)
             finally:
                 asking.poll(0)  # by that alone the session hears of a refusal
             self._producer = Producer(self._session.config | _PRODUCER)
@@ -113,7 +109,6 @@ class Publisher:
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         self._in_flight = False
         if error is None:
-            self._logged_error = ""
             self._connection.works()
         else:
             self._failed(error)
@@ -126,11 +121,5 @@ class Publisher:
         self._again_at = self._clock() + rest
         self._producer = self._session = None  # the topic may be gone: the next try looks it up again
         self._lost()
-        if not self._connection.fails(error):
-            return
-        self._context.metrics.count("Publication", "", "Errors")
-        # The task tries again each second, and an error that lasts would fill the log.
-        if str(error) != self._logged_error and self._limit.passes():
-            self._logged_error = str(error)
-            text = "this broker's %s can't be published; it tries again: %s%s"
-            self._context.log.warning(text, self._what, error, self._limit.left_out())
+        if self._connection.fails(error):
+            self._context.metrics.count("Publication", "", "Errors")

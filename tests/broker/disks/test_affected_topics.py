@@ -8,19 +8,18 @@ import pytest
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
 from tests.broker.support.numbers import attempt, end_offset
-from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, limit_of, state, wait_for_rate
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state, wait_for_rate
 
 QUOTA: Final = 1e6  # bytes/s of each user
 FACTOR: Final = 0.4
-SCOPE: Final = PREFIX + "factor.scope"
 SETTINGS: Final = {
     "factor.source": "filling",
     "factor.interval": "100ms",
@@ -114,26 +113,6 @@ def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_no
     assert not slowed(node, "bob", "another")
 
     eventually(lambda: attempt(first, "other") is None and not slowed(node, "bob", "id-0"))
-
-
-def test_a_live_change_of_the_scope_slows_all_and_lets_go_those_who_write_elsewhere(
-    node: KafkaNode, disk: Disk
-) -> None:
-    disk.fill(160, THROTTLE, "orders")
-    assert attempt(node.client_config("bob", "elsewhere"), "other") is None
-
-    def limits(writes: bool = False) -> tuple[float, float]:
-        """What is in force for the two, slowed or not. A mark ends 15 s after its client has written there last."""
-        assert not writes or attempt(node.client_config("bob", "there"), "orders") is None
-        return limit_of(node, "bob", "there"), limit_of(node, "bob", "elsewhere")
-
-    eventually(lambda: limits(writes=True) == (FACTOR * QUOTA, QUOTA), what="one is slowed")
-    alter_broker_config(node, {SCOPE: "cluster"})
-    eventually(lambda: limits() == (FACTOR * QUOTA, FACTOR * QUOTA), what="both are slowed")
-    assert not slowed(node, "bob", "there"), "by tags of their own"
-    alter_broker_config(node, {SCOPE: None})
-    eventually(lambda: limits()[1] == QUOTA, what="one is free")
-    eventually(lambda: limits(writes=True) == (FACTOR * QUOTA, QUOTA), what="the other isn't")
 
 
 def test_while_the_host_is_silent_all_are_stopped_and_after_it_those_of_the_full_disk_alone(

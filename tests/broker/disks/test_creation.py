@@ -5,11 +5,11 @@ from itertools import count
 from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
 
 from harness.clients.mutations import mutate
-from harness.kafka.admin import alter_broker_config, alter_config, create_topic, delete_topics
+from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
@@ -17,15 +17,14 @@ from tests.broker.support.node import FIXED, callback_node, set_factor
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
 
-SETTINGS: Final = FIXED | {"static.excluded.principal.name.list": "User:root"}
-USERS: Final = {"alice": "a", "root": "c"}
+USERS: Final = {"alice": "a"}
 SENTENCE: Final = "creates no topics and partitions in a PAUSE"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A node whose coordinators have no topics yet, which pauses."""
-    with callback_node(tmp_path_factory.mktemp("node"), SETTINGS, users=USERS, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), FIXED, users=USERS, properties=FENCE) as node:
         create_topic(node, "old")
         set_factor(node, 0)
         yield node
@@ -49,26 +48,6 @@ def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaN
     assert refused(node) == before + 2, "one request each"
     assert "new" not in topics(node)
     node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
-
-
-def test_librdkafka_is_told_the_same_and_excluded_principals_may_create(node: KafkaNode) -> None:
-    new = NewTopic("librdkafka", 1)
-    alice, root = (AdminClient(node.client_config(user)) for user in USERS)
-    with pytest.raises(KafkaException, match=SENTENCE) as told:
-        alice.create_topics([new])["librdkafka"].result(60)
-    assert told.value.args[0].name() == "POLICY_VIOLATION"
-    root.create_topics([new])["librdkafka"].result(60)
-    assert "librdkafka" in topics(node)
-
-
-def test_whatever_frees_space_and_questions_go_on(node: KafkaNode) -> None:
-    assert mutate(node, "app", "create", {"asked": 3}, validate_only=True) == {"asked": None}
-    assert mutate(node, "app", "grow", {"old": 3}, validate_only=True) == {"old": None}
-    alter_config(node, "TOPIC", "old", {"retention.ms": "60000"})
-    root = AdminClient(node.client_config("root"))
-    root.create_topics([NewTopic("large", 1)])["large"].result(60)
-    delete_topics(node, "large")
-    eventually(lambda: "large" not in topics(node), what="the broker has heard of the deletion")
 
 
 def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -16,9 +16,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.producer import ProducerLoad
 from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -147,29 +146,6 @@ def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_count
     assert end_offset(node, topic) == 1
     set_factor(node, 1)
     assert attempt(config, topic) is None
-
-
-def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> None:
-    set_factor(node, 0)
-    before = rejections(node)
-    attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
-    eventually(lambda: rejections(node) > before)
-    assert end_offset(node, topic) == 0
-
-
-def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str) -> None:
-    fill_topic(node.client_config("alice", "filler"), topic, 2_000_000)
-    set_factor(node, 0)
-    with ConsumerLoad(node.client_config("bob", "reader"), topic) as load:
-        eventually(lambda: load.meter.bytes > 4_000_000)
-    assert load.errors == []
-    own = {"group.id": topic, "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    member = Consumer(node.client_config("bob", "member") | own)
-    member.subscribe([topic])
-    message = eventually(lambda: member.poll(1))
-    (committed,) = member.commit(message=message, asynchronous=False)
-    assert committed.error is None
-    member.close()
 
 
 @pytest.mark.proves("proposal-035.own-updates")

@@ -47,7 +47,7 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    names = ("static.storage.soft", "static.storage.hard", "factor.source", "policy")
+    names = ("static.storage.soft", "static.storage.hard", "factor.source")
     change(node, **dict.fromkeys(names))
     eventually(lambda: state(node) == OPEN, what="open again")
 
@@ -134,17 +134,6 @@ def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str
     eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
     change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
     eventually(lambda: state(node) == PAUSE and "broker 1, volume" in causes(node))
-
-
-def test_the_policy_setpoint_can_be_swapped_in_and_does_not_slow_a_disk_that_does_not_fill(
-    node: KafkaNode, topic: str
-) -> None:
-    disk_limits = set_limits_around_usage(node)
-    change(node, policy="setpoint")
-    # It is on its way to 1, slowly; the ramp of ``limits`` stays where it is.
-    eventually(lambda: factor(node) > disk_limits.factor(volume(node).consumed) + 0.1, what="nothing fills the disk")
-    change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
-    eventually(lambda: state(node) == PAUSE)
 
 
 def drill() -> list[list[str]]:

@@ -18,9 +18,6 @@ from harness.plugin import FENCE
 from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.api import Role
-from quotahost.broker.plugins.factor_sources.prometheus import Prometheus
-from quotahost.testing.host import FakeHost
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset, stopped_at
 from tests.broker.support.prometheus import (
@@ -87,14 +84,6 @@ def settings(server: Server, metrics_port: int) -> dict[str, str]:
         "static.storage.hard": str(HARD),
         "fence.authorizer": "none",
     } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
-
-
-def test_the_servers_message_about_a_wrong_query_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    wrong = settings(server, free_port()) | {"plugin.prometheus.capacity": "sum("}
-    with FakeHost(Role.FACTOR_SOURCE, Prometheus, wrong) as host:
-        assert host.plugin.read() is None
-        eventually(lambda: "the server says bad_data" in caplog.text)
-        assert "parse error" in caplog.text
 
 
 @pytest.fixture(scope="module")

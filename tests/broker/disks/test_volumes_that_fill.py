@@ -13,7 +13,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, causes, state
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, state
 from tests.broker.support.volumes import (
     MEGA,
     WINDOW,
@@ -46,30 +46,6 @@ SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
         yield node
-
-
-def is_for(node: KafkaNode, topics: str) -> None:
-    """Waits until the cause of the factor says that it is for the writers of so many topics."""
-    cause = f"; for writers of {topics}"
-    eventually(lambda: cause in causes(node), what=cause)
-
-
-def test_topics_that_come_and_go_on_a_volume_above_its_soft_limit_are_affected_from_then_on(node: KafkaNode) -> None:
-    alter_broker_config(node, {PREFIX + "factor.scope": "topics"})
-    full, other = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic))
-    ballast = node.data_dirs[0] / "ballast"
-    ballast.write_bytes(bytes((SOFT + HARD) // 2))
-    eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
-    is_for(node, "1 topic")
-    create_topic(node, "spread", partitions=4)
-    is_for(node, "2 topics")
-    delete_topics(node, "spread")
-    is_for(node, "1 topic")
-    delete_topics(node, full, other)
-    is_for(node, "0 topics")
-    ballast.unlink()
-    eventually(lambda: state(node) == OPEN, what="space is back")
-    alter_broker_config(node, {PREFIX + "factor.scope": None})
 
 
 def ramp(consumed: int) -> float:

@@ -138,21 +138,6 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart
     eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
 
 
-@pytest.mark.long
-def test_what_an_operator_takes_out_stays_out(node: KafkaNode) -> None:
-    create_topic(node, "again", config=SEGMENTS)
-    place = directory_of("again", node.data_dirs)
-    fill_topic(node.client_config(client_id="filler"), "again", 25 * MEGA)
-    eventually(lambda: cordoned(node) == [str(place)])
-    alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
-    node.stop()
-    node.start()
-    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
-    assert cordoned(node) == []
-    delete_topics(node, "again")
-    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
-
-
 def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
     create_topic(node, "last", config=SEGMENTS)
     place = directory_of("last", node.data_dirs)

@@ -15,23 +15,20 @@ from typing import Any, Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from harness.clients.consumer import ConsumerLoad
 from harness.clients.mutations import TopicError, mutate
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
 from harness.java.jmx import Jmx
-from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_configs, kafka_tool, set_quota
-from harness.kafka.admin_socket import quota_now
+from harness.kafka.admin import DEFAULT, ToolFailed, create_topic, kafka_tool, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import EnforcedQuota, enforced_quotas
 from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node
-from tests.broker.support.seen import has_own_quota
 
 KINDS: Final[tuple[Kind, ...]] = ("create", "grow", "delete")
 USER: Final = "us:er ü"
 CLIENT: Final = "cli:ent ü"
-USERS: Final = {USER: "a", "w": "c"}
+USERS: Final = {USER: "a"}
 RATE: Final = "producer_byte_rate"
 KEY: Final = "controller_mutation_rate"
 BURST_S: Final = 10  # controller.quota.window.num
@@ -103,17 +100,6 @@ def quota_in_force(node: KafkaNode) -> tuple[dict[str, str], float | None]:
         now = eventually(risen)
     assert len(now) == 1  # not yet, where the first records were still measured by the tags of before
     return now[0].tags, now[0].bound
-
-
-def test_a_quota_set_by_kafka_configs_sh_is_enforced(nodes: dict[str, KafkaNode]) -> None:
-    node = nodes["plugin"]
-    entity = ("--entity-type", "users", "--entity-name", "w")
-    kafka_configs(node, "--alter", *entity, "--add-config", "consumer_byte_rate=1234567")
-    with ConsumerLoad(node.client_config("w", "c"), "t"):
-        eventually(lambda: has_own_quota(node, "w", "c"))
-        eventually(lambda: [q.bound for q in enforced_quotas(node, "FETCH", user="w")] == [1234567.0])
-    kafka_configs(node, "--alter", *entity, "--delete-config", "consumer_byte_rate")
-    eventually(lambda: quota_now(node, "w", "c", "FETCH").limit is None)
 
 
 # ---- mutations: no quota ----

@@ -171,15 +171,6 @@ def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
     alone(*map(str, range(60)))
 
 
-def test_a_reader_that_is_needed_no_more_leaves_no_metric_behind(node: KafkaNode) -> None:
-    connection = "quotahost:type=Connection,name=snapshots-budgets"
-    eventually(lambda: Jmx(node).query(connection))
-    alter_broker_config(node, {PREFIX + "budgets": "off"})
-    eventually(lambda: not Jmx(node).query(connection))
-    alter_broker_config(node, {PREFIX + "budgets": None})
-    eventually(lambda: Jmx(node).query(connection))
-
-
 @pytest.mark.long
 def test_no_byte_counts_twice_or_not_at_all_when_brokers_stop_or_die_and_others_lead_what_they_led(
     tmp_path: Path,

@@ -21,15 +21,12 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.records import look as look_records
 from tests.broker.support.commands import Terminal, top
 from tests.broker.support.node import callback_properties
-from tests.broker.support.numbers import end_offset, records
-from tests.broker.support.pipeline import SHARES, USAGE, FakeShares
+from tests.broker.support.pipeline import SHARES, FakeShares
 from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, gauge, limit_of, wait_for_rate
 
-LOOKS: Final = "__quotahost_looks"
 QUOTA: Final = 3e6
 SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", "newcomers.produce": "3M"}
 
@@ -42,7 +39,7 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
         admin = AdminClient(config)
-        ensure_compacted(admin, SHARES, 3, False, False)
+        ensure_compacted(admin, SHARES, 3)
         for done in admin.create_topics(on_each).values():
             done.result(30)
         del admin  # it would go on connecting after the brokers have ended
@@ -109,28 +106,6 @@ def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
             terminal.shows("---- broker 2 ----")
             terminal.press(b"\x1bq")
             assert terminal.ends() == 0
-
-
-def test_brokers_publish_looks_only_while_somebody_watches(cluster: Cluster) -> None:
-    node = cluster.brokers[0]
-
-    def used() -> list[bool]:
-        """Whether the newest look of each broker has clients."""
-        newest = dict(records(node, LOOKS))
-        return [bool(look_records.decode(key, value).uses) for key, value in newest.items()]
-
-    with load(cluster, 1, "q"):
-        top("--bootstrap", cluster.bootstrap)
-
-        def rest() -> bool:
-            """Whether no broker has published a look while the task goes on; a busy one hears late who has left."""
-            # Who leaves says so, and the brokers' last looks name no client.
-            eventually(lambda: used() == [False] * 3)
-            looks, usages = end_offset(node, LOOKS), end_offset(node, USAGE)
-            eventually(lambda: end_offset(node, USAGE) > usages + 3)
-            return end_offset(node, LOOKS) == looks
-
-        eventually(rest)
 
 
 def check_quota_on_every_broker(cluster: Cluster) -> None:

@@ -30,7 +30,6 @@ from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
-SPARED: Final = "topics.spared"
 SETTINGS: Final = {
     "fence.authorizer": "none",
     TOTAL: "3M",
@@ -140,15 +139,15 @@ def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it
 
 @pytest.fixture
 def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A topic above its threshold, on a broker above its total; a parameter begins its name."""
-    name = getattr(request, "param", "") + topic_name(request)
+    """A topic above its threshold, on a broker above its total."""
+    name = topic_name(request)
     create_topic(node, name)
     fill_topic(node.client_config("root", "filler"), name, 1_000_000)
     alice = node.client_config("alice", "a")
     alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
     eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
     yield name
-    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN, PREFIX + SPARED), None))
+    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN), None))
     eventually(lambda: attempt(alice, name) is None)
 
 
@@ -161,15 +160,6 @@ def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(
     assert topics(node, "Rejections") == before + 1
     assert attempt(node.client_config("root", "a"), full) is None
     assert attempt(node.client_config("alice", "a"), "quiet") is None
-
-
-@pytest.mark.parametrize("full", ["__"], indirect=True)
-def test_a_topic_that_only_looks_internal_is_turned_back_until_the_operator_spares_it(
-    node: KafkaNode, full: str
-) -> None:
-    assert full.startswith("__")
-    alter_broker_config(node, {PREFIX + OWN: "another:1", PREFIX + SPARED: full})
-    eventually(lambda: attempt(node.client_config("alice", "a"), full) is None)
 
 
 @pytest.mark.proves("v1.exempt")
@@ -218,23 +208,6 @@ def test_what_is_too_large_is_metered_by_itself_and_is_no_bytes_in(node: KafkaNo
     assert topics(node, "FailedBytes") == before + rejected
     assert rejected > 10
     assert bytes_in(node, "small-records") == 0
-
-
-def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, full: str) -> None:
-    alice = node.client_config("alice", "a")
-    for shadow in ("all", f"topic.{full}", "topics"):
-        with changed(node, {"shadow": shadow}):
-            eventually(lambda: attempt(alice, full) is None)
-            before, shadowed = topics(node, "Rejections"), topics(node, "Shadowed")
-            eventually(lambda old=shadowed: attempt(alice, full) is None and topics(node, "Shadowed") > old)
-            assert topics(node, "Rejections") == before
-            eventually(lambda: counted_seconds(node) > 0)
-
-
-def counted_seconds(node: KafkaNode) -> float:
-    """For how long topic quotas in shadow would have turned requests back."""
-    beans = Jmx(node).query("quotahost:type=Shadow,*")
-    return sum(float(bean["Seconds"]) for name, bean in beans.items() if "topic" in name)
 
 
 @pytest.mark.proves("v1.sum", "v1.recomputed", "v1.total-threshold")

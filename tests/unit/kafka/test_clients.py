@@ -49,16 +49,13 @@ def mock() -> Iterator[str]:
 def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(caplog: pytest.LogCaptureFixture) -> None:
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
-    publisher = Publisher(context(broker, startup__grace="30s"), "t", "volumes", nothing, clock)
+    publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
     publisher.send(b"1", bytes)
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
     clock.now += 31
     for _ in range(2):
         publisher.send(b"1", bytes)
-    assert caplog.messages == [
-        "not connected: nobody listens there",
-        "this broker's volumes can't be published; it tries again: nobody listens there",
-    ]
+    assert caplog.messages == ["not connected: nobody listens there"]
     assert broker.number("Publication", "Errors") == 2
 
 
@@ -124,7 +121,7 @@ def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
     broker = FakeBroker(client={"bootstrap.servers": address, "security.protocol": "ssl"}, brokers={1: False})
     mine = context(broker, startup__grace="1ms")
     followers = [Follower(mine, f"t{number}", nothing, connection=f"{number}") for number in range(4)]
-    publisher = Publisher(mine, "t", "volumes", nothing)
+    publisher = Publisher(mine, "t", nothing)
 
     def rests() -> bool:
         publisher.send(b"1", bytes)
@@ -178,7 +175,7 @@ def test_a_login_that_is_no_longer_used_leaves_the_cluster_at_once(mock: str) ->
         mine = context(broker, startup__grace="1ms")
         left = ref(login(mine))
         assert left() is None, "nobody has used it"
-        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", "volumes", nothing)
+        follower, publisher = Follower(mine, "t", nothing), Publisher(mine, "t", nothing)
         publisher.send(b"1", bytes)
         left = ref(login(mine))
         follower.close()
@@ -262,15 +259,14 @@ def admin() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "patient", "gathering", "made"),
-    [*((brokers, True, False, [made]) for brokers, made in ((5, 3), (3, 3), (2, 2), (0, 1))), (3, False, False, [2]),
-     (2, True, True, []), (3, True, True, [3])],
-)  # fmt: skip
+    ("brokers", "gathering", "made"),
+    [(5, False, [3]), (2, False, [2]), (1, False, [1]), (0, False, [2]), (2, True, []), (3, True, [3])],
+)
 def test_it_has_up_to_three_replicas_and_no_fewer_while_more_brokers_may_register(
-    admin: Any, brokers: int, patient: bool, gathering: bool, made: list[int]
+    admin: Any, brokers: int, gathering: bool, made: list[int]
 ) -> None:
     with nullcontext() if made else pytest.raises(Gathering):
-        ensure_compacted(admin, "t", brokers, patient, gathering)
+        ensure_compacted(admin, "t", brokers, gathering)
     assert admin.made == made
 
 
@@ -280,9 +276,9 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
 
     admin.result = late
     with pytest.raises(KafkaException, match="Timed out"):
-        ensure_compacted(admin, "t", 1, patient=False, gathering=False)
+        ensure_compacted(admin, "t")
     admin.error = None  # it exists: only its cleanup.policy isn't told
-    ensure_compacted(admin, "t", 1, patient=False, gathering=False)
+    ensure_compacted(admin, "t")
 
 
 # ---- watching ----

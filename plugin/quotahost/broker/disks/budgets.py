@@ -15,7 +15,6 @@ counts with what was known of it last.
 
 import logging
 import math
-import os
 import time
 from array import array
 from collections import Counter, defaultdict
@@ -23,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.background import Clock, LoggedOnce
-from quotahost.broker.disks.topics import MAX_ENTRIES, topic_of
+from quotahost.broker.disks.topics import replicas
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 
 log = logging.getLogger("quotahost.disks")
@@ -111,17 +110,10 @@ class BudgetSizes:
 
     def _names(self, budgets: Topics, offline: frozenset[str]) -> list[tuple[str, int]]:
         """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
-        names = []
-        for directory in self._directories:
-            if directory in offline:  # its replicas can't be written to either
-                continue
-            with os.scandir(directory) as entries:
-                for number, entry in enumerate(entries):
-                    if number > MAX_ENTRIES:
-                        raise OSError(f"{directory} has more than {MAX_ENTRIES:,} entries")
-                    topic, stays = topic_of(entry.name)
-                    if stays and not entry.name.endswith("-future") and budgets.budgets(topic):
-                        names.append((topic, int(entry.name.removeprefix(topic + "-"))))
+        # A directory that is offline has replicas that can't be written to, either. One that is moved is there twice.
+        sound = (directory for directory in self._directories if directory not in offline)
+        found = dict.fromkeys(replica for directory in sound for replica in replicas(directory))
+        names = [name for name in found if budgets.budgets(name[0])]
         return names if names != self._read.names else self._read.names
 
     def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:

@@ -44,7 +44,7 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
     """Look at the file stores under the log directories.
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
-    that are left to Kafka. A volume that is out of inodes (:func:`out_of_inodes`) is full. One without a size, or that
+    that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One without a size, or that
     is mounted read-only, is unknown, and its directory listed as offline. So are those that Kafka has
     ``marked_offline``; they are not looked at. ``broker`` is its id.
     """
@@ -80,15 +80,8 @@ def _volume(broker: str, directory: str) -> Volume:
     return Volume(broker, directory, capacity, max(0, capacity - free))
 
 
-def out_of_inodes(directory: str) -> bool:
-    """Whether less than a thousandth of the inodes of its file system are left; False where it has no fixed number."""
-    try:
-        return _out_of_inodes(os.statvfs(directory))
-    except OSError:  # the next look says what is wrong with it
-        return False
-
-
 def _out_of_inodes(store: os.statvfs_result) -> bool:
+    """Whether less than a thousandth of its inodes are left; False for a file system that has no fixed number."""
     # btrfs, among others, has as many inodes as there is space for, and reports 0 of 0.
     return store.f_files > 0 and store.f_favail <= store.f_files // _INODES_KEPT
 

@@ -13,7 +13,7 @@ from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
 from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.disks.budgets import BudgetSizes
-from quotahost.broker.disks.file_stores import cluster_id, log_dirs, out_of_inodes, read_disks, unreadable
+from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks, unreadable
 from quotahost.broker.disks.topics import LIST_EVERY, topics
 from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
@@ -103,11 +103,9 @@ class DiskMonitor:
         return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
 
     def _log_inodes(self, disks: DiskState) -> None:
-        full = {volume.name for volume in disks.volumes if volume.free == 0}
-        without = [name for directory, name in disks.places if name in full and out_of_inodes(directory)]
-        if without:
-            text = "volume %s is out of inodes (files): it counts as full, however many bytes are free"
-            self._inodes.report(text, printable(without[0]))
+        if full := [volume.name for volume in disks.volumes if volume.free == 0]:
+            text = "volume %s has no space or no inodes (files) left: it counts as full, however many bytes are free"
+            self._inodes.report(text, printable(full[0]))
         else:
             self._inodes.healed()
 

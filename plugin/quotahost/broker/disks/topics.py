@@ -26,7 +26,7 @@ MAX_ENTRIES: Final = 100_000
 LIST_EVERY: Final = 1.0  # seconds between listings of one volume
 OTHERS: Final = "(other files)"
 MOST: Final = 10  # topics that take most; as many that grow most
-_REPLICA: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-[0-9]{1,10}(?:\.[0-9a-f]{32}-(future|delete|stray))?")
+_REPLICA: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,10})(?:\.[0-9a-f]{32}-(future|delete|stray))?")
 _GOING: Final = {"delete": " (being deleted)", "stray": " (stray)", "future": "", None: ""}
 _METADATA: Final = "__cluster_metadata"
 _BLOCK: Final = 512  # POSIX counts st_blocks in these, whatever the file system's own blocks are
@@ -38,27 +38,26 @@ def topic_of(directory: str) -> tuple[str, bool]:
     match = _REPLICA.fullmatch(directory)
     if match is None:
         return OTHERS, False
-    return match[1] + _GOING[match[2]], match[2] in (None, "future")
+    return match[1] + _GOING[match[3]], match[3] in (None, "future")
+
+
+def replicas(directory: str) -> Iterator[tuple[str, int]]:
+    """Topic and partition of the replicas there that stay. Raises OSError if they are too many or unreadable."""
+    with os.scandir(directory) as entries:
+        for number, entry in enumerate(entries):
+            if number >= MAX_ENTRIES:
+                raise OSError(f"{directory} has more than {MAX_ENTRIES:,} entries")
+            if (match := _REPLICA.fullmatch(entry.name)) and match[3] in (None, "future"):
+                yield match[1], int(match[2])
 
 
 def topics(directories: Iterable[str]) -> frozenset[str] | None:
     """The topics, but the metadata's own, with a replica there that stays; None if they are too many or unreadable."""
-    names: set[str] = set()
-    left = MAX_ENTRIES
-    for directory in directories:
-        try:
-            with os.scandir(directory) as entries:
-                for entry in entries:
-                    left -= 1
-                    topic, stays = topic_of(entry.name)
-                    if stays:
-                        names.add(topic)
-                    if left < 0 or len(names) > MAX_TOPICS + 1:  # one more: the metadata's topic is taken out below
-                        return None
-        except OSError:
-            return None
-    names.discard(_METADATA)
-    return frozenset(names) if len(names) <= MAX_TOPICS else None
+    try:
+        names = frozenset(topic for directory in directories for topic, _ in replicas(directory)) - {_METADATA}
+    except OSError:
+        return None
+    return names if len(names) <= MAX_TOPICS else None
 
 
 @dataclass(slots=True)

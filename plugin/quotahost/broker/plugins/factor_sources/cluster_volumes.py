@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce
+from quotahost.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import View
@@ -86,7 +86,7 @@ class ClusterVolumesSource:
         for type, name in shown:
             context.closing.callback(context.metrics.forget, type, name)
         self._state = ClusterState(str(context.node_id), clock)
-        self._budgets, self._without_sums = Budgets(context, clock), LoggedOnce(context.log)
+        self._budgets = Budgets(context, clock)
         self._reader = reader or RecordReader(context, clock, wall)
         build = partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets)
         self._standby = standby or Standby(context, build)
@@ -147,13 +147,8 @@ class ClusterVolumesSource:
 
     def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...] | None:
         """The budgets, with the sums of a record that has all brokers; without one they are not known."""
-        if record and record.budgets is None and self._budgets.by_name:
-            self._without_sums.report("budgets slow nobody: the pipeline is older and doesn't sum them; renew it")
-        else:
-            self._without_sums.healed()
         told: list[Used] | None = None
-        if record:
-            sums = record.budgets or ()
+        if record and (sums := record.budgets) is not None:
             told = [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]
         return self._budgets.volumes(told)
 

@@ -18,13 +18,11 @@ import json
 import logging
 import math
 import re
-import socket
 import ssl
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import timedelta
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -45,6 +43,7 @@ from quotahost.units import Duration
 MAX_SERIES: Final = 100_000
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
+_PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
@@ -73,12 +72,6 @@ def _token(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def _user(text: str) -> str:
-    if ":" in text:
-        raise ValueError("username must not hold a colon; set password to what follows it")
-    return text
-
-
 _Label = Annotated[Text, Field(pattern="^[a-zA-Z_][a-zA-Z0-9_]*$")]
 _Brokers = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: distinct([part for part in split(value, ",") if part]))
@@ -104,7 +97,7 @@ class PrometheusSettings(sections.Section):
         timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
     )
     bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
-    username: Annotated[str, AfterValidator(_user)] | None = Field(None, min_length=1, description="user name to send")
+    username: str | None = Field(None, pattern="^[^:]+$", description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
     ca_location: Text | None = Field(None, description="file with the certificates to trust, PEM")
 
@@ -146,11 +139,7 @@ class Answer(NamedTuple):
 
 
 class PromQL:
-    """Asks one Prometheus server; it uses no proxy of the process' environment, to which credentials would go.
-
-    A socket's own timeout bounds each single wait, and a server that sends a byte now and then would hold its client
-    for ever; so a timer bounds the whole, by shutting the socket down.
-    """
+    """Asks one Prometheus server; it uses no proxy of the process' environment, to which credentials would go."""
 
     def __init__(self, section: PrometheusSettings) -> None:
         """Nothing is asked yet. Raises ValueError if ``ca-location`` can't be read, or contains no certificate."""
@@ -197,31 +186,21 @@ class PromQL:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
         return printable(redact(text, self._secrets))
 
-    def _post(self, body: str) -> tuple[int, str, bytes]:
+    def _post(self, body: str) -> tuple[int, str, bytearray]:
         """Status, reason and content of the answer.
 
         Raises TimeoutError if it has not come as a whole in time; QueryFailed, OSError, HTTPException or ValueError if
         there is none, or it is of no use.
         """
-        late = threading.Event()
+        until, content = time.monotonic() + self._timeout, bytearray()
         with closing(self._connect()) as connection:
-            connection.connect()  # whose waits the socket's timeout bounds, TLS too
-            timer = threading.Timer(self._timeout, partial(_shut, connection.sock, late))
-            timer.daemon = True
-            timer.start()
-            try:
-                connection.request("POST", self._server.path, body, self._headers)
-                with connection.getresponse() as answer:
-                    # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
-                    content = answer.read(MAX_BYTES + 1)
-            # A socket that is shut down ends in one of many exceptions, of TLS, of HTTP or its own.
-            except Exception:
-                if not late.is_set():
-                    raise
-            finally:
-                timer.cancel()
-        if late.is_set():
-            raise TimeoutError
+            connection.request("POST", self._server.path, body, self._headers)
+            with connection.getresponse() as answer:
+                # Bounded, because the answer may be endless and Content-Length may be absent or wrong.
+                while len(content) <= MAX_BYTES and (part := answer.read1(_PART)):
+                    content += part
+                    if time.monotonic() > until:
+                        raise TimeoutError
         if len(content) > MAX_BYTES:
             raise QueryFailed(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
         if answer.status in (301, 302, 303, 307, 308):
@@ -230,14 +209,7 @@ class PromQL:
         return answer.status, answer.reason, content
 
 
-def _shut(connected: socket.socket, late: threading.Event) -> None:
-    late.set()
-    with suppress(OSError):
-        # Past TLS, whose state belongs to the other thread.
-        socket.socket.shutdown(connected, socket.SHUT_RDWR)
-
-
-def _answer(status: int, reason: str, content: bytes) -> Answer:
+def _answer(status: int, reason: str, content: bytearray) -> Answer:
     try:
         reply = json.loads(content)
         # The API reports errors as JSON, too, with another HTTP status.
@@ -275,25 +247,23 @@ def volumes_of(
     broker and volume; without a volume of an ``expected`` broker the state is unknown.
     """
     word = "available" if available else "consumed"
-    problems: list[str] = []
-    sizes = _by_place("capacity", capacity, labels, problems)
-    others = _by_place(word, used, labels, problems)
+    # A warning may mean that a part of the series is missing, and with it a full disk.
+    problems = [f"the server warns: {warning}" for warning in (*capacity.warnings, *used.warnings)]
+    values: dict[Place, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for side, answer in enumerate((capacity, used)):
+        for series in answer.series:
+            values[series.labels.get(labels[0], ""), series.labels.get(labels[1], "")][side].append(series.value)
     volumes = []
-    for place in sizes | others:
-        size, other = sizes.get(place), others.get(place)
-        if place not in others:
-            problems.append(f"{_named(place)} has capacity, but no {word}")
-        elif place not in sizes:
-            problems.append(f"{_named(place)} has {word}, but no capacity")
-        elif size is None or other is None:
-            continue
-        elif size == 0:
-            problems.append(f"{_named(place)} has a capacity of 0")
-        # Consumed bytes may exceed the capacity, as file systems keep blocks for root; available ones can't.
-        elif available and other > size:
-            problems.append(f"{_named(place)} has {other} bytes available of {size}")
+    for place, told in values.items():
+        # Nothing says which of several series is right.
+        size, other = (side[0] if len(side) == 1 else math.nan for side in told)
+        # False for NaN. Consumed bytes may exceed the capacity, as file systems keep blocks for root.
+        if all(place) and 0 < size < _MAX_SIZE and 0 <= other <= (size if available else _MAX_SIZE):
+            volumes.append(Volume(*place, int(size), int(size) - int(other) if available else int(other)))
         else:
-            volumes.append(Volume(*place, size, size - other if available else other))
+            size_told, other_told = (", ".join(f"{value:g}" for value in side[:9]) or "none" for side in told)
+            where = ", ".join(f"{label} {printable(name)}" for label, name in zip(labels, place, strict=True))
+            problems.append(f"{where}: capacity {size_told}, {word} {other_told}; each must be one number that fits")
     present = {volume.broker for volume in volumes}
     problems += [f"expected broker {broker!r} has no volume" for broker in expected if broker not in present]
     if not volumes and not problems:
@@ -304,39 +274,10 @@ def volumes_of(
     return ClusterVolumes(tuple(volumes), tuple(sentences))
 
 
-def _by_place(query: str, answer: Answer, labels: tuple[str, str], problems: list[str]) -> dict[Place, int | None]:
-    """Bytes by place, None where they are unknown; each such place gets a sentence in ``problems``."""
-    # A warning may mean that a part of the series is missing, and with it a full disk.
-    problems += [f"the {query} query came with a warning: {warning}" for warning in answer.warnings]
-    values: dict[Place, list[float]] = defaultdict(list)
-    for series in answer.series:
-        broker, volume = (series.labels.get(label, "") for label in labels)
-        if broker and volume:
-            values[broker, volume].append(series.value)
-        else:
-            problems.append(f"a series of the {query} query has no label {labels[1 if broker else 0]!r}")
-    sizes: dict[Place, int | None] = {}
-    for place, (value, *more) in values.items():
-        sound = 0 <= value < _MAX_SIZE  # False for NaN
-        # Nothing says which of several series is right, so none is taken.
-        sizes[place] = int(value) if sound and not more else None
-        if more:
-            problems.append(f"{_named(place)} is {1 + len(more)} times in the {query} query")
-        elif not sound:
-            problems.append(f"{_named(place)} has {value:g} as {query}")
-    return sizes
-
-
-def _named(place: Place) -> str:
-    broker, volume = map(printable, place)
-    return f"broker {broker}, volume {volume}"
-
-
 class Prometheus:
     """Asks every ``interval``, on a thread of its own; ``read`` answers from memory.
 
-    The thread starts with the first ``read``, so that a source which is built and then not used asks nobody. A live
-    change of its properties builds it anew.
+    A live change of its properties builds it anew.
     """
 
     Section = PrometheusSettings
@@ -349,18 +290,16 @@ class Prometheus:
         self._host = urlsplit(section.url).hostname
         self._last: tuple[float, ClusterVolumes] | None = None  # replaced as one, so it needs no lock
         self._reason = "no reason yet"
-        self._silence, self._lack = (LoggedOnce(context.log, logging.ERROR) for _ in range(2))
-        self._loop: Periodic | None = None
+        self._fault = LoggedOnce(context.log, logging.ERROR)
+        # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
+        loop = Periodic("prometheus", self._ask, section.interval.total_seconds)
+        context.closing.callback(loop.close)  # one that waits for the server ends within ``timeout``
 
     def read(self) -> ClusterVolumes | None:
         """The last volumes, None before the first answer.
 
         They are unknown once they are older than ``validity``, or two intervals where those are longer.
         """
-        if self._loop is None:
-            # No thread of the context: this one asks a server and never the broker, so it never calls into Java.
-            self._loop = Periodic("prometheus", self._ask, self._section.interval.total_seconds)
-            self._context.closing.callback(self._loop.close)  # one that waits for the server ends within ``timeout``
         last = self._last
         if last is None:
             return None
@@ -387,15 +326,14 @@ class Prometheus:
             # The text of any other error may contain anything.
             unforeseen = f"{type(error).__name__} while reading the answer"
             self._reason = str(error) if isinstance(error, QueryFailed) else unforeseen
-            # A query that was under way when the source was closed concerns nobody any more.
-            if not (self._loop and self._loop.closing):
-                text = "prometheus %s gives no answer; the last holds for a while: %s"
-                self._silence.report(text, self._host, self._reason)
+            self._fault.report(
+                "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
+            )
         else:
             self._last = (asked_at, volumes)
-            answers_again = self._silence.healed()
             if volumes.unknown:
-                text = "prometheus %s does not know all volumes: %s"
-                self._lack.report(text, self._host, "; ".join(volumes.unknown))
-            elif self._lack.healed() or answers_again:
+                self._fault.report(
+                    "prometheus %s does not know all volumes: %s", self._host, "; ".join(volumes.unknown)
+                )
+            elif self._fault.healed():
                 self._context.log.warning("prometheus %s knows all volumes again", self._host)

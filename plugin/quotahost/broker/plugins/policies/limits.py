@@ -4,14 +4,13 @@ Limits are converted to bytes of the volume at hand first, because limits of dif
 The log names limits that contradict each other, and this broker's in bytes where they judge another one's volume.
 """
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from quotahost.api import Context
+from quotahost.background import LoggedOnce
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.text import printable
-
-MAX_CONTRADICTIONS: Final = 1024  # volumes to remember: the names come from other brokers
 
 
 class Limits:
@@ -25,9 +24,9 @@ class Limits:
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
-        self.contradictions: set[tuple[str, str]] = set()  # broker and name of the volumes whose limits contradict now
         self._node = str(context.node_id)
-        self._lent = False  # whether the log has said that a volume is judged by this broker's limits
+        self._contradicts: tuple[str, str] | None = None  # broker and name of the volume that was logged last
+        self._lent = LoggedOnce(context.log)
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
@@ -55,29 +54,27 @@ class Limits:
         return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
-        """The limits in force for a volume, in bytes of it; logs once what is strange about them."""
+        """The limits in force for a volume, in bytes of it; logs what is strange about them, of one volume."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
-        where, log = (volume.broker, volume.name), self._context.log
+        where = printable(volume.broker), printable(volume.name)
         if not (soft and hard and in_force and in_force.contradict):
-            # Healed, so a contradiction that comes again is logged again.
-            self.contradictions.discard(where)
-        elif where not in self.contradictions and len(self.contradictions) < MAX_CONTRADICTIONS:
-            self.contradictions.add(where)
-            log.warning(
+            # Healed, so the next one is logged.
+            self._contradicts = None if where == self._contradicts else self._contradicts
+        elif self._contradicts is None:
+            self._contradicts = where
+            self._context.log.warning(
                 "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
                 "until one is changed, the hard limit alone holds",
-                *map(printable, where),
-                hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
+                *where, hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
             )  # fmt: skip
-        is_lent = not (self._lent or volume.soft or volume.hard or volume.broker == self._node)
+        is_lent = not (volume.soft or volume.hard or volume.broker == self._node)
         if is_lent and in_force and in_force.breaches_soft(volume.consumed):
             in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
-            self._lent = bool(in_bytes)
             text = (
                 "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "
                 "of another disk, and slows producers for it; set limits on all brokers, or shares (min-free-percent)"
             )
             if in_bytes:
-                log.warning(text, *map(printable, where), ", ".join(map(str, in_bytes)))
+                self._lent.report(text, *where, ", ".join(map(str, in_bytes)))
         return in_force

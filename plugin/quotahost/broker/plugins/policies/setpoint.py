@@ -10,7 +10,6 @@ proportional.
 
 import math
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Final
@@ -27,7 +26,6 @@ from quotahost.settings import sections
 from quotahost.units import Duration
 
 MAX_VOLUMES: Final = 4096  # to remember; any more get the ramp
-_FORGET: Final = 600.0  # seconds after which a volume that nobody asked about is forgotten
 _MOVING: Final = 10.0  # seconds after which 1/e of the way to the wanted factor is left: it never jumps
 _SPARE: Final = 3600.0  # seconds for which the space left lasts at least, if nothing is deleted
 _REST: Final = 0.01  # of the way between the limits, before hard, where it comes to rest if nothing is ever deleted
@@ -126,7 +124,7 @@ class Setpoint(Limits):
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         super().__init__(context)
         self._clock = clock
-        self._histories: OrderedDict[tuple[str, str], _History] = OrderedDict()  # longest unseen first
+        self._histories: dict[tuple[str, str], _History] = {}
         self._in_force = 1.0
         self.reconfigure(context.section)
 
@@ -143,9 +141,6 @@ class Setpoint(Limits):
         if bounds is None:
             return 1.0
         now, ramp = self._clock(), bounds.ramp(volume.consumed)
-        # First, so that nothing that was learned too long ago is found.
-        while self._histories and now - next(iter(self._histories.values())).seen_at > _FORGET:
-            self._histories.popitem(last=False)
         place = volume.broker, volume.name
         history = self._histories.get(place)
         if history is None:
@@ -153,7 +148,6 @@ class Setpoint(Limits):
             if len(self._histories) < MAX_VOLUMES:
                 self._histories[place] = _History(now, volume.consumed, ramp)
             return ramp
-        self._histories.move_to_end(place)
         # Measured below soft and above hard, too, so that the policy knows the demand once it has to throttle.
         passed = history.add(now, volume.consumed, self._factor_over(volume, history), self._memory)
         history.factor = history.next(bounds, ramp, passed) if 0.0 < ramp < 1.0 else ramp

@@ -37,9 +37,7 @@ class PublishVolumes:
         self.period: timedelta = _LONGEST
         self._disks = context.disks
         topic = context.settings.snapshots_topic
-        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(
-            context, topic, "volumes", self._has_changed, clock
-        )
+        self._publisher: ChangePublisher[Snapshot] = ChangePublisher(context, topic, self._has_changed, clock)
         self._silence = LoggedOnce(context.log)
 
     def run(self) -> None:
@@ -105,11 +103,11 @@ class ChangePublisher(Publisher, Generic[T]):
     """Writes what a task sees, with this broker's id as the key, when it has changed or its time has come."""
 
     def __init__(
-        self, context: Context, topic: str, what: str, has_changed: Callable[[T, T], bool], clock: Clock,
+        self, context: Context, topic: str, has_changed: Callable[[T, T], bool], clock: Clock,
         more: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """As a ``Publisher``; ``has_changed``: whether what is seen differs enough from what was published before."""
-        super().__init__(context, topic, what, self._publish_again, clock, more)
+        super().__init__(context, topic, self._publish_again, clock, more)
         self._key, self._has_changed = str(context.node_id).encode(), has_changed
         self._sent_at = -math.inf
         self._published: T | None = None

@@ -46,7 +46,7 @@ class StatusPublisher:
         self._opened = OpenedVolumes(context)
         # The first record makes both topics, and shows that this broker answers those who watch.
         self._publisher = Publisher(
-            context, settings.looks_topic, "look", self._lost, clock, [settings.watch_topic], f"{name}-looks"
+            context, settings.looks_topic, self._lost, clock, [settings.watch_topic], f"{name}-looks"
         )
         self._due, self._empty = clock(), False
         self._rest = clock()  # no question is answered before

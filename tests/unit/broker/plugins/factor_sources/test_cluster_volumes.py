@@ -255,12 +255,6 @@ def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(bu
     assert used(budgeted)["orders"] == 40, "it has none to tell"
 
 
-def test_an_older_pipeline_is_told_once_and_slows_nobody(budgeted: World, caplog: pytest.LogCaptureFixture) -> None:
-    budgeted.publishes(EMPTY)
-    assert used(budgeted) == used(budgeted) == {"orders": 0, "all": 0}
-    assert caplog.text.count("the pipeline is older and doesn't sum them") == 1
-
-
 def test_while_the_standby_answers_its_sums_count(budgeted: World) -> None:
     budgeted.publishes(EMPTY, budgets=(("orders", 40, 0),))
     budgeted.passes(31)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.broker.plugins.policies import limits as module
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Limit, LimitType, Volume
 from tests.fakes.plugin_context import limited
@@ -75,17 +74,15 @@ MIXED = (Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a 
 
 def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
     judge = policy(*MIXED)
-    for _ in range(3):
-        judge.quota_factor(used(5))
-    assert judge.contradictions == {("1", "/data")}
-    assert [record.getMessage() for record in caplog.records] == [
+    for volume in (used(5), used(5), Volume("2\n", "/data", 20, 5)):
+        judge.quota_factor(volume)
+    assert caplog.messages == [
         "broker 1, volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
         "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
     ]
     judge.quota_factor(used(5, capacity=40))
-    assert judge.contradictions == set()
-    judge.quota_factor(used(5))
-    assert len(caplog.records) == 2
+    judge.quota_factor(Volume("2\n", "/data", 20, 5))
+    assert caplog.messages[1].startswith("broker '2\\n', volume /data: the hard limit")
 
 
 OTHERS = Volume("2\n", "/data", 20, 12)
@@ -105,15 +102,6 @@ def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: py
     for volume in (replace(OTHERS, broker="1"), replace(OTHERS, hard=Limit(CONSUMED, 11))):
         own.quota_factor(volume)
     assert "publishes no limits" not in caplog.text, "any other limit is no news"
-
-
-def test_many_contradictions_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(module, "MAX_CONTRADICTIONS", 2)
-    judge = policy(*MIXED)
-    for broker in "1234":
-        judge.quota_factor(Volume(broker, "/data\n", 20, 5))
-    assert len(judge.contradictions) == len(caplog.records) == 2
-    assert not any("\n" in record.getMessage() for record in caplog.records)
 
 
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")

@@ -175,16 +175,6 @@ def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: p
     assert policy.quota_factor(used(870 * GB, "/3")) == 0.3
 
 
-def test_a_volume_unseen_for_10_minutes_is_forgotten() -> None:
-    clock = Clock()
-    policy = setpoint(clock)
-    policy.quota_factor(used(870 * GB))
-    for _ in range(7):
-        clock.now += 100.0
-        policy.quota_factor(used(SOFT, "/seen"))
-    assert policy.quota_factor(used(850 * GB)) == 0.5
-
-
 def test_a_new_memory_is_used_from_then_on() -> None:
     def after(memory: timedelta) -> float:
         clock = Clock()

@@ -5,7 +5,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -70,15 +69,10 @@ def test_a_base_path_is_kept_and_any_expression_arrives_as_it_is(server: FakePro
         (Reply(503, b""), "HTTP status 503 Service Unavailable"),
         (Reply(200, b"<html>login</html>"), "not the JSON of a Prometheus server"),
         (Reply(200, b"[" * 200_000), "not the JSON of a Prometheus server"),
-        (Reply(200, b"9" * 10_000), "not the JSON of a Prometheus server"),
         (Reply(200, b"\xff\xfe\x00"), "not the JSON of a Prometheus server"),
-        (Reply(200, b'{"status": "success"', {"Content-Length": "21"}), "not the JSON"),
         (of_json({"status": "success"}), "not the JSON"),
         (of_json({"status": "success", "data": {"resultType": "scalar", "result": [0, "1"]}}), "makes a scalar"),
-        (of_json({"status": "success", "data": {"resultType": "vector", "result": 1}}), "not the JSON"),
         (of_json({"status": "success", "data": {"resultType": "vector", "result": [1]}}), "not the JSON"),
-        (of_json({"status": "success", "data": {"resultType": "vector", "result": []}, "warnings": 3}), "not the JSON"),
-        (Reply(302, b"", {"Location": "https://other/"}), "redirects to https://other/; write as url where it answers"),
         (Reply(308, b""), "redirects to nowhere"),
     ],
 )  # fmt: skip
@@ -123,22 +117,22 @@ def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.close_connection = True
 
 
-def dripping(server: FakePrometheus, start: bytes) -> Answers:
+def dripping(server: FakePrometheus) -> Answers:
     """Sends a byte now and then, so that no single wait of the client is long."""
 
     def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         handler.close_connection = True
         with suppress(OSError):
-            handler.wfile.write(start)
+            handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
             while not server.ended.wait(0.02):
                 handler.wfile.write(b"x")
 
     return answer
 
 
-@pytest.mark.parametrize("start", [None, b"HTTP/1.0 200 ", b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
-def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, start: bytes | None) -> None:
-    server.answer = silent if start is None else dripping(server, start)
+@pytest.mark.parametrize("drips", [False, True])
+def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, drips: bool) -> None:
+    server.answer = dripping(server) if drips else silent
     assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
 
 
@@ -152,10 +146,9 @@ def test_credentials_go_as_http_says(server: FakePrometheus, credentials: dict[s
     assert server.asked[0].authorization == header
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server: FakePrometheus, status: int) -> None:
+def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server: FakePrometheus) -> None:
     with closing(FakePrometheus()) as other:
-        server.replies["up"] = Reply(status, b"", {"Location": other.url})
+        server.replies["up"] = Reply(307, b"", {"Location": other.url})
         assert f"redirects to {other.url}" in failure(promql_client(server.url, bearer_token=SECRET))
     assert not other.asked
 
@@ -209,15 +202,15 @@ def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secured: tuple[
 
 
 Rows = list[tuple[str, str, float]]
-of = partial(volumes_of, labels=("broker", "disk"))
 
 
 def answer(rows: Rows, *warnings: str) -> Answer:
     return Answer(tuple(Series({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
 
 
-def volumes(capacity: Rows, used: Rows, *, available: bool = True, expected: tuple[str, ...] = ()) -> Any:
-    return of(answer(capacity), answer(used), available=available, expected=expected)
+def volumes(capacity: Rows, used: Rows, *warnings: str, available: bool = True, **more: Any) -> ClusterVolumes:
+    answers = answer(capacity), answer(used, *warnings)
+    return volumes_of(*answers, available=available, labels=("broker", "disk"), **more)
 
 
 def test_a_volume_may_be_fuller_than_its_capacity() -> None:
@@ -230,47 +223,44 @@ FINE: Rows = [("1", "/", 100.0)]
 
 @pytest.mark.proves("faults.prometheus-down")
 @pytest.mark.parametrize(
-    ("capacity", "available", "sentence"),
+    ("capacity", "available", "told"),
     [
-        ([*FINE, ("2", "/", 1.0)], FINE, "broker 2, volume / has capacity, but no available"),
-        (FINE, [*FINE, ("2", "/", 1.0)], "broker 2, volume / has available, but no capacity"),
-        ([*FINE, ("2", "/", float("nan"))], [*FINE, ("2", "/", 1.0)], "has nan as capacity"),
-        ([*FINE, ("2", "/", 1.0)], [*FINE, ("2", "/", float("inf"))], "has inf as available"),
-        ([*FINE, ("2", "/", -1.0)], [*FINE, ("2", "/", 1.0)], "has -1 as capacity"),
-        ([*FINE, ("2", "/", 1e+300)], [*FINE, ("2", "/", 1.0)], "has 1e+300 as capacity"),
-        ([*FINE, ("2", "/", 0.0)], [*FINE, ("2", "/", 0.0)], "has a capacity of 0"),
-        ([*FINE, ("2", "/", 5.0)], [*FINE, ("2", "/", 6.0)], "has 6 bytes available of 5"),
-        (FINE + [("2", "/", 9.0)] * 2, [*FINE, ("2", "/", 1.0)], "is 2 times in the capacity query"),
-        ([*FINE, ("2", "/", 9.0)], FINE + [("2", "/", 1.0)] * 3, "is 3 times in the available query"),
-        ([*FINE, ("", "/", 9.0)], FINE, "a series of the capacity query has no label 'broker'"),
-        (FINE, [*FINE, ("2", "", 9.0)], "a series of the available query has no label 'disk'"),
+        ([1.0], [], "capacity 1, available none"),
+        ([], [1.0], "capacity none, available 1"),
+        ([math.nan], [1.0], "capacity nan"),
+        ([1.0], [math.inf], "available inf"),
+        ([1e300], [1.0], "capacity 1e+300"),
+        ([0.0], [0.0], "capacity 0"),
+        ([5.0], [6.0], "capacity 5, available 6"),
+        ([5.0], [-1.0], "available -1"),
+        ([9.0, 9.0], [1.0], "capacity 9, 9"),
+        ([9.0], [1.0, 1.0], "available 1, 1"),
     ],
-)  # fmt: skip
-def test_what_is_not_sound_is_unknown_and_no_volume(capacity: Rows, available: Rows, sentence: str) -> None:
-    result = volumes(capacity, available)
-    assert len(result.unknown) == 1
-    assert sentence in result.unknown[0]
+)
+def test_what_is_not_sound_is_unknown_and_no_volume(capacity: list[float], available: list[float], told: str) -> None:
+    sizes, others = (FINE + [("2", "/", value) for value in values] for values in (capacity, available))
+    result = volumes(sizes, others)
+    (sentence,) = result.unknown
+    assert sentence.startswith("broker 2, disk /: ")
+    assert told in sentence
     assert result.volumes == (Volume("1", "/", 100, 0),)
 
 
-def test_a_warning_of_the_server_or_nothing_at_all_is_unknown() -> None:
-    result = of(answer(FINE), answer(FINE, "a shard is down"), available=True)
-    assert result.unknown == ("the available query came with a warning: a shard is down",)
+def test_a_series_without_a_label_a_warning_and_nothing_at_all_are_unknown() -> None:
+    assert "broker '', disk /: " in volumes([*FINE, ("", "/", 9.0)], [*FINE, ("", "/", 9.0)]).unknown[0]
+    assert volumes(FINE, FINE, "a shard is down").unknown == ("the server warns: a shard is down",)
     assert volumes([], []).unknown == ("the queries find no series",)
 
 
 def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
-    broken: Rows = [*FINE, ("2", "/", float("nan"))]
+    broken: Rows = [*FINE, ("2", "/", math.nan)]
     result = volumes(broken, [*FINE, ("2", "/", 1.0)], expected=("1", "2", "3"))
-    assert "expected broker '2' has no volume" in result.unknown
-    assert "expected broker '3' has no volume" in result.unknown
-    assert not [text for text in result.unknown if "'1'" in text]
+    assert result.unknown[1:] == tuple(f"expected broker '{broker}' has no volume" for broker in (2, 3))
 
 
 def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_many_are_left_out() -> None:
     sentences = volumes([("1", str(n), 1.0) for n in range(promql.MAX_SENTENCES + 5)], []).unknown
     assert len(sentences) == promql.MAX_SENTENCES
     assert sentences[-1] == "and 6 more"
-    assert len(volumes([("1", str(n), 1.0) for n in range(promql.MAX_SENTENCES)], []).unknown) == promql.MAX_SENTENCES
-    (sentence,) = volumes([("x" * 100_000 + "\n", "a\nb", 1.0)], []).unknown
+    (sentence,) = volumes([("x" * 100_000 + "\n", "a\nb", 1.0)] * 99, []).unknown
     assert (len(sentence) < 500, "\n" in sentence) == (True, False)
