@@ -111,11 +111,3 @@ def test_a_look_tells_whether_its_record_has_room_for_all() -> None:
     few, long = [use()] * 9, [use("u" * 100, "c" * 1_000)] * 100
     assert [of("1", "c", look(uses)).left_out for uses in (few, long)] == [False, True]
     assert of("1", "c", look(few, left_out=True)).left_out
-
-
-def test_a_look_of_an_earlier_version_has_no_addresses() -> None:
-    value = look_codec.encode(of("1", "c", look([use(address="10.0.0.7")])))
-    assert look_codec.decode(b"1", value).uses[0].address == "10.0.0.7"
-    older = value.replace(b',"address":"10.0.0.7"', b"")
-    assert older != value
-    assert look_codec.decode(b"1", older).uses[0].address == ""
