@@ -89,7 +89,6 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
         *(({name: "1"}, f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?") for name, like in (
             ("static.produc", "static.produce"), ("factor.sorce", "factor.source"), ("suppliers", "supplier"),
             ("newcomers.controller.mutation", "newcomers.controller-mutation"),
-            ("kafak.bootstrap.servers", "kafka.bootstrap.servers"), ("plugins.static.x", "plugin.static.x"),
             ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
             ("static.throttle.factor.fallbak", FALLBACK))),
         ({"xyzzy": "1"}, "`quotahost properties` lists all"),
