@@ -122,3 +122,11 @@ def test_a_burst_without_a_finite_number_of_samples_raises_an_error(rate: float,
 def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple[Any, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make(*given)
+
+
+def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> None:
+    """As the diff says; version 15 says 101."""
+    rate = SampledRate(100, SECOND)
+    rate.record(BURST, NOW)
+    assert all(rate.measure(NOW + t * SECOND) > 5 for t in range(100))
+    assert rate.measure(NOW + 100 * SECOND) == 0
