@@ -55,37 +55,6 @@ def test_every_broker_keeps_the_floor_and_the_rest_is_max_min_fair(demands: Dema
             assert divided.others <= floor * (1 + CLOSE), "nothing is left over while somebody lacks"
 
 
-@given(demanded, counts, counts)
-def test_where_all_is_met_the_rest_is_spread_equally(demands: Demands, others: int, silent: int) -> None:
-    divided = divide(demands, others, silent)
-    brokers = len(demands) + others + silent
-    floor = FLOOR / brokers
-    met = {b: d for b, d in demands.items() if d is not None and divided.asking[b] > d * (1 + CLOSE) + floor}
-    if len(met) == len(demands):
-        spare = {divided.asking[broker] - max(floor, demand) for broker, demand in met.items()}
-        assert max(spare) == pytest.approx(min(spare), rel=1e-3, abs=CLOSE)
-        step = 1 / (brokers * STEPS)
-        assert min(spare) + CLOSE >= divided.others - floor >= max(spare) - step - CLOSE, "elsewhere in steps"
-
-
-@given(demanded, counts, st.randoms())
-def test_it_depends_on_who_demands_what_and_not_on_the_order(
-    demands: Demands, others: int, chance: random.Random
-) -> None:
-    listed = list(demands.items())
-    chance.shuffle(listed)
-    assert divide(dict(listed), others) == divide(demands, others)
-
-
-@given(demanded, counts, st.integers(0, 11), st.floats(1, 3))
-def test_a_broker_that_demands_more_never_gets_less(demands: Demands, others: int, at: int, times: float) -> None:
-    broker = str(at % len(demands))
-    part = demands[broker]
-    more = None if part is None else max(part, 0.01) * times
-    before, after = (divide(demands | {broker: each}, others).asking[broker] for each in (part, more))
-    assert after >= before * (1 - CLOSE)
-
-
 def usage(broker: str, *rates: tuple[str, float, float | None]) -> Usage:
     clients = (Used(u, "app", QuotaType.PRODUCE, rate, demand, 3e6) for u, rate, demand in rates)
     return Usage(broker, NOW, tuple(clients))

@@ -1,7 +1,4 @@
-"""Mutations in the long run: how many pass by the three forms of KIP-599, and when the next one is admitted.
-
-And why no bill can have them: what the sum of Kafka's ``mutation-rate`` over time makes of them.
-"""
+"""Mutations in the long run: how many pass by the three forms of KIP-599, and when the next one is admitted."""
 
 import itertools
 import math
@@ -11,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.throttling import RevisionDiffRate, SampledRate, SpreadRate, TokenBucket, Version15Rate
+from quotahost.throttling import RevisionDiffRate, SpreadRate, TokenBucket, Version15Rate
 
 NOW = 1_700_000_000_000
-MUTATIONS = st.lists(st.tuples(st.integers(1, 400) | st.sampled_from([1, 5000]), st.integers(0, 30_000)), max_size=80)
-QUOTAS = st.floats(0.1, 50) | st.integers(1, 20).map(float)
 SAMPLES = st.integers(1, 30)
 HOUR = 3_600_000
 Form = TokenBucket | SpreadRate
@@ -76,31 +71,3 @@ def test_after_one_burst_the_diff_admits_with_the_first_whole_window_after_the_b
 def first_admitted(form: SpreadRate, samples: int) -> int:
     """How many whole windows after NOW the form first admits a mutation; NOW begins a window."""
     return next(k for k in range(samples + 1) if form.admit(1, NOW + k * 1000))
-
-
-@given(st.sampled_from(RATES), MUTATIONS, QUOTAS, SAMPLES)
-def test_spreading_a_burst_keeps_its_sum(
-    form: Callable[[float, int, int], SpreadRate], mutations: list[tuple[int, int]], quota: float, samples: int
-) -> None:
-    rate, t = form(quota, samples, 1000), NOW
-    for n, step in mutations:
-        t += step
-        before = sum(rate.windows(t))
-        rate.record(n, t)
-        assert math.isclose(sum(rate.windows(t)), before + n)
-        assert all(held >= 0 for held in rate.windows(t))
-        assert rate.measure(t) == pytest.approx(sum(rate.windows(t)) / samples)
-
-
-@pytest.mark.parametrize(("every_s", "too_large"), [(10, 0.08), (120, 0.38)])
-def test_the_sum_of_mutation_rate_over_time_is_no_count_of_mutations(every_s: int, too_large: float) -> None:
-    """It divides by less time than it remembers a mutation for."""
-    rate = SampledRate(2, 30_000)  # the windows of Kafka's metrics, as tests/broker/quotas/test_kip599.py finds them
-    recorded, summed, step_s = 0, 0.0, 0.5
-    for look in range(round(2 * HOUR / 1000 / step_s)):
-        at = NOW + round(look * step_s * 1000)
-        if look * step_s % every_s == 0 and at < NOW + 1.5 * HOUR:
-            rate.record(100, at)
-            recorded += 100
-        summed += rate.measure(at + round(step_s * 1000)) * step_s
-    assert summed / recorded - 1 == pytest.approx(too_large, abs=0.01)

@@ -50,8 +50,10 @@ it and names the number of the sentence that the plugin breaks:
     calls about once a second on the host thread.
 11. Client-ids. A client-id is the client's own claim. A supplier may have a method ``distinct_client_ids(principal)``,
     which names the client-ids whose quotas may differ from those of all the principal's other client-ids. For any two
-    client-ids that it doesn't name, ``quota`` gives equal answers. None, or no such method: each may differ. quotahost
-    asks no plugin about a client-id of more than 256 characters, or a principal's name of more than 1,024.
+    client-ids that it doesn't name, ``quota`` gives equal answers. None, or no such method: each may differ. An empty
+    collection means that the client-id doesn't matter. The host asks whenever it asks for a quota; return the same
+    frozenset again while nothing has changed, and announce a change (10). quotahost asks no plugin about a client-id
+    of more than 256 characters, or a principal's name of more than 1,024.
 12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
     ``breaches_hard_limit``; it has all four or none. They fit ``quota_factor``: the factor of a volume that breaches
     the hard limit is 0, that of one that doesn't breach the soft limit is 1, a hard limit that is not None tells from
@@ -66,27 +68,24 @@ it and names the number of the sentence that the plugin breaks:
     Any number of such sources stand beside one that has none, and for each quota type the smallest factor applies.
     Its ``read`` answers a factor above 0, or None for factor 1; anything else is an exception (6). After an exception
     its factor is 1 at once, and ``fallback.action`` never applies to it.
+15. News. A supplier may have a method ``client_quota_changed(change)``: one of Kafka's client quotas was set or removed
+    (KIP-55, KIP-546); when the broker starts, Kafka first passes those that it has stored. And a method
+    ``cluster_changed(cluster)``: Kafka has new metadata, and the brokers that are alive may be others, or the same.
 """
 
 from quotahost.api.broker import Broker, Disks, DiskState, Metrics
 from quotahost.api.context import Context
 from quotahost.api.roles import (
-    ClientIdAware,
-    ClientQuotaListener,
-    ClusterListener,
     DataSourceTask,
     FactorListener,
-    ForQuotaTypes,
     LimitAware,
     QuotaFactorSource,
     QuotaPolicy,
     QuotaSupplier,
     Role,
-    Ticking,
 )
 
 __all__ = [
-    "Broker", "ClientIdAware", "ClientQuotaListener", "ClusterListener", "Context", "DataSourceTask", "DiskState",
-    "Disks", "FactorListener", "ForQuotaTypes", "LimitAware", "Metrics", "QuotaFactorSource", "QuotaPolicy",
-    "QuotaSupplier", "Role", "Ticking",
+    "Broker", "Context", "DataSourceTask", "DiskState", "Disks", "FactorListener", "LimitAware", "Metrics",
+    "QuotaFactorSource", "QuotaPolicy", "QuotaSupplier", "Role",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The four roles of a plugin as Protocols, what a supplier or a policy may have besides, and the list of the roles.
+"""The four roles of a plugin as Protocols, and the list of the roles.
 
 A plugin need not inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles
 from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).
@@ -6,17 +6,19 @@ from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.di
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from quotahost.model import Client, ClientQuotaChange, Cluster, ClusterVolumes, Factor, Limit, Quota, QuotaType, Volume
+from quotahost.model import Client, ClusterVolumes, Factor, Limit, Quota, QuotaType, Volume
 
 
 @runtime_checkable
 class QuotaSupplier(Protocol):
-    """Answers what a client's quota is, before any factor (proposal 035, QuotaSupplier)."""
+    """Answers what a client's quota is, before any factor (proposal 035, QuotaSupplier).
+
+    It may have the methods ``tick``, ``distinct_client_ids`` and those that hear Kafka's news (contract 10, 11, 15).
+    """
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of this client; None if this supplier has none for it.
@@ -29,53 +31,11 @@ class QuotaSupplier(Protocol):
 
 
 @runtime_checkable
-class ClientIdAware(Protocol):
-    """A supplier that knows on which client-ids its answers depend.
-
-    A supplier without this method is asked about each client-id, and the clients of a principal that the host doesn't
-    know yet share one quota.
-    """
-
-    def distinct_client_ids(self, principal: str) -> Collection[str] | None:
-        """The client-ids of this principal whose quotas may differ from those of all its other client-ids.
-
-        An empty collection means that the client-id doesn't matter; None means that each client-id may have another
-        quota (contract 11). Then, if no quota of the principal has the scope CLIENT or CLIENT_ID, quotahost keeps one
-        answer for the whole principal. Called whenever ``quota`` is, and answered from memory like it; return the same
-        frozenset again while nothing has changed. A change is announced by ``answers_changed``.
-        """
-
-
-@runtime_checkable
-class ClientQuotaListener(Protocol):
-    """A supplier that also wants Kafka's own client quotas (KIP-55, KIP-546)."""
-
-    def client_quota_changed(self, change: ClientQuotaChange) -> None:
-        """A client quota was set or removed, by kafka-configs.sh or the Admin API.
-
-        When the broker starts, Kafka first passes the client quotas that it has stored.
-        """
-
-
-@runtime_checkable
-class ClusterListener(Protocol):
-    """A supplier that also wants to know the brokers of the cluster."""
-
-    def cluster_changed(self, cluster: Cluster) -> None:
-        """Kafka passed new metadata of the cluster; its alive brokers may be others, or the same as before."""
-
-
-@runtime_checkable
-class Ticking(Protocol):
-    """A supplier whose answers depend on the time."""
-
-    def tick(self) -> None:
-        """Call ``answers_changed`` if the time has changed an answer. Called about once a second, host thread."""
-
-
-@runtime_checkable
 class QuotaFactorSource(Protocol):
-    """Answers how full the volumes are, or how much of the quotas is left (proposal 035, QuotaFactorSource)."""
+    """Answers how full the volumes are, or how much of the quotas is left (proposal 035, QuotaFactorSource).
+
+    It may be for single ``quota_types`` (contract 14).
+    """
 
     def read(self) -> ClusterVolumes | Factor | float | None:
         """The volumes, of which the policy makes a factor; or the factor itself, for a source that knows no volumes.
@@ -87,18 +47,11 @@ class QuotaFactorSource(Protocol):
 
 
 @runtime_checkable
-class ForQuotaTypes(Protocol):
-    """A factor source whose factor is for single quota types of this broker, whatever its disks are like (contract 14).
-
-    Nothing that it knows of may stop clients, so its ``read`` answers a factor above 0.
-    """
-
-    quota_types: Collection[QuotaType]
-
-
-@runtime_checkable
 class QuotaPolicy(Protocol):
-    """Decides the factor that follows from how full a volume is (proposal 035, QuotaPolicy)."""
+    """Decides the factor that follows from how full a volume is (proposal 035, QuotaPolicy).
+
+    It may be LimitAware, and a FactorListener (contract 12, 13).
+    """
 
     def quota_factor(self, volume: Volume) -> float:
         """The part of the quota that is left, from 0.0 (hard limit reached) to 1.0 (at or below the soft limit).

@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Annotated, Any, Final, Literal, NotRequired
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainSerializer, with_config
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -40,7 +40,7 @@ _USE: Final = object_of(
     ClientUse, quota_type=QuotaType, user=str, client_id=str, scope=str, rate=Number, quota=Number | None,
     limit=Number | None, delay_ms=Number, bound=Annotated[LimitedBy, Field(alias="boundBy")],
     idle=Annotated[Number, Field(alias="idleSeconds")], shadow=str,
-    address=NotRequired[Annotated[str, Field(max_length=MAX_ADDRESS)]],  # earlier versions don't write it
+    address=Annotated[str, Field(max_length=MAX_ADDRESS)],
 )  # fmt: skip
 #: The limits in bytes consumed. Null is unknown.
 _VOLUME: Final = object_of(
@@ -125,7 +125,7 @@ class BrokerLook(Versioned):
         )  # fmt: skip
 
 
-CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker, lossy=True)
+CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)
 encode, decode = CODEC.encode, CODEC.decode
 
 

@@ -14,7 +14,6 @@ Properties come in here: the host (at the start and at each live change), ``doct
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import chain
@@ -49,23 +48,6 @@ _FAMILIES: Final = {
 }
 #: Why ``shadow`` is refused; by it `quotahost quotas` knows that a broker lacks a supplier.
 NO_SUPPLIER: Final = "no supplier is named {!r}"
-#: Properties that quotahost had, and what to do instead.
-REMOVED: Final = {
-    "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
-    "inbox.max": "65,536 new clients can wait for the host; remove it",
-    "metrics.address": "metrics.port takes it, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
-    "mode": "shadow=all puts all rules in shadow; remove it",
-    "pause.release": "its name is pause.resume.free-share; write that",
-    "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
-    "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
-    "start.timeout": "the start waits 30 s for the plugins; remove it, and on a very slow machine set the JVM option "
-    "-Dquotahost.python.start.seconds",
-    "usage.clients": "publish-usage publishes the 100 busiest clients of a broker; remove it",
-    "usage.period": "publish-usage looks every 500 ms; remove it",
-} | {
-    f"{topic}.topic": f"topics.prefix names all topics of quotahost, here PREFIX{topic.replace('.', '_')}; remove it"
-    for topic in ("snapshots", "cluster.volumes", "usage", "shares", "quotas", "watch", "looks")
-}
 
 
 # Pydantic takes the fields of the last base first. Their order is that of
@@ -131,18 +113,13 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
     if name in known:
         return known[name].path
     # The value of an unknown property is not shown: this may be a misspelt secret.
-    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
-    return Problem(PREFIX + name, wrong, unknown=True)
+    return Problem(PREFIX + name, _unknown(name, known), unknown=True)
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
     # A name of another family is more likely meant than one of Strimzi's that is a little like it.
     also = SYNONYMS if name.startswith("static.") else ()
     like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
-    # The name of a family may be misspelt where the rest is known to librdkafka or a plugin alone.
-    family, _, rest = name.partition(".")
-    if like is None and rest and (near := nearest(family, ("kafka", "plugin"))):
-        like = f"{near}.{rest}"
     remove = "remove it; `quotahost properties` lists all there are"
     return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
@@ -186,17 +163,16 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         needed = f"{PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}"
         wrong = f"on needs {needed}, by which brokers know what the others hold; set one of them, or off"
         yield Problem(f"{PREFIX}budgets", wrong)
-    periods: dict[str, tuple[timedelta, str]] = {}  # and what happens if they are too long
-    if settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks:
-        consequence = "a cluster at rest would take its own brokers for silent"
-        periods["snapshots.period"] = settings.snapshots_period, consequence
-    if periods or settings.factor_source == "local":
-        periods["volumes.period"] = settings.volumes_period, "a broker would take its own disks for unknown"
-    for name, (period, consequence) in periods.items():
-        if (least := _PERIODS * period) > (validity := settings.validity):
-            wrong = f"{show_duration(period)} is more than half of validity ({show_duration(validity)})"
-            remedy = f"set at most {show_duration(validity / _PERIODS)}, or {PREFIX}validity to at least"
-            yield Problem(f"{PREFIX}{name}", f"{wrong}, so that {consequence}; {remedy} {show_duration(least)}")
+    publishes = settings.factor_source in SNAPSHOT_READERS or "publish-volumes" in settings.tasks
+    periods = {
+        "snapshots.period": settings.snapshots_period * publishes,
+        "volumes.period": settings.volumes_period * (publishes or settings.factor_source == "local"),
+    }
+    for name, period in periods.items():
+        if _PERIODS * period > settings.validity:
+            wrong = f"{show_duration(period)} is more than half of validity ({show_duration(settings.validity)})"
+            consequence = "so that brokers or disks at rest would count as unknown; shorten the one, or raise the other"
+            yield Problem(f"{PREFIX}{name}", f"{wrong}, {consequence}")
 
 
 def as_started(given: Mapping[str, str], started: Mapping[str, str]) -> tuple[dict[str, str], list[Problem]]:

@@ -9,31 +9,29 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, ValidationError, model_validator
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.limits import contradict
-from quotahost.settings.declaration import Frozen, declare
+from quotahost.settings.declaration import Frozen, declare, reason
 from quotahost.settings.types import split
-from quotahost.text import meant
 from quotahost.units import Share, Size, Space
-from quotahost.units.parse import parse_share, parse_size, parse_space
 from quotahost.units.show import Unit
 
-# From the last part of a limit's property name to its side, its type and the parser of its level.
-_LEVELS: Final[dict[str, tuple[str, LimitType, Callable[[object], Any]]]] = {
-    side + kind: (side, limit_type, parse)
+# From the last part of a limit's property name to its side and its type.
+_LEVELS: Final[dict[str, tuple[str, LimitType]]] = {
+    side + kind: (side, limit_type)
     for side in ("soft", "hard")
-    for kind, limit_type, parse in (
-        ("", LimitType.CONSUMED_BYTES, parse_size),
-        (".min-free-bytes", LimitType.MIN_FREE_BYTES, parse_space),
-        (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE, parse_share),
+    for kind, limit_type in (
+        ("", LimitType.CONSUMED_BYTES),
+        (".min-free-bytes", LimitType.MIN_FREE_BYTES),
+        (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE),
     )
 }
 _IN_ORDER: Final = "let the hard limit be reached after the soft one"
@@ -85,34 +83,24 @@ def _parse(entry: str) -> Override:
     words = entry.split()
     first = next((i for i, word in enumerate(words) if "=" in word), len(words))
     # A mount point may contain spaces, so the name is everything before the first level.
-    name, levels = " ".join(words[:first]), words[first:]
-    if not name or not levels:
-        raise ValueError(f"has the entry {entry!r} without {'a limit' if name else 'a volume'}; {_FORM}")
-    limits: dict[str, Limit] = {}
-    for level in levels:
-        side, limit = _level(entry, level)
-        if side in limits:
-            raise ValueError(f"has two {side} limits in the entry {entry!r}; keep one")
-        limits[side] = limit
-    if problem := contradict(limits.get("soft"), limits.get("hard")):
-        raise ValueError(f"has the entry {entry!r}: {problem}; {_IN_ORDER}")
-    return Override(name, **limits)
-
-
-def _level(entry: str, text: str) -> tuple[str, Limit]:
-    key, equals, number = text.partition("=")
-    where = f"has {text!r} in the entry {entry!r}"
-    if not equals or key not in _LEVELS:
-        all_levels = f"write one of {', '.join(_LEVELS)}"
-        raise ValueError(f"{where}, which is no limit; {meant(key, _LEVELS, all_levels)}")
-    side, limit_type, parse = _LEVELS[key]
+    name, levels = " ".join(words[:first]), [word.partition("=")[::2] for word in words[first:]]
+    given = {_field(key): number for key, number in levels}
+    if not name or len(given) < max(1, len(levels)) or not given.keys() <= {*map(_field, _LEVELS)}:
+        raise ValueError(f"has the entry {entry!r}, which is no volume with its limits; {_FORM}")
     try:
-        level = parse(number)
-    except ValueError as error:
-        raise ValueError(f"{where}: {number!r} {error}") from None
-    if level is None:  # the parsers' word none
-        raise ValueError(f"{where}: a limit can't be taken away, only changed")
-    return side, _limit(limit_type, level)
+        # By the same rules as the broker's own limits.
+        limits = StorageSettings.model_validate(given)
+    except ValidationError as error:
+        details = error.errors()[0]
+        raise ValueError(f"has the entry {entry!r}: {' '.join(map(str, details['loc']))} {reason(details)}") from None
+    if not limits.any_limit:  # the parsers' word none
+        raise ValueError(f"has the entry {entry!r}: a limit can't be taken away, only changed")
+    return Override(name, limits.soft_limit, limits.hard_limit)
+
+
+def _field(key: str) -> str:
+    """The field of static.storage.soft.min-free-bytes is soft_min_free_bytes."""
+    return re.sub("[.-]", "_", key)
 
 
 Overrides = Annotated[
@@ -174,9 +162,8 @@ class StorageSettings(Frozen):
     def _limits(self, side: str) -> dict[str, Limit]:
         return {
             f"static.storage.{key}": _limit(limit_type, level)
-            for key, (its_side, limit_type, _) in _LEVELS.items()
-            # The field of static.storage.soft.min-free-bytes is soft_min_free_bytes.
-            if its_side == side and (level := getattr(self, re.sub("[.-]", "_", key))) is not None
+            for key, (its_side, limit_type) in _LEVELS.items()
+            if its_side == side and (level := getattr(self, _field(key))) is not None
         }
 
 

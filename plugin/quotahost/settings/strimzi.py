@@ -2,17 +2,17 @@
 
 1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
    ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. :func:`translate` replaces them in a broker's file before anything is parsed. What a file with Strimzi's own names
-   leaves out gets Strimzi's default, unless the file sets our property for it. A file that sets both a name of
-   Strimzi's and ours for the same thing is refused. A file whose limits have proposal 035's names
-   (``static.storage.hard``; Strimzi's plugin had them up to 0.2) follows the proposal, and its fallback is PAUSE.
+2. :func:`translate` replaces them in a broker's file before anything is parsed. A file with Strimzi's limits (BYTES,
+   RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other file, such as one with
+   proposal 035's limits, has quotahost's own. A file that sets both a name of Strimzi's and ours for the same thing is
+   refused.
 3. Notes say in the broker's log, and in ``doctor``, what each name means here.
 
 Names in here are without ``client.quota.callback.``.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -28,17 +28,15 @@ SAME: Final = "the same"
 _SOURCE: Final = "factor.source"
 _LOG_DIRS: Final = "log-dirs"
 _HARD: Final = "static.storage.hard"
-_LIMITS_OF_035: Final = ("static.storage.soft", _HARD)
 _HARD_LIMITS: Final = (_HARD, f"{_HARD}.min-free-bytes", f"{_HARD}.min-free-percent")
-# Java's Double.parseDouble takes a suffix of the type, as in 0.05d.
-_DOUBLE: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
 
 
 def _share(text: str) -> float:
-    """A number from 0 to 1, as Java parses a double."""
-    match = _DOUBLE.fullmatch(text)
-    value = float(match[1]) if match else -1.0
-    if not 0 <= value <= 1:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:  # NaN fails the comparison
         raise ValueError("must be a number from 0 to 1, such as 0.05")
     return value
 
@@ -96,7 +94,7 @@ INTERVAL: Final = StrimziProperty(
 )  # fmt: skip
 FALLBACK: Final = StrimziProperty(
     "static.throttle.factor.fallback", "1.0", "fallback.action",
-    "1 is OPEN, 0 is PAUSE. Anything between is PAUSE, the safer one, with a warning.",
+    "1 is OPEN, which is weaker than PAUSE, quotahost's own; 0 is PAUSE, and so is anything between.",
     # Our fallback knows no factor between 0 and 1, so anything less than all is read as the safer one.
     lambda text: State.OPEN if _share(text) == 1 else State.PAUSE,
 )  # fmt: skip
@@ -176,60 +174,36 @@ class _Translator:
                 except ValueError as error:
                     self._problem(theirs, str(error))
         self._note_others()
-        # In this order: which defaults apply depends on the factor source, and that on the limit.
-        limit = self._limit()
-        # Only Strimzi's own limits, of 0.3 and later, come with Strimzi's defaults.
-        by_035 = "" if limit else self._limit_of_035()
-        source = self._factor_source(limit, by_035)
-        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
-        if source == _LOG_DIRS:
-            self._put(INTERVAL, with_default=not by_035)
-        elif self._texts.get(INTERVAL.name):
-            why = f"{_SOURCE} is {source}" if source else f"there is no {_SOURCE}"
-            self._note(f"{self._line(INTERVAL)} is not used: {why}")
-        self._fallback(bool(source), by_035)
-        self._put(VALIDITY, with_default=bool(source) and not by_035)
-
-    def _limit(self) -> StrimziProperty | None:
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
         if len(limits) == 2:  # Strimzi's plugin refuses both, too
             self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
         elif limits:
             # Ours has three hard limits; whichever of them is set, only one of both can be meant.
             self._put(limits[0], _HARD_LIMITS)
-        return limits[0] if limits else None
+        source = self._factor_source(limits)
+        default = bool(limits and source)
+        # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
+        if source == _LOG_DIRS:
+            self._put(INTERVAL, default=default)
+        elif self._texts.get(INTERVAL.name):
+            self._note(f"{self._line(INTERVAL)} is not used: {_SOURCE} is not {_LOG_DIRS}")
+        is_exact = FALLBACK.name in self._texts and _share(self._given[FALLBACK.name].strip()) in (0, 1)
+        self._put(FALLBACK, default=default, warns=not is_exact)
+        self._put(VALIDITY, default=default)
 
-    def _limit_of_035(self) -> str:
-        """A limit by one of proposal 035's names, "" if there is none; up to 0.2 Strimzi's plugin had two of them."""
-        names = (name for name in sorted(self._given) if name.startswith(_LIMITS_OF_035))
-        return next((name for name in names if self._given[name].strip() not in ("", "none")), "")
-
-    def _factor_source(self, limit: StrimziProperty | None, by_035: str) -> str:
-        """The one that watches the disks, "" for none."""
+    def _factor_source(self, limits: Sequence[StrimziProperty]) -> str:
+        """The one that watches the disks and that the file names or means, "" for none."""
+        given = self._given.get(_SOURCE)
         if self._texts.get(INTERVAL.name) == "":  # an interval of 0 or less: off
             # An empty factor.source means none, so both properties say the same.
-            if self._given.get(_SOURCE, "").strip():
-                other = f"{PREFIX}{_SOURCE}={printable(self._given[_SOURCE])}"
-                self._problem(INTERVAL, f"turns the protection of disks off, and {other} on; keep one")
-            else:
-                note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
-                self._set(INTERVAL, _SOURCE, "", note, warns=bool(limit or by_035))
-            return ""
-        if limit and _SOURCE not in self._given:
-            note = f"{limit.name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
-            self._set(limit, _SOURCE, _LOG_DIRS, note)
-        text = self._made.properties.get(PREFIX + _SOURCE, "local" if by_035 else "")
-        return of_volumes(split(text, ",")) or ""
-
-    def _fallback(self, has_source: bool, by_035: str) -> None:
-        # A file of theirs keeps the fallback that it had; the note says that it is the weaker one.
-        why, warns = ", which is weaker than PAUSE, quotahost's own", True
-        if FALLBACK.name in self._texts:
-            warns = _share(self._given[FALLBACK.name].strip()) not in (0, 1)
-            why = ": there is no factor in between here, and PAUSE is the safer" if warns else ""
-        elif has_source and by_035 and FALLBACK.ours not in self._given:
-            self._note(f"{by_035} is a limit of proposal 035: {FALLBACK.ours}=PAUSE, as it says, unless you set it")
-        self._put(FALLBACK, why=why, warns=warns, with_default=has_source and not by_035)
+            if given and given.strip():
+                self._problem(INTERVAL, f"turns the protection of disks off, and {self._ours(_SOURCE)} on; keep one")
+            note = f"{self._line(INTERVAL)} read as no {_SOURCE}: disks are not protected"
+            self._set(INTERVAL, _SOURCE, "", note, warns=True)
+        elif limits and given is None:
+            note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
+            self._set(limits[0], _SOURCE, _LOG_DIRS, note)
+        return of_volumes(split(self._made.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
 
     def _note_others(self) -> None:
         """What those names mean that are not read as other ones of ours."""
@@ -242,28 +216,25 @@ class _Translator:
             self._note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}")
 
     def _put(
-        self, theirs: StrimziProperty, names: tuple[str, ...] = (), *, why: str = "", warns: bool = False,
-        with_default: bool = False,
-    ) -> None:  # fmt: skip
-        """Set our property to the value of Strimzi's, or to Strimzi's default where the file has neither.
+        self, theirs: StrimziProperty, names: tuple[str, ...] = (), *, default: bool = False, warns: bool = False
+    ) -> None:
+        """Set our property to the value of Strimzi's, or to Strimzi's ``default`` where the file has neither.
 
         A file may not have one of ours (``names``) for the same beside Strimzi's.
         """
-        names = names or (theirs.ours,)
         # A limit of ours that is none is no limit.
-        beside = [name for name in names if self._given.get(name, "none").strip() != "none"]
-        if theirs.name not in self._given:
-            if with_default and theirs.ours not in self._given:
-                text = theirs.read(theirs.default)
-                note = f"{theirs.name} is not set: its default, {theirs.default}, read as {theirs.ours}={text}{why}"
-                self._set(theirs, theirs.ours, text, note, warns)
-            return
-        for name in beside:
-            ours = f"{PREFIX}{name}={printable(self._given[name])}"
-            self._problem(theirs, f"is read as what {ours} is, too; keep one of them")
-        if theirs.name in self._texts and not beside:
-            text = self._texts[theirs.name]
-            self._set(theirs, theirs.ours, text, f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
+        beside = [name for name in names or (theirs.ours,) if self._given.get(name, "none").strip() != "none"]
+        why = f" ({theirs.doc})" if warns else ""
+        if theirs.name in self._given:
+            for name in beside:
+                self._problem(theirs, f"is read as what {self._ours(name)} is, too; keep one of them")
+            if theirs.name in self._texts and not beside:
+                text = self._texts[theirs.name]
+                self._set(theirs, theirs.ours, text, f"{self._line(theirs)} read as {theirs.ours}={text}{why}", warns)
+        elif default and theirs.ours not in self._given:
+            text = theirs.read(theirs.default)
+            note = f"{theirs.name} is not set: its default, {theirs.default}, read as {theirs.ours}={text}{why}"
+            self._set(theirs, theirs.ours, text, note, warns)
 
     def _set(self, theirs: StrimziProperty, ours: str, text: str, note: str, warns: bool = False) -> None:
         self._made.properties[PREFIX + ours] = text
@@ -276,6 +247,9 @@ class _Translator:
 
     def _note(self, text: str, warns: bool = False) -> None:
         self._made.notes.append(Note(text, warns))
+
+    def _ours(self, name: str) -> str:
+        return f"{PREFIX}{name}={printable(self._given[name])}"
 
     def _line(self, theirs: StrimziProperty) -> str:
         return f"{theirs.name}={printable(self._given[theirs.name].strip())}"

@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.model import QuotaType, State
-from quotahost.settings.rate_lists import parse_list
+from quotahost.settings.rate_lists import parse_rates
 from quotahost.text import nearest
 from quotahost.units.parse import parse_count, parse_duration, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
@@ -208,15 +208,14 @@ Endpoint = Annotated[
 Threshold = tuple[str, float]
 
 
-def _topic(text: str, quoted: str) -> str:
-    topic = text.strip()
-    if not _TOPIC_NAME.fullmatch(topic):
-        raise ValueError(f"has the entry {quoted}, whose name is no topic's; write letters, digits, ., _ and -")
-    return topic
+def _topic(name: str) -> str:
+    if not _TOPIC_NAME.fullmatch(name):
+        raise ValueError(f"has the entry {name!r}, which is no topic's name; write letters, digits, ., _ and -")
+    return name
 
 
 def _topics(value: object) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_topic(part, repr(part)) for part in split(value, ",")))
+    return tuple(dict.fromkeys(map(_topic, split(value, ","))))
 
 
 def _topic_prefix(value: object) -> str:
@@ -227,10 +226,10 @@ def _topic_prefix(value: object) -> str:
 
 
 def _thresholds(value: object) -> tuple[Threshold, ...]:
-    rates = parse_list(value, _topic)
+    rates = parse_rates(value)
     if None in rates.values():
         raise ValueError("has a topic with the rate unlimited; write bytes/s, such as 50M")
-    return tuple((topic, rate) for topic, rate in rates.items() if rate is not None)
+    return tuple((_topic(name), rate) for name, rate in rates.items() if rate is not None)
 
 
 def _show_thresholds(thresholds: tuple[Threshold, ...]) -> str:

@@ -258,7 +258,7 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
 
     make_known(node, "live")
     limited_to(50_000)
-    with pytest.raises(HelperError, match=r"quota\.producer\.override=.*the entry 'live:much', whose rate is not"):
+    with pytest.raises(HelperError, match=r"quota\.producer\.override=.*'live', whose rate is not"):
         alter_broker_config(node, {name: "live:much"})
     limited_to(50_000)
     brokers = ("--alter", "--entity-type", "brokers", "--entity-default")

@@ -1,4 +1,4 @@
-"""Readers of records: whatever bytes a topic contains, they take a record, of another version too, or refuse it.
+"""Readers of records: whatever bytes a topic contains, they take a record or refuse it.
 
 A refusal has a reason, and nothing else is raised. All records and readers have one grammar of times, by which the
 pipeline's tests go, too.
@@ -7,16 +7,14 @@ pipeline's tests go, too.
 import json
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes as cluster_codec
 from quotahost.records import look as look_codec
 from quotahost.records import quotas as quotas_codec
@@ -24,9 +22,7 @@ from quotahost.records import shares as shares_codec
 from quotahost.records import snapshot as snapshot_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
-from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.codec import REASONS, Refused
-from quotahost.records.snapshot import Snapshot
 from tests.unit.records.examples import REFUSED, SNAPSHOT_SCHEMA, TAKEN, example
 from tests.unit.records.strategies import clusters, looks, quotas, shares, snapshots, usages, watches
 from tests.unit.records.test_snapshot import written
@@ -157,73 +153,14 @@ def test_any_bytes_any_json_and_a_record_with_anything_anywhere(
 
 # ---- times ----
 
-TIMES = [
-    ("snapshot", "snapshotAt", "captured_at"), ("cluster-volumes", "computedAt", "computed_at"),
-    ("cluster-volumes", "newestSnapshotAt", "newest_snapshot_at"), ("usage", "usageAt", "captured_at"),
-    ("shares", "computedAt", "computed_at"),
-]  # fmt: skip
 
-
-@pytest.mark.parametrize(("kind", "name", "attribute"), TIMES)
 @pytest.mark.parametrize(("text", "time"), TAKEN.items())
-def test_a_date_time_of_rfc_3339_is_taken(kind: str, name: str, attribute: str, text: str, time: datetime) -> None:
-    assert getattr(KINDS[kind][0].decode(*example(kind, **{name: text})), attribute) == time
+def test_a_date_time_of_rfc_3339_is_taken(text: str, time: datetime) -> None:
+    assert snapshot_codec.decode(*example("snapshot", snapshotAt=text)).captured_at == time
 
 
-@pytest.mark.parametrize(("kind", "name", "attribute"), TIMES)
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_date_time_is_refused(kind: str, name: str, attribute: str, text: str) -> None:
-    refused = refusal(kind, *example(kind, **{name: text}))
+def test_what_is_no_date_time_is_refused(text: str) -> None:
+    refused = refusal("snapshot", *example("snapshot", snapshotAt=text))
     assert refused is not None
-    assert (refused.reason, str(refused).startswith(f"{name}: ")) == ("schema", True)
-
-
-# ---- brokers and pipelines of two versions share the topics: each reads what the other publishes ----
-
-# Records as the version before ``factor.scope=topics`` published them (commit 516f3d4), and that version's schema of
-# cluster records; that of snapshots is the proposal's and hasn't changed.
-OLDER: Final = Path(__file__).with_name("older")
-RECORDS: Final = json.loads((OLDER / "records.json").read_text())
-OLDER_SCHEMA: Final = Draft7Validator(json.loads((OLDER / "cluster-volumes.json").read_text()))
-SOFT, HARD = Limit(LimitType.CONSUMED_BYTES, 800), Limit(LimitType.MIN_FREE_BYTES, 50)
-# What the older version knows; it ignores all other fields.
-IN_A_SNAPSHOT: Final = set(json.loads(RECORDS["snapshot"]["value"]))
-IN_A_VOLUME: Final = {"volumeName", "capacity", "consumed", "softLimit", "hardLimit"}
-
-
-def older(name: str) -> tuple[bytes, bytes]:
-    return RECORDS[name]["key"].encode(), RECORDS[name]["value"].encode()
-
-
-def test_the_olders_records_are_read_and_stand_for_all_topics() -> None:
-    found = snapshot_codec.decode(*older("snapshot"))
-    assert (found.broker, found.cluster, found.age_ms, found.offline) == ("1", "c", 120, ("/data/3",))
-    assert (found.soft, found.hard) == (SOFT, HARD)
-    percent = Limit(LimitType.MIN_FREE_PERCENTAGE, 5)
-    full, free = Volume("1", "/dev/sdb", 1000, 900, SOFT, percent), Volume("1", "/dev/sdc", 1000, 10, SOFT, HARD)
-    assert found.volumes == (full, free)
-    assert [volume.topics for volume in found.volumes] == [None, None]
-
-    record = cluster_codec.decode(*older("cluster-volumes"))
-    assert (record.order, record.reporting, record.stale_brokers, record.volume_count) == ((7, 42), 3, ("2",), 2)
-    assert record.affected is None
-    (told,) = record.fullest
-    assert (told.volume, told.fill_rate) == (Volume("1", "/dev/sdb", 1000, 900, SOFT, HARD), 2.5)
-    assert record.silent[0].volume.topics is None
-    (used,) = usage_codec.decode(*older("usage")).clients
-    (share,) = shares_codec.decode(*older("shares")).clients
-    assert (used.key, used.key.principal, share.share) == (share.key, "alice", 5.0)
-
-
-@given(snapshots(), clusters)
-def test_the_older_reads_what_is_written_today_but_for_the_topics(value: Snapshot, record: ClusterRecord) -> None:
-    written: dict[str, Any] = json.loads(snapshot_codec.encode(value))
-    assert written["schemaVersion"] == 1, "the older version refuses any other"
-    assert set(written) <= IN_A_SNAPSHOT
-    for volume in written["volumes"]:
-        assert set(volume) - {"topics"} <= IN_A_VOLUME, "a new field: say in docs/upgrade.md what its absence means"
-
-    written = json.loads(cluster_codec.encode(record))
-    OLDER_SCHEMA.validate(written)
-    OLDER_SCHEMA.validate(written | {"affectedTopics": ["t"]})
-    assert set(written) - set(json.loads(RECORDS["cluster-volumes"]["value"])) <= {"affectedTopics"}
+    assert (refused.reason, str(refused).startswith("snapshotAt: ")) == ("schema", True)
