@@ -10,7 +10,7 @@ runs. A topic that somebody deletes is made anew with its own configuration, and
 defaults. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -56,15 +56,12 @@ class JvmProducer:
         self._close_within = jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN)
         self._producer = producer
 
-    def begin(self, topic: str, key: bytes, value: bytes) -> Callable[[], Written]:
-        """Begin to write one record; the result waits until it is written."""
-        sent = wall_ms()
-        future = self._producer.send(self._record(topic, key, value))
-        # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
-        return lambda: Written(sent, int(future.get().timestamp()), wall_ms())
-
     def send(self, topic: str, key: bytes, value: bytes) -> Written:
-        return self.begin(topic, key, value)()
+        """Write one record, and wait until it is written."""
+        sent = wall_ms()
+        # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
+        written = int(self._producer.send(self._record(topic, key, value)).get().timestamp())
+        return Written(sent, written, wall_ms())
 
     def partitions(self, topic: str) -> int:
         return int(self._producer.partitionsFor(topic).size())

@@ -17,13 +17,13 @@ from quotahost.background import LoggedOnce, Periodic
 from quotahost.errors import Unusable
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, Topics
-from quotahost.pipeline.clock import WITNESSES, KafkaClock
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.publisher import Publisher, Sending
+from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
@@ -127,8 +127,8 @@ class Job:
         self._kafka.close()
         self._producer.close()
 
-    def _send(self, record: ClusterRecord) -> Sending:
-        return self._producer.begin(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
+    def _send(self, record: ClusterRecord) -> Written:
+        return self._producer.send(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
 
     def _registered(self, brokers: Collection[str]) -> bool:
         """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
