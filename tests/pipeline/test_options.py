@@ -36,9 +36,7 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
         ("checkpoint", None, "Field required"),
         ("tick", "5x", "unknown unit 'x'"),
         ("topics_prefix", "a b", ""),
-        ("snapshots_topic", "a,b", "name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID"),
-        ("snapshots_topic", "a=A,b=A", "cluster 'A' has two topics"),
-        ("snapshots_topic", "a=A,a=B", "topic 'a' is named twice"),
+        *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
         ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
         ("snapshots_topic", "a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
         ("snapshots_topic", "", ""),
@@ -74,7 +72,7 @@ def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: 
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
     assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
-    with pytest.raises(OptionsError, match="--snapshots-topic: cluster 'A' has two topics"):
+    with pytest.raises(OptionsError, match="--snapshots-topic: name each topic once"):
         options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
     several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}

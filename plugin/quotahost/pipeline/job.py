@@ -104,14 +104,12 @@ class Job:
         asking = Periodic("cluster", lambda: self._ask(stop), lambda: _ASK_EVERY)
         try:
             while not stop.is_set():
-                # Queries have been given it; and where the clock was put back, Spark's triggers wait for as long.
-                if ahead != self._clock.ahead:
+                # Queries have been given both: the large records of a new broker are a stranger's for those that run.
+                # And where the clock was put back, Spark's triggers wait for as long.
+                if ahead != self._clock.ahead or self._has_new_brokers.is_set():
                     ahead = self._clock.ahead
-                    self._supervisor.begin_again()
-                if self._has_new_brokers.is_set():
                     self._has_new_brokers.clear()
-                    # Their large records are a stranger's for the queries that run.
-                    self._supervisor.begin_again("volumes", "shares")
+                    self._supervisor.begin_again()
                 self._supervisor.look()
                 stop.wait(_LOOK)
         finally:

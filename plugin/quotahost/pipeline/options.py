@@ -35,7 +35,10 @@ from quotahost.units import Duration
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
-_TWO_TOPICS: Final = "cluster {!r} has two topics: its snapshots belong into one"
+_ONE_EACH: Final = (
+    "name each topic once, with a cluster that no other topic has, as in a.snapshots=ID,b.snapshots=ID; the one of the "
+    "bootstrap's cluster may go without"
+)
 _UNITS: Final = {
     "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
@@ -53,29 +56,20 @@ def _names(value: object) -> object:
 def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     """Check topics that are given as ``topic`` or ``topic=cluster``.
 
-    Raises ValueError if one isn't of that form, or it isn't clear to which cluster a topic belongs.
+    Raises ValueError if one isn't of that form, or two are of one cluster.
     """
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
             raise ValueError(f"{topic!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
-    topics, clusters = zip(*map(_parted, given), strict=True)
-    if twice := _twice(topics):
-        raise ValueError(f"topic {twice!r} is named twice")
     # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
-    if clusters.count("") > 1:
-        raise ValueError("name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID; one may go without")
-    if twice := _twice(clusters):
-        raise ValueError(_TWO_TOPICS.format(twice))
+    if not given or any(len(set(names)) < len(given) for names in zip(*map(_parted, given), strict=True)):
+        raise ValueError(_ONE_EACH)
     return given
 
 
 def _parted(topic: str) -> tuple[str, str]:
     name, _, cluster = topic.partition("=")
     return name, cluster
-
-
-def _twice(names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if names.count(name) > 1), None)
 
 
 class Options(BaseModel):
@@ -146,7 +140,8 @@ class Options(BaseModel):
         if self.expiry < self.validity:
             raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
         others = self.cluster_volumes_topic, self.refused_topic, self.tick_topic, self.usage_topic, self.shares_topic
-        if twice := _twice((*self.snapshots_topics, *others)):
+        names = (*self.snapshots_topics, *others)
+        if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"topic {twice!r} has two purposes; give each option a topic of its own")
         return self
 
@@ -160,8 +155,8 @@ class Options(BaseModel):
         Raises OptionsError if it is that of another topic, too.
         """
         found = {topic: cluster or self.cluster or own for topic, cluster in map(_parted, self.snapshots_topic)}
-        if twice := _twice(tuple(found.values())):
-            raise OptionsError(f"{option('snapshots_topic')}: {_TWO_TOPICS.format(twice)}")
+        if len(set(found.values())) < len(found):
+            raise OptionsError(f"{option('snapshots_topic')}: {_ONE_EACH}")
         return found
 
     def client(self) -> dict[str, str]:

@@ -90,10 +90,10 @@ class Supervisor:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
         return self._queries[name].crowded
 
-    def begin_again(self, *names: str) -> None:
-        """Stop these queries, or all; the next look starts them from their checkpoints, as they are described then."""
-        for name in names or self._queries:
-            self._queries[name].stop()
+    def begin_again(self) -> None:
+        """Stop all queries; the next look starts them from their checkpoints, as they are described then."""
+        for query in self._queries.values():
+            query.stop()
 
     def kafka_answers(self) -> None:
         self._answered_at = self._clock()
