@@ -22,6 +22,7 @@ from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.clients import JvmKafka
 from quotahost.pipeline.main import lock, submit_line
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
+from quotahost.records.topics import SHARES, USAGE
 from quotahost.text import short
 
 SECRET = "hunter2-very-secret"
@@ -60,8 +61,6 @@ def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
         ({"tick": "60s", "validity": "60s"}, r"validity .* must be longer than tick"),
         ({"validity": "60s", "expiry": "59s"}, r"expiry .* must not be shorter than validity"),
         ({"kafka_config": "/none"}, r"--kafka-config /none can't be read: No such file"),
-        # Dead letters among the snapshots, say, would become dead letters for ever.
-        ({"snapshots_topic": "a=A,b=B", "refused_topic": "a"}, "topic 'a' has two purposes; give each option a topic"),
     ],
 )
 def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: dict[str, str], problem: str) -> None:
@@ -78,23 +77,18 @@ def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps(
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
 
 
-def test_topics_begin_as_the_brokers_do_unless_one_is_named() -> None:
-    made = options(**GIVEN, topics_prefix="acme.", usage_topic="who-uses-what")
-    assert made.snapshots_topics == ("acme.snapshots",)
-    topics = (made.cluster_volumes_topic, made.refused_topic, made.tick_topic, made.usage_topic, made.shares_topic)
-    assert topics == ("acme.cluster_volumes", "acme.refused", "acme.ticks", "who-uses-what", "acme.shares")
-    line = submit_line(made, "local[2]")
-    assert line.count("acme.") == 1
-    assert "--usage-topic who-uses-what" in line
-    usual = options(**GIVEN, topics_prefix="acme.", usage_topic="__quotahost_usage")
-    assert "--usage-topic __quotahost_usage" in submit_line(usual, "local[2]"), "it is not the usual one by the prefix"
+def test_topics_begin_as_the_brokers_do_unless_those_of_snapshots_are_named() -> None:
+    made = options(**GIVEN, topics_prefix="acme.")
+    assert made.clusters("own") == {"acme.snapshots": "own"}
+    assert [made.named(topic) for topic in (USAGE, SHARES)] == ["acme.usage", "acme.shares"]
+    assert submit_line(made, "local[2]").count("acme.") == 1
 
 
 def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_BOOTSTRAP", "env:1")
     monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two=other")
     made = options(checkpoint="/x")
-    assert (made.bootstrap, made.snapshots_topics) == ("env:1", ("one", "two"))
+    assert (made.bootstrap, [*made.clusters("own")]) == ("env:1", ["one", "two"])
     assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
 
 

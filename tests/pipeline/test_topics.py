@@ -10,17 +10,14 @@ from quotahost.pipeline.clients import Topics
 from quotahost.pipeline.options import options
 from quotahost.records.topics import COMPACTED
 
-OPTIONS = options(
-    bootstrap="b:1", checkpoint="/c", snapshots_topic="snapshots", cluster_volumes_topic="volumes",
-    refused_topic="refused", tick_topic="ticks", usage_topic="usage", shares_topic="shares",
-)  # fmt: skip
+OPTIONS = options(bootstrap="b:1", checkpoint="/c", topics_prefix="t.")
 
 
 class Kafka:
     """A cluster with topics of so many partitions, of which some are hidden."""
 
-    def __init__(self, brokers: int = 3, hidden: str = "", **there: int) -> None:
-        self._brokers, self._hidden, self.there = brokers, hidden, there
+    def __init__(self, brokers: int = 3, hidden: str = "", there: dict[str, int] | None = None) -> None:
+        self._brokers, self._hidden, self.there = brokers, hidden, there or {}
         self.made: dict[str, tuple[int, Mapping[str, str]]] = {}
 
     def cluster(self) -> tuple[str, list[str]]:
@@ -45,17 +42,17 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave() -> 
     made = Kafka().ensure()
     assert {replicas for replicas, _ in made.values()} == {3}
     configs = {name: config for name, (_, config) in made.items()}
-    assert configs["snapshots"] == configs["volumes"] == COMPACTED
+    assert configs["t.snapshots"] == configs["t.cluster_volumes"] == COMPACTED
     assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "else two brokers down stop all"
-    assert configs["refused"]["cleanup.policy"] == configs["ticks"]["cleanup.policy"] == "delete"
-    assert int(configs["refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
-    assert int(configs["refused"]["retention.bytes"]) == 2**30
+    assert configs["t.refused"]["cleanup.policy"] == configs["t.ticks"]["cleanup.policy"] == "delete"
+    assert int(configs["t.refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
+    assert int(configs["t.refused"]["retention.bytes"]) == 2**30
 
 
 def test_with_few_brokers_the_log_says_so_and_names_no_topic_that_it_may_not_see(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    kafka = Kafka(brokers=1, hidden="snapshots")
+    kafka = Kafka(brokers=1, hidden="t.snapshots")
     with caplog.at_level(logging.INFO):
         assert {replicas for replicas, _ in kafka.ensure().values()} == {1}
         kafka.ensure()
@@ -64,6 +61,6 @@ def test_with_few_brokers_the_log_says_so_and_names_no_topic_that_it_may_not_see
 
 
 def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:
-    with pytest.raises(Unusable, match="topic volumes has 3 partitions, and must have one"):
-        Kafka(volumes=3).ensure()
-    Kafka(snapshots=3).ensure()  # a key's records have one order in any number
+    with pytest.raises(Unusable, match=r"topic t\.cluster_volumes has 3 partitions, and must have one"):
+        Kafka(there={"t.cluster_volumes": 3}).ensure()
+    Kafka(there={"t.snapshots": 3}).ensure()  # a key's records have one order in any number

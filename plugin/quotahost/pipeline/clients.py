@@ -22,7 +22,7 @@ from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
-from quotahost.records.topics import COMPACTED, WRITABLE
+from quotahost.records.topics import CLUSTER_VOLUMES, COMPACTED, REFUSED, SHARES, TICKS, USAGE, WRITABLE
 
 _TIMEOUT_MS: Final = 20_000
 # After an outage brokers may have other addresses, so clients begin with bootstrap.servers again.
@@ -169,10 +169,9 @@ class Topics:
     def __init__(self, kafka: JvmKafka, options: Options) -> None:
         self._kafka = kafka
         #: Whoever leads is found by the order of this topic's records, so it must have one partition.
-        self._single = options.cluster_volumes_topic
-        self._shares = options.shares_topic
-        compacted = (*options.snapshots_topics, self._single, options.usage_topic, options.shares_topic)
-        deleted = {options.refused_topic: _DEAD_LETTERS, options.tick_topic: _SHORT_LIVED}
+        self._single, self._shares = options.named(CLUSTER_VOLUMES), options.named(SHARES)
+        compacted = (*options.clusters(""), self._single, options.named(USAGE), self._shares)
+        deleted = {options.named(REFUSED): _DEAD_LETTERS, options.named(TICKS): _SHORT_LIVED}
         #: The configuration of each topic.
         self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
 

@@ -28,6 +28,7 @@ from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, TICKS
 from quotahost.text import short
 
 _LOOK: Final = 1.0  # seconds
@@ -57,12 +58,12 @@ class Job:
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
-        send_tick = partial(self._producer.send, options.tick_topic, b"tick", b"")
+        send_tick = partial(self._producer.send, options.named(TICKS), b"tick", b"")
         clock = self._clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(send_tick())
-        self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
+        self._consumer = self._kafka.consumer(options.named(CLUSTER_VOLUMES))
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
             max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
@@ -78,7 +79,7 @@ class Job:
         )  # fmt: skip
         queries = self._queries = Queries(spark, options, own, clock)
         self._shares = SharesPublisher(
-            options, self._leadership, clock, queries.users, partial(self._producer.partitions, options.shares_topic)
+            options, self._leadership, clock, queries.users, partial(self._producer.partitions, options.named(SHARES))
         )
         self._registered(brokers)
         self._add_queries()
@@ -126,7 +127,7 @@ class Job:
         self._producer.close()
 
     def _send(self, record: ClusterRecord) -> Written:
-        return self._producer.send(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
+        return self._producer.send(self._options.named(CLUSTER_VOLUMES), record.cluster.encode(), encode(record))
 
     def _registered(self, brokers: Collection[str]) -> bool:
         """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""

@@ -38,7 +38,6 @@ from quotahost.pipeline.session import (
     quiet,
     session,
 )
-from quotahost.records.topics import TOPICS
 from quotahost.text import EscapingFormatter, short
 
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.
@@ -143,7 +142,6 @@ def submit_line(options: Options, master: str) -> str:
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"})
     usual = {name: as_text(field.default) for name, field in Options.model_fields.items()}
-    usual |= {topic.pipeline_option: topic.named(options.topics_prefix) for topic in TOPICS if topic.pipeline_option}
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
