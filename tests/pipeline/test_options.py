@@ -203,22 +203,30 @@ def test_a_port_that_is_taken_and_a_directory_that_is_in_use_or_cannot_be_writte
     assert "another pipeline uses " in text
 
 
-def test_a_cluster_that_does_not_answer_is_named(
-    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("master", "code", "begins", "ends"),
+    [
+        (
+            "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed",
+            "look at the address, at --kafka-config, and at the rights of docs/security.md",
+        ),
+        ("spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_does_not_answer_and_a_directory_that_executors_do_not_reach_are_named(
+    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, code: int, begins: str, ends: str
 ) -> None:
     def job(*_: object) -> None:
         raise Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
 
     spark = MagicMock()
-    spark.sparkContext.master = "local[2]"
+    spark.sparkContext.master = master
     monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(spark))
     monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
     monkeypatch.setattr(pipeline, "Job", job)
-    code, text = run("--checkpoint", tmp_path)
-    assert code == 1
+    found, text = run("--checkpoint", tmp_path)
     line = text.splitlines()[-1]
-    assert line.startswith("--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed")
-    assert line.endswith("look at the address, at --kafka-config, and at the rights of docs/security.md")
+    assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True)
 
 
 @pytest.mark.parametrize(

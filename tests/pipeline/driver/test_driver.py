@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.kafka.admin import kafka_configs
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
@@ -17,7 +16,7 @@ from quotahost.model import QuotaType
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
 from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
+from tests.pipeline.support.topics import Snapshots, dead_letters, newest, published
 
 pytestmark = pytest.mark.driver
 PATIENCE = 240.0  # seconds
@@ -148,23 +147,3 @@ def test_dead_letters_wait_for_the_volumes_when_both_have_a_backlog(node: KafkaN
         eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
         assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.refused
         eventually(lambda: len(dead_letters(node.bootstrap)) == story.refused, PATIENCE)
-
-
-def test_compaction_under_a_running_stream_changes_nothing(node: KafkaNode, tmp_path: Path) -> None:
-    driver = pipeline(node, tmp_path / "pipeline")
-    story = Story(node)
-    with driver:
-        story.told(2)
-    config = "segment.ms=500,min.cleanable.dirty.ratio=0.01,min.compaction.lag.ms=0,max.compaction.lag.ms=1000"
-    kafka_configs(node, "--alter", "--entity-type", "topics", "--entity-name", SNAPSHOTS, "--add-config", config)
-    story.publish(5)
-
-    def compacted() -> bool:
-        story.publish(1)
-        offsets = [message.offset() or 0 for message in read_all(node.bootstrap, SNAPSHOTS)]
-        return len(offsets) < offsets[-1] - offsets[0] + 1
-
-    eventually(compacted, PATIENCE, poll=2)
-    with driver:
-        story.wait()
-        story.told(1)

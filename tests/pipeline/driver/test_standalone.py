@@ -4,7 +4,6 @@ All run on this machine, with executors in processes of their own, so a director
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,6 @@ import pytest
 
 from harness import rollup as model
 from harness.kafka.node import KafkaNode
-from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
 from harness.system.waiting import eventually
@@ -129,15 +127,3 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         finally:
             driver.kill()
         assert not list((shared / "checkpoint").glob("*.set-aside-*")), "the state couldn't be read"
-
-
-def test_paths_of_this_machine_are_refused_with_a_spark_cluster(node: KafkaNode, tmp_path: Path) -> None:
-    with spark_cluster(tmp_path) as (url, _):
-        driver = PipelineProcess(tmp_path / "pipeline", node.bootstrap, master=url, tick="1s")
-        driver.launch()
-        eventually(lambda: not driver.running, PATIENCE)
-        assert driver.exit_code == 2
-        text = driver.log_text()
-        assert re.search(r"--checkpoint \S+ lies on this machine alone, but the executors of spark://", text)
-        assert "Traceback" not in text
-        assert not list((tmp_path / "pipeline/checkpoint").glob("[!_]*"))
