@@ -12,7 +12,7 @@ from pyspark.sql.functions import lit
 from harness.rollup import Record
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.clock import KafkaClock, Written
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -92,6 +92,18 @@ def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted
     assert sent.records == []
     assert sent.unpublished("home", "late") == 2
     assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
+
+
+@pytest.mark.proves("faults.clock")
+def test_a_clock_of_kafkas_by_which_all_brokers_are_silent_is_not_believed(spark: SparkSession) -> None:
+    """That of a broker that leads a topic of the pipeline, learned before any snapshot was read."""
+    sent = Sent()
+    for _ in range(WITNESSES):
+        sent.clock.correct(Written(NOW_MS, NOW_MS + 3_600_000, NOW_MS))
+    for number in range(2):
+        sent.publisher(batch(spark), number)
+    assert sent.clock.ahead == 0
+    assert (sent.records[-1].reporting, sent.records[-1].stale) == (1, 0)
 
 
 def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spark: SparkSession) -> None:
