@@ -8,7 +8,6 @@ again, ends them, and then reads all that is in their topics.
 import itertools
 import re
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -113,19 +112,13 @@ RIDES: Final = (
 )  # fmt: skip
 
 
-def ride(library: Library, settings: str = DEFAULT) -> Ride:
-    """The ride of that library with these settings."""
-    return next(ride for ride in RIDES if (ride.library, ride.settings) == (library, settings))
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a ride through a PAUSE of so many seconds; times are in seconds."""
+    """What came of a ride through a PAUSE; times are in seconds."""
 
     library: str
     settings: str
     version: str
-    seconds: float
     sent: int
     acked: int
     failed: int
@@ -135,7 +128,6 @@ class Outcome:
     out_of_order: int
     first_failure: float | None  # after the PAUSE began
     back: float | None  # after it ended
-    error: str
 
 
 @contextmanager
@@ -195,12 +187,10 @@ def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> d
 def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, released: float) -> Outcome:
     written = [int(value[:10]) for _, value in records(node, ride.topic)]
     failures = driver.failed_after(paused)
-    errors = Counter(error for _, error in driver.failed.values())
     return Outcome(
         library=ride.library.name,
         settings=ride.settings,
         version=driver.version,
-        seconds=(released - paused) / 1000,
         sent=driver.done["sent"],
         acked=len(driver.acked),
         failed=len(driver.failed),
@@ -210,5 +200,4 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
         out_of_order=sum(one > other for one, other in itertools.pairwise(written)),
         first_failure=(failures[0] - paused) / 1000 if failures else None,
         back=(driver.acked_after(released)[0] - released) / 1000,
-        error=errors.most_common(1)[0][0] if errors else "",
     )

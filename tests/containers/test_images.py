@@ -37,10 +37,6 @@ SCRIPT: Final = """#!/bin/sh
 log=-Dlog4j2.configurationFile=/opt/kafka/config/log4j2.properties
 exec java ${KAFKA_HEAP_OPTS:--Xmx512m} $log -cp "/opt/kafka/libs/*" %s "$@"
 """
-COUNT: Final = """
-from pyspark.sql import SparkSession
-print(SparkSession.builder.master("local[1]").getOrCreate().range(3).count())
-"""
 #: install -y --setopt=... PACKAGES, and clean all.
 MICRODNF: Final = """#!/bin/sh -e
 [ "$1" = install ] || exit 0

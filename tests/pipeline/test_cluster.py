@@ -220,21 +220,6 @@ def test_more_volumes_that_tell_than_are_read_are_all(spark: SparkSession) -> No
     assert affected(spark, cases, tellers=2) == expected
 
 
-@pytest.mark.parametrize(("consumed", "affected"), [(10, frozenset({"orders"})), (90, None)])
-def test_brokers_of_an_older_and_of_a_later_version_make_one_record(
-    spark: SparkSession, consumed: int, affected: frozenset[str] | None
-) -> None:
-    """The pipeline may be updated before the brokers and after them."""
-    limits = {"softLimit": limit("ConsumedBytes", 50), "hardLimit": limit("ConsumedBytes", 95)}
-    # Before factor.scope=topics a snapshot told no topics, no age and no cluster; that stands for all topics.
-    older = told("1", 1, volume("a", 100, consumed), **limits)
-    disk = volume("a", 100, 60, topics=["orders"], colour={"red": [1]})
-    later = told("2", 1, disk, **limits, ageMs=5, clusterId="home", soon=None, nested={"deep": [{}]})
-    found = in_spark(spark, [older, later])["home"]
-    assert (found.reporting, found.volume_count, found.consumed) == (2, 2, consumed + 60)
-    assert found.affected == affected
-
-
 # ---- which volumes a cut record lists --------------------------------------------------------------
 
 LONG = 2**63 - 1

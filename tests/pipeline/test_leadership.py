@@ -86,17 +86,6 @@ def test_the_one_launched_last_wins_and_that_is_logged_once(
     assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)
 
 
-def test_a_new_run_of_its_own_is_no_other_pipelines(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    world.reads(claims(NOW + 1000))
-    world.now += SILENCE + 0.1
-    assert not world.leadership.stands_by()
-    assert world.leadership.run > NOW
-    caplog.clear()
-    world.reads(claims(NOW))  # its own last record is read only now
-    assert not world.leadership.stands_by()
-    assert caplog.records == []
-
-
 def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
     ahead = NOW + 1_800_000  # its clock is half an hour ahead
     world.reads(claims(ahead))

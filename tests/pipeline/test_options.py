@@ -20,8 +20,9 @@ from quotahost.errors import Unusable
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.clients import JvmKafka
-from quotahost.pipeline.main import submit_line
+from quotahost.pipeline.main import lock, submit_line
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
+from quotahost.records.topics import SHARES, USAGE
 from quotahost.text import short
 
 SECRET = "hunter2-very-secret"
@@ -36,9 +37,7 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
         ("checkpoint", None, "Field required"),
         ("tick", "5x", "unknown unit 'x'"),
         ("topics_prefix", "a b", ""),
-        ("snapshots_topic", "a,b", "name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID"),
-        ("snapshots_topic", "a=A,b=A", "cluster 'A' has two topics"),
-        ("snapshots_topic", "a=A,a=B", "topic 'a' is named twice"),
+        *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
         ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
         ("snapshots_topic", "a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
         ("snapshots_topic", "", ""),
@@ -62,8 +61,6 @@ def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
         ({"tick": "60s", "validity": "60s"}, r"validity .* must be longer than tick"),
         ({"validity": "60s", "expiry": "59s"}, r"expiry .* must not be shorter than validity"),
         ({"kafka_config": "/none"}, r"--kafka-config /none can't be read: No such file"),
-        # Dead letters among the snapshots, say, would become dead letters for ever.
-        ({"snapshots_topic": "a=A,b=B", "refused_topic": "a"}, "topic 'a' has two purposes; give each option a topic"),
     ],
 )
 def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: dict[str, str], problem: str) -> None:
@@ -74,29 +71,24 @@ def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: 
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
     assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
-    with pytest.raises(OptionsError, match="--snapshots-topic: cluster 'A' has two topics"):
+    with pytest.raises(OptionsError, match="--snapshots-topic: name each topic once"):
         options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
     several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
 
 
-def test_topics_begin_as_the_brokers_do_unless_one_is_named() -> None:
-    made = options(**GIVEN, topics_prefix="acme.", usage_topic="who-uses-what")
-    assert made.snapshots_topics == ("acme.snapshots",)
-    topics = (made.cluster_volumes_topic, made.refused_topic, made.tick_topic, made.usage_topic, made.shares_topic)
-    assert topics == ("acme.cluster_volumes", "acme.refused", "acme.ticks", "who-uses-what", "acme.shares")
-    line = submit_line(made, "local[2]")
-    assert line.count("acme.") == 1
-    assert "--usage-topic who-uses-what" in line
-    usual = options(**GIVEN, topics_prefix="acme.", usage_topic="__quotahost_usage")
-    assert "--usage-topic __quotahost_usage" in submit_line(usual, "local[2]"), "it is not the usual one by the prefix"
+def test_topics_begin_as_the_brokers_do_unless_those_of_snapshots_are_named() -> None:
+    made = options(**GIVEN, topics_prefix="acme.")
+    assert made.clusters("own") == {"acme.snapshots": "own"}
+    assert [made.named(topic) for topic in (USAGE, SHARES)] == ["acme.usage", "acme.shares"]
+    assert submit_line(made, "local[2]").count("acme.") == 1
 
 
 def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUOTAHOST_PIPELINE_BOOTSTRAP", "env:1")
     monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two=other")
     made = options(checkpoint="/x")
-    assert (made.bootstrap, made.snapshots_topics) == ("env:1", ("one", "two"))
+    assert (made.bootstrap, [*made.clusters("own")]) == ("env:1", ["one", "two"])
     assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
 
 
@@ -192,7 +184,7 @@ def run(*options: object) -> tuple[int, str]:
     return done.exit_code, done.stderr
 
 
-def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(
+def test_a_port_that_is_taken_and_a_directory_that_is_in_use_or_cannot_be_written_to_are_named(
     signals: None, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -205,24 +197,36 @@ def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_name
     code, text = run(*given)
     assert code == 1
     assert "--checkpoint can't be written to: " in text
+    with lock([str(tmp_path)]):
+        code, text = run("--checkpoint", tmp_path)
+    assert code == 1
+    assert "another pipeline uses " in text
 
 
-def test_a_cluster_that_does_not_answer_is_named(
-    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("master", "code", "begins", "ends"),
+    [
+        (
+            "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed",
+            "look at the address, at --kafka-config, and at the rights of docs/security.md",
+        ),
+        ("spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_does_not_answer_and_a_directory_that_executors_do_not_reach_are_named(
+    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, code: int, begins: str, ends: str
 ) -> None:
     def job(*_: object) -> None:
         raise Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
 
     spark = MagicMock()
-    spark.sparkContext.master = "local[2]"
+    spark.sparkContext.master = master
     monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(spark))
     monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
     monkeypatch.setattr(pipeline, "Job", job)
-    code, text = run("--checkpoint", tmp_path)
-    assert code == 1
+    found, text = run("--checkpoint", tmp_path)
     line = text.splitlines()[-1]
-    assert line.startswith("--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed")
-    assert line.endswith("look at the address, at --kafka-config, and at the rights of docs/security.md")
+    assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from pyspark.sql.functions import lit
 from harness.rollup import Record
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.clock import KafkaClock, Written
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.publisher import Publisher, Sending
+from quotahost.pipeline.publisher import Publisher
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
 from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
@@ -31,11 +31,11 @@ class Sent:
     Its clock stands at NOW, so a busy machine makes no record late.
     """
 
-    def __init__(self, caught_up: bool = True, failing: str = "", when: str = "") -> None:
+    def __init__(self, caught_up: bool = True, failing: str = "") -> None:
         self.reading: bool | None = False
         self.ticks = 0
         self.records: list[ClusterRecord] = []
-        self._failing, self._when = failing, when
+        self._failing = failing
         self.later = 0  # ms
         self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
@@ -47,17 +47,11 @@ class Sent:
     def _tick(self) -> None:
         self.ticks += 1
 
-    def _send(self, record: ClusterRecord) -> Sending:
-        if (record.cluster, self._when) == (self._failing, "send"):
-            raise OSError("it can't be sent")
-
-        def finish() -> Written:
-            if (record.cluster, self._when) == (self._failing, "finish"):
-                raise OSError("it can't be written")
-            self.records.append(decode(record.cluster.encode(), encode(record)))
-            return Written(*[self.clock.now()] * 3)
-
-        return finish
+    def _send(self, record: ClusterRecord) -> Written:
+        if record.cluster == self._failing:
+            raise OSError("it can't be written")
+        self.records.append(decode(record.cluster.encode(), encode(record)))
+        return Written(*[self.clock.now()] * 3)
 
     def unpublished(self, cluster: str, reason: str) -> float | None:
         labels = {"cluster": cluster, "reason": reason}
@@ -100,6 +94,18 @@ def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted
     assert ["a batch has taken" in each.getMessage() for each in caplog.records] == [True]
 
 
+@pytest.mark.proves("faults.clock")
+def test_a_clock_of_kafkas_by_which_all_brokers_are_silent_is_not_believed(spark: SparkSession) -> None:
+    """That of a broker that leads a topic of the pipeline, learned before any snapshot was read."""
+    sent = Sent()
+    for _ in range(WITNESSES):
+        sent.clock.correct(Written(NOW_MS, NOW_MS + 3_600_000, NOW_MS))
+    for number in range(2):
+        sent.publisher(batch(spark), number)
+    assert sent.clock.ahead == 0
+    assert (sent.records[-1].reporting, sent.records[-1].stale) == (1, 0)
+
+
 def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spark: SparkSession) -> None:
     sent = Sent()
     sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
@@ -139,11 +145,10 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_kno
     assert not sent.publisher.again()
 
 
-@pytest.mark.parametrize("when", ["send", "finish"])
 def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on(
-    spark: SparkSession, when: str, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sent = Sent(failing="home", when=when)
+    sent = Sent(failing="home")
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
     assert [each.cluster for each in sent.records] == ["away", "away"]

@@ -130,49 +130,6 @@ def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_coun
     assert found.keys() == {"1", "2"}
 
 
-def test_a_hostile_record_takes_no_more_than_its_broker_may_claim_and_costs_one_dead_letter(
-    spark: SparkSession,
-) -> None:
-    """Whatever a record has in it, the other brokers' shares are those beside a broker that wants all it can get."""
-    alice = CLIENT | {"user": "alice", "demand": None}
-    claims = [
-        [alice],  # the honest one, to compare with
-        [alice | {"rate": 1e308}],
-        [alice | {"quota": 5e-324}],
-        [alice | {"quota": 1.7e308}],
-        [alice | {"user": f"x{n}", "rate": 1e308} for n in range(MAX_CLIENTS - 1)] + [alice],
-    ]
-    refused = [
-        [alice | {"rate": -1}],
-        [alice | {"rate": float("nan")}],
-        [alice | {"demand": -1e308}],
-        [alice | {"user": f"x{n}"} for n in range(10_000)],
-    ]
-    # Each case is a cluster of its own below: Spark's planning is what takes the time.
-    records: list[Record] = []
-    for case, hostile in enumerate([*claims, *refused]):
-        for broker, clients in (("1", [alice | {"demand": 1e3}]), ("2", [alice]), ("3", hostile)):
-            key = f"{case}:{broker}"
-            value = json.dumps(GOOD | {"brokerId": key, "clients": clients}).encode()
-            records.append(record(len(records), key, value, NOW))
-    parsed = PARSED.frame(spark, records)
-    bad = [row.brokerId for row in parsed.where("error IS NOT NULL").collect()]
-    assert sorted(bad) == [f"{case}:3" for case in range(len(claims), len(claims) + len(refused))]
-    apart = parsed.where("error IS NULL").selectExpr(
-        "split_part(brokerId, ':', 1) AS clusterId", "split_part(brokerId, ':', 2) AS brokerId", "ts", "removed",
-        "clients",
-    )  # fmt: skip
-    rows = pipeline.shares(apart, MS, timedelta(milliseconds=VALIDITY), 7, 42).collect()
-    found = [share_records.decode(row.key.encode(), row.value.encode()) for row in rows]
-    parts = {
-        (int(each.cluster), each.broker): next(s.share / s.quota for s in each.clients if s.key.principal == "alice")
-        for each in found
-    }
-    for case in range(len(claims) + len(refused)):
-        for broker in "12":
-            assert parts[case, broker] >= parts[0, broker] * (1 - 1e-9), (case, broker)
-
-
 class World:
     """A publisher whose records are kept instead of written, and its clocks."""
 

@@ -3,12 +3,13 @@
 import json
 import logging
 import threading
-from contextlib import nullcontext
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
@@ -173,21 +174,14 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
     assert world.aside == []
 
 
-@pytest.mark.parametrize("renames", [True, False])
-def test_the_checkpoint_set_aside_before_is_deleted_only_once_the_new_one_is_renamed(
-    monkeypatch: pytest.MonkeyPatch, renames: bool
-) -> None:
-    """Where Hadoop can't rename it says False, and raises nothing."""
-    before, jvm = MagicMock(), MagicMock()
-    before.getName.return_value = "volumes.set-aside-20260101T000000"
-    files = jvm.org.apache.hadoop.fs.Path.return_value.getFileSystem.return_value
-    files.listStatus.return_value = [MagicMock(**{"getPath.return_value": before})]
-    files.rename.return_value = renames
-    monkeypatch.setattr(supervisor, "jvm", lambda spark: jvm)
-    monkeypatch.setattr(supervisor, "hadoop", lambda spark: None)
-    with nullcontext() if renames else pytest.raises(OSError, match="can't be renamed"):
-        set_checkpoint_aside(MagicMock(), "/c", "volumes")
-    assert files.delete.call_count == renames
+def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    before = tmp_path / "volumes.set-aside-20260101T000000"
+    before.mkdir()
+    with pytest.raises((OSError, Py4JError)):
+        set_checkpoint_aside(spark, str(tmp_path), "volumes")
+    assert before.is_dir(), "there was no other one to be kept"
+    (tmp_path / "volumes").mkdir()
+    assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
@@ -235,12 +229,9 @@ def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> Non
     assert world.aside == ["volumes"]
 
 
-@pytest.mark.parametrize("names", [("volumes",), ()])
-def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(
-    world: World, names: tuple[str, ...]
-) -> None:
+def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:
     before = world.query
-    world.supervisor.begin_again(*names)
+    world.supervisor.begin_again()
     assert before.stopped
     world.look()
     assert world.query is not before

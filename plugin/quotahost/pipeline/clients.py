@@ -5,29 +5,28 @@ writes that configuration once, for Spark and for this module; confluent-kafka w
 names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic. Each question
 and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
-:class:`Topics` makes the pipeline's topics where they are absent, and checks them where they exist: before a query
-starts, and again while the pipeline runs. A topic that somebody deletes is made anew with its own configuration, and
-not by a broker with the broker's defaults.
+:class:`Topics` makes the pipeline's topics where they are absent: before a query starts, and again while the pipeline
+runs. A topic that somebody deletes is made anew with its own configuration, and not by a broker with the broker's
+defaults. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from quotahost.background import LoggedOnce
 from quotahost.errors import Unusable
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
 from quotahost.records.shares import partitions_for
-from quotahost.records.topics import COMPACTED, WRITABLE
+from quotahost.records.topics import CLUSTER_VOLUMES, COMPACTED, REFUSED, SHARES, TICKS, USAGE, WRITABLE
 
 _TIMEOUT_MS: Final = 20_000
+# After an outage brokers may have other addresses, so clients begin with bootstrap.servers again.
+_ALL: Final = {"metadata.recovery.strategy": "rebootstrap"}
 _TIMEOUTS: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS // 2}
 _PRODUCER: Final = {
     "acks": "all",
@@ -57,15 +56,12 @@ class JvmProducer:
         self._close_within = jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN)
         self._producer = producer
 
-    def begin(self, topic: str, key: bytes, value: bytes) -> Callable[[], Written]:
-        """Begin to write one record; the result waits until it is written."""
-        sent = wall_ms()
-        future = self._producer.send(self._record(topic, key, value))
-        # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
-        return lambda: Written(sent, int(future.get().timestamp()), wall_ms())
-
     def send(self, topic: str, key: bytes, value: bytes) -> Written:
-        return self.begin(topic, key, value)()
+        """Write one record, and wait until it is written."""
+        sent = wall_ms()
+        # The timestamp is Kafka's own time with LogAppendTime, else this machine's.
+        written = int(self._producer.send(self._record(topic, key, value)).get().timestamp())
+        return Written(sent, written, wall_ms())
 
     def partitions(self, topic: str) -> int:
         return int(self._producer.partitionsFor(topic).size())
@@ -103,57 +99,38 @@ class JvmConsumer:
         self._consumer.close(self._duration.ofSeconds(_CLOSE_WITHIN))
 
 
-class Topic(NamedTuple):
-    """What the pipeline looks at in a topic: its number of partitions, and ``cleanup.policy``, "" if unknown."""
-
-    partitions: int
-    policy: str
-
-
 class JvmKafka:
     """Makes clients from one configuration in Java's names, which contains secrets. Py4J converts dicts and lists."""
 
     def __init__(self, spark: SparkSession, config: Mapping[str, str]) -> None:
         self._jvm = jvm(spark)
-        self._config: dict[str, Any] = dict(config)
-        # Py4J looks a Java name up package by package, each in all jars: once is enough.
-        self._admins = self._jvm.org.apache.kafka.clients.admin.Admin
-        self._resource = self._jvm.org.apache.kafka.common.config.ConfigResource
-        self._of_topic = self._resource.Type.TOPIC
-        self._admin: Any = None
+        self._config: dict[str, Any] = _ALL | dict(config)
+        self._admin = self._jvm.org.apache.kafka.clients.admin.Admin.create(self._config | _TIMEOUTS)
 
     def cluster(self) -> tuple[str, list[str]]:
-        with self._asked() as admin:
-            described = admin.describeCluster()
-            brokers = [node.idString() for node in _items(described.nodes().get())]
-            return described.clusterId().get(), brokers
+        """The cluster's id, and the ids of the brokers in service."""
+        described = self._admin.describeCluster()
+        brokers = [node.idString() for node in _items(described.nodes().get())]
+        return described.clusterId().get(), brokers
 
-    def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        with self._asked() as admin:
-            # Py4J would ask for each topic of the cluster by itself.
-            listed = admin.listTopics().names().get()
-            there = [name for name in names if listed.contains(name)]
-            described = admin.describeTopics(there).allTopicNames().get()
-            return {name: Topic(described.get(name).partitions().size(), self._policy(admin, name)) for name in there}
-
-    def _policy(self, admin: Any, topic: str) -> str:
-        resource = self._resource(self._of_topic, topic)
-        try:
-            config = admin.describeConfigs([resource]).all().get().get(resource)
-            return str(config.get("cleanup.policy").value())
-        except Py4JJavaError:  # it may not look at configurations, which is no reason not to work
-            return ""
+    def topics(self, names: Collection[str]) -> dict[str, int]:
+        """Those of these topics that this client can see, with their numbers of partitions."""
+        # Py4J would ask for each topic of the cluster by itself.
+        listed = self._admin.listTopics().names().get()
+        there = [name for name in names if listed.contains(name)]
+        described = self._admin.describeTopics(there).allTopicNames().get()
+        return {name: described.get(name).partitions().size() for name in there}
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        """Create a topic, unless it exists; whether it was created."""
         make = self._jvm.org.apache.kafka.clients.admin.NewTopic
         topic = make(name, partitions, self._jvm.java.lang.Short(str(replicas))).configs(dict(config))
-        with self._asked() as admin:
-            try:
-                admin.createTopics([topic]).all().get()
-            except Py4JJavaError as problem:
-                if "TopicExistsException" not in str(problem.java_exception):
-                    raise
-                return False
+        try:
+            self._admin.createTopics([topic]).all().get()
+        except Py4JJavaError as problem:
+            if "TopicExistsException" not in str(problem.java_exception):
+                raise
+            return False
         return True
 
     def producer(self) -> JvmProducer:
@@ -169,21 +146,7 @@ class JvmKafka:
         return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
 
     def close(self) -> None:
-        if self._admin is not None:
-            self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN))
-            self._admin = None
-
-    @contextmanager
-    def _asked(self) -> Iterator[Any]:
-        """The admin client, which keeps its connections; after an error the next question makes another one."""
-        if self._admin is None:
-            self._admin = self._admins.create(self._config | _TIMEOUTS)
-        try:
-            yield self._admin
-        except Py4JJavaError:
-            # Brokers may have other addresses by now, so it must begin with bootstrap.servers.
-            self.close()
-            raise
+        self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_WITHIN))
 
 
 # ---- the pipeline's topics -------------------------------------------------------------------------
@@ -197,15 +160,7 @@ _SHORT_LIVED: Final = _DELETED | {"retention.ms": "600000", "segment.ms": "60000
 _DEAD_LETTERS: Final = _DELETED | {
     "retention.ms": "604800000", "retention.bytes": "1073741824", "segment.bytes": "67108864",
 }  # fmt: skip
-#: What happens with another ``cleanup.policy`` than this one.
-_OTHERWISE: Final = {
-    "delete": "its records stay for ever",
-    "compact": "those of brokers that have nothing new to publish are lost",
-}
 _REPLICAS: Final = 3
-#: Seconds to wait for more brokers since the last one came, as long as brokers do: nobody adds replicas later.
-GATHERING: Final = 5.0
-_LOOK: Final = 0.5  # seconds
 
 
 class Topics:
@@ -214,28 +169,27 @@ class Topics:
     def __init__(self, kafka: JvmKafka, options: Options) -> None:
         self._kafka = kafka
         #: Whoever leads is found by the order of this topic's records, so it must have one partition.
-        self._single = options.cluster_volumes_topic
-        self._shares = options.shares_topic
-        compacted = (*options.snapshots_topics, self._single, options.usage_topic, options.shares_topic)
-        deleted = {options.refused_topic: _DEAD_LETTERS, options.tick_topic: _SHORT_LIVED}
+        self._single, self._shares = options.named(CLUSTER_VOLUMES), options.named(SHARES)
+        compacted = (*options.clusters(""), self._single, options.named(USAGE), self._shares)
+        deleted = {options.named(REFUSED): _DEAD_LETTERS, options.named(TICKS): _SHORT_LIVED}
         #: The configuration of each topic.
         self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
-        self._unseen: set[str] = set()  # topics that exist, although this client isn't allowed to see them
-        self._policies = {name: LoggedOnce(log) for name in self._topics}
 
-    def ensure(self, wait: Callable[[float], object] = time.sleep, clock: Callable[[], float] = time.monotonic) -> None:
-        """Create the topics that are absent, and check the others.
+    def ensure(self) -> None:
+        """Create the topics that are absent.
 
         Raises Unusable if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
         answer, or refuses to create a topic.
         """
         there = self._kafka.topics(self._topics.keys())
-        self._unseen -= there.keys()
-        for name, topic in there.items():
-            self._check(name, topic)
-        absent = sorted(self._topics.keys() - there.keys() - self._unseen)
-        if absent:
-            brokers = self._gathered(wait, clock)
+        if (partitions := there.get(self._single, 1)) != 1:
+            raise Unusable(
+                f"topic {self._single} has {partitions} partitions, and must have one: by the order of its records "
+                "pipelines find out which of them publishes. Delete it, and the pipeline makes it as it should be"
+            )
+        # Among them may be topics that this client has no right to see; Kafka says that they exist.
+        if absent := sorted(self._topics.keys() - there.keys()):
+            brokers = len(self._kafka.cluster()[1]) or 1
             replicas = min(_REPLICAS, brokers)
             created = [name for name in absent if self._create(name, brokers, replicas)]
             if created and replicas < _REPLICAS:
@@ -244,31 +198,8 @@ class Topics:
 
     def _create(self, name: str, brokers: int, replicas: int) -> bool:
         partitions = partitions_for(brokers) if name == self._shares else 1
+        # A broker or another pipeline may be quicker.
         created = self._kafka.create(name, partitions, replicas, self._topics[name])
         if created:
             log.info("created the topic %s with %d replicas", name, replicas)
-        else:  # a broker or another pipeline was quicker, or nobody has given the right to describe it
-            self._unseen.add(name)
         return created
-
-    def _gathered(self, wait: Callable[[float], object], clock: Callable[[], float]) -> int:
-        """How many brokers are up, when there are enough for all replicas, or no more have come for a while."""
-        most, since = 0, clock()
-        while most < _REPLICAS and clock() - since < GATHERING:
-            up = len(self._kafka.cluster()[1])
-            if up > most:
-                most, since = up, clock()
-            elif most < _REPLICAS:
-                wait(_LOOK)
-        return max(1, most)
-
-    def _check(self, name: str, topic: Topic) -> None:
-        if name == self._single and topic.partitions != 1:
-            raise Unusable(
-                f"topic {name} has {topic.partitions} partitions, and must have one: by the order of its records "
-                "pipelines find out which of them publishes. Delete it, and the pipeline makes it as it should be"
-            )
-        policy = self._topics[name]["cleanup.policy"]
-        if topic.policy and policy not in topic.policy:
-            text = "topic %s has cleanup.policy=%s: set %s, or %s"
-            self._policies[name].report(text, name, topic.policy, policy, _OTHERWISE[policy])

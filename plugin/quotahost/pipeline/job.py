@@ -17,17 +17,18 @@ from quotahost.background import LoggedOnce, Periodic
 from quotahost.errors import Unusable
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, Topics
-from quotahost.pipeline.clock import WITNESSES, KafkaClock
+from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.publisher import Publisher, Sending
+from quotahost.pipeline.publisher import Publisher
 from quotahost.pipeline.queries import Queries
 from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
+from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, TICKS
 from quotahost.text import short
 
 _LOOK: Final = 1.0  # seconds
@@ -57,12 +58,12 @@ class Job:
         self._topics.ensure()
         # The ticks' thread and the batches share the producer, which Kafka lets several threads use.
         self._producer = self._kafka.producer()
-        send_tick = partial(self._producer.send, options.tick_topic, b"tick", b"")
+        send_tick = partial(self._producer.send, options.named(TICKS), b"tick", b"")
         clock = self._clock = KafkaClock()
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(send_tick())
-        self._consumer = self._kafka.consumer(options.cluster_volumes_topic)
+        self._consumer = self._kafka.consumer(options.named(CLUSTER_VOLUMES))
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
             max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
@@ -78,7 +79,7 @@ class Job:
         )  # fmt: skip
         queries = self._queries = Queries(spark, options, own, clock)
         self._shares = SharesPublisher(
-            options, self._leadership, clock, queries.users, partial(self._producer.partitions, options.shares_topic)
+            options, self._leadership, clock, queries.users, partial(self._producer.partitions, options.named(SHARES))
         )
         self._registered(brokers)
         self._add_queries()
@@ -104,14 +105,12 @@ class Job:
         asking = Periodic("cluster", lambda: self._ask(stop), lambda: _ASK_EVERY)
         try:
             while not stop.is_set():
-                # Queries have been given it; and where the clock was put back, Spark's triggers wait for as long.
-                if ahead != self._clock.ahead:
+                # Queries have been given both: the large records of a new broker are a stranger's for those that run.
+                # And where the clock was put back, Spark's triggers wait for as long.
+                if ahead != self._clock.ahead or self._has_new_brokers.is_set():
                     ahead = self._clock.ahead
-                    self._supervisor.begin_again()
-                if self._has_new_brokers.is_set():
                     self._has_new_brokers.clear()
-                    # Their large records are a stranger's for the queries that run.
-                    self._supervisor.begin_again("volumes", "shares")
+                    self._supervisor.begin_again()
                 self._supervisor.look()
                 stop.wait(_LOOK)
         finally:
@@ -127,8 +126,8 @@ class Job:
         self._kafka.close()
         self._producer.close()
 
-    def _send(self, record: ClusterRecord) -> Sending:
-        return self._producer.begin(self._options.cluster_volumes_topic, record.cluster.encode(), encode(record))
+    def _send(self, record: ClusterRecord) -> Written:
+        return self._producer.send(self._options.named(CLUSTER_VOLUMES), record.cluster.encode(), encode(record))
 
     def _registered(self, brokers: Collection[str]) -> bool:
         """Hand on the ids of the brokers that the cluster lists now; whether there are any that it never listed."""
@@ -141,7 +140,7 @@ class Job:
         try:
             if self._registered(self._kafka.cluster()[1]):
                 self._has_new_brokers.set()
-            self._topics.ensure(stop.wait)
+            self._topics.ensure()
             self._supervisor.kafka_answers()
             self._fault.healed()
         except (Py4JError, Unusable, OSError) as problem:

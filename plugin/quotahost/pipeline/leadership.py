@@ -47,7 +47,6 @@ class Leadership:
         self._now_ms, self._clock, self._refused = now_ms, clock, refused
         self._lock = threading.Lock()
         self._highest = self.run = 0
-        self._own: set[int] = set()  # earlier runs of this pipeline
         self._other_arrived_at = 0.0
         # Whoever may write to the topic can claim as many runs as they like, so neither logs run by run.
         self._later, self._earlier, self._fault = LoggedOnce(log), LoggedOnce(log), LoggedOnce(log)
@@ -70,7 +69,7 @@ class Leadership:
 
     def note(self, run: int) -> None:
         # 0 is no cluster record's.
-        if run in (0, self.run) or run in self._own:
+        if run in (0, self.run):
             return
         with self._lock:
             higher = run > self.run
@@ -88,7 +87,6 @@ class Leadership:
         with self._lock:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
             if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
-                self._own.add(self.run)
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
                 self._later.healed()  # if the other pipeline comes back, the log says so again

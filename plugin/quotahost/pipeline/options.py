@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from quotahost.errors import Unusable
-from quotahost.records.topics import PREFIX, TOPICS
+from quotahost.records.topics import PREFIX, SNAPSHOTS, Topic
 from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
@@ -35,7 +35,10 @@ from quotahost.units import Duration
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")
-_TWO_TOPICS: Final = "cluster {!r} has two topics: its snapshots belong into one"
+_ONE_EACH: Final = (
+    "name each topic once, with a cluster that no other topic has, as in a.snapshots=ID,b.snapshots=ID; the one of the "
+    "bootstrap's cluster may go without"
+)
 _UNITS: Final = {
     "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1),
     "ms": timedelta(milliseconds=1),
@@ -53,29 +56,20 @@ def _names(value: object) -> object:
 def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
     """Check topics that are given as ``topic`` or ``topic=cluster``.
 
-    Raises ValueError if one isn't of that form, or it isn't clear to which cluster a topic belongs.
+    Raises ValueError if one isn't of that form, or two are of one cluster.
     """
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
             raise ValueError(f"{topic!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
-    topics, clusters = zip(*map(_parted, given), strict=True)
-    if twice := _twice(topics):
-        raise ValueError(f"topic {twice!r} is named twice")
     # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
-    if clusters.count("") > 1:
-        raise ValueError("name the cluster of each topic, as in a.snapshots=ID,b.snapshots=ID; one may go without")
-    if twice := _twice(clusters):
-        raise ValueError(_TWO_TOPICS.format(twice))
+    if not given or any(len(set(names)) < len(given) for names in zip(*map(_parted, given), strict=True)):
+        raise ValueError(_ONE_EACH)
     return given
 
 
 def _parted(topic: str) -> tuple[str, str]:
     name, _, cluster = topic.partition("=")
     return name, cluster
-
-
-def _twice(names: tuple[str, ...]) -> str | None:
-    return next((name for name in names if names.count(name) > 1), None)
 
 
 class Options(BaseModel):
@@ -100,18 +94,11 @@ class Options(BaseModel):
         None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
     )
     topics_prefix: TopicPrefix = Field(
-        PREFIX, description="How the topics' names begin, as topics.prefix of the brokers; a topic's own option wins."
+        PREFIX, description="How the topics' names begin, as topics.prefix of the brokers."
     )
-    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] = Field(
-        ("__quotahost_snapshots",),
-        description="Topics of snapshots, comma-separated: TOPIC, or TOPIC=ID where another cluster's are mirrored.",
-        min_length=1,
+    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] | None = (
+        Field(None, description="Topics of snapshots instead: TOPIC, or TOPIC=ID of a mirrored cluster, with commas.")
     )
-    cluster_volumes_topic: str = Field("__quotahost_cluster_volumes", description="Topic to publish to.")
-    refused_topic: str = Field("__quotahost_refused", description="Topic of dead letters.")
-    tick_topic: str = Field("__quotahost_ticks", description="Topic by which time passes when no snapshot comes.")
-    usage_topic: str = Field("__quotahost_usage", description="Topic of the brokers' usage by client.")
-    shares_topic: str = Field("__quotahost_shares", description="Topic of the shares of cluster quotas.")
     interval: Duration = Field(timedelta(milliseconds=150), description="Least time between two batches.")
     tick: Duration = Field(timedelta(seconds=5), description="How often to publish when no snapshot comes.")
     validity: Duration = Field(
@@ -132,12 +119,6 @@ class Options(BaseModel):
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
     metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _name_topics(cls, given: dict[str, Any]) -> dict[str, Any]:
-        prefix = str(given.get("topics_prefix", PREFIX))
-        return {topic.pipeline_option: topic.named(prefix) for topic in TOPICS if topic.pipeline_option} | given
-
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.validity <= self.tick:
@@ -145,23 +126,21 @@ class Options(BaseModel):
         # A broker would be forgotten while it reports.
         if self.expiry < self.validity:
             raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")
-        others = self.cluster_volumes_topic, self.refused_topic, self.tick_topic, self.usage_topic, self.shares_topic
-        if twice := _twice((*self.snapshots_topics, *others)):
-            raise ValueError(f"topic {twice!r} has two purposes; give each option a topic of its own")
         return self
 
-    @property
-    def snapshots_topics(self) -> tuple[str, ...]:
-        return tuple(_parted(topic)[0] for topic in self.snapshots_topic)
+    def named(self, topic: Topic) -> str:
+        """The name of a topic with this prefix; for the snapshots see :meth:`clusters`."""
+        return topic.named(self.topics_prefix)
 
     def clusters(self, own: str) -> dict[str, str]:
-        """The cluster that each topic of snapshots belongs to, by topic; ``own`` is the id of the bootstrap's.
+        """The topics of snapshots, and the cluster of each; ``own`` is the id of the bootstrap's.
 
         Raises OptionsError if it is that of another topic, too.
         """
-        found = {topic: cluster or self.cluster or own for topic, cluster in map(_parted, self.snapshots_topic)}
-        if twice := _twice(tuple(found.values())):
-            raise OptionsError(f"{option('snapshots_topic')}: {_TWO_TOPICS.format(twice)}")
+        topics = self.snapshots_topic or (self.named(SNAPSHOTS),)
+        found = {topic: cluster or self.cluster or own for topic, cluster in map(_parted, topics)}
+        if len(set(found.values())) < len(found):
+            raise OptionsError(f"{option('snapshots_topic')}: {_ONE_EACH}")
         return found
 
     def client(self) -> dict[str, str]:

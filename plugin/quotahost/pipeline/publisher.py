@@ -34,8 +34,6 @@ from quotahost.records.fields import MS
 from quotahost.text import short
 
 _CLOSE_WITHIN: Final = 5.0  # seconds
-#: Waits until a record is written.
-Sending = Callable[[], Written]
 
 
 class Publisher:
@@ -48,18 +46,18 @@ class Publisher:
 
     def __init__(
         self, rules: Rules, leadership: Leadership, clock: KafkaClock, progress: Progress, period: float,
-        send: Callable[[ClusterRecord], Sending], tick: Callable[[], object], caught_up: Callable[[], bool],
+        send: Callable[[ClusterRecord], Written], tick: Callable[[], object], caught_up: Callable[[], bool],
         reading: Callable[[], bool | None],
     ) -> None:  # fmt: skip
         """Publish nothing yet.
 
-        ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` begins to write a
-        record, ``tick`` writes a tick where nothing was published for ``period`` seconds; both may raise. ``caught_up``
+        ``rules`` are those of the start, :meth:`registered` changes the brokers in them. ``send`` writes a record,
+        ``tick`` writes a tick where nothing was published for ``period`` seconds; both may raise. ``caught_up``
         says whether the batch before this one read all records that there were, ``reading`` is that of
         :class:`quotahost.pipeline.supervisor.Supervisor`.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
-        self._begin, self._caught_up, self._reading, self._plans = send, caught_up, reading, PlanCache()
+        self._send, self._caught_up, self._reading, self._plans = send, caught_up, reading, PlanCache()
         self._tick, self._period, self._attempted_at, self._no_tick = tick, period, time.monotonic(), LoggedOnce(log)
         self._ticks: Periodic | None = None
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
@@ -174,27 +172,18 @@ class Publisher:
 
     def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
         """Whether all were written, or none of them is to be written by now."""
-        # All are on their way before the first is waited for: clusters don't wait for each other's timeouts.
-        sent = [(record, self._send(record, standing_by)) for record in made]
-        written = [sending is not None and self._finish(record, sending) for record, sending in sent]
+        written = [self._write(record, standing_by) for record in made]
         return standing_by or all(written)
 
-    def _send(self, made: ClusterRecord, standing_by: bool) -> Sending | None:
+    def _write(self, made: ClusterRecord, standing_by: bool) -> bool:
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
         self._attempted_at = time.monotonic()
         self._progress.made(made, standing_by)
         if standing_by or self._late(made):
-            return None
+            return False
         try:
-            return self._begin(made)
-        except Exception as problem:  # no reader would take it, or Kafka's client doesn't
-            self._failed(made.cluster, problem)
-            return None
-
-    def _finish(self, made: ClusterRecord, sending: Sending) -> bool:
-        try:
-            written = sending()
-        except Exception as problem:  # of Java's clients, of any kind; the next batch may succeed
+            written = self._send(made)
+        except Exception as problem:  # no reader would take it, or of Java's clients, of any kind
             self._failed(made.cluster, problem)
             return False
         self._clock.correct(written)

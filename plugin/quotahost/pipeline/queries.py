@@ -33,6 +33,7 @@ from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
 from quotahost.records.fields import MS
+from quotahost.records.topics import REFUSED, TICKS, USAGE
 from quotahost.text import short
 
 _FETCH: Final = {  # for a million small records in a hurry
@@ -76,7 +77,7 @@ class Queries:
         """Start nothing yet; ``own`` is the id of the cluster that lists its brokers."""
         self._spark, self._options, self._own, self._clock = spark, options, own, clock
         self._client, self._clusters = options.client(), options.clusters(own)
-        self._usage_cluster = options.cluster or own
+        self._usage, self._usage_cluster = options.named(USAGE), options.cluster or own
         self._listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
@@ -85,8 +86,8 @@ class Queries:
         Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
         that nobody knows, old snapshots don't enter it again.
         """
-        ticks = self._options.tick_topic
-        raw = self._read((*self._options.snapshots_topics, ticks), self._task())
+        ticks = self._options.named(TICKS)
+        raw = self._read((*self._clusters, ticks), self._task())
         # A tick only causes a batch; none of its fields is read.
         good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
         for topic, cluster in self._clusters.items():
@@ -113,12 +114,12 @@ class Queries:
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
         if (known := self.users()) is not None:
             # Shares are only for brokers that the cluster has listed.
-            good = good.where(~large_of_stranger(self._options.usage_topic, "brokerId", known))
+            good = good.where(~large_of_stranger(self._usage, "brokerId", known))
         newest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:
             # Here, as the state may have rows of a topic that isn't read any more.
-            publish(frame.where(F.col("topic") == self._options.usage_topic), number)
+            publish(frame.where(F.col("topic") == self._usage), number)
 
         return self._start_complete("shares", newest, of_topic, SHARES_EVERY)
 
@@ -127,7 +128,7 @@ class Queries:
         letters = self._spark.sql(text, parsed=self._snapshots(), usage=self._usage_records(_TASK_THAT_CAN_WAIT))
         # Spark reports this count with the batch's progress, for the metric: no second pass counts them.
         counted = letters.observe(DEAD_LETTERS, F.count("key").alias(DEAD_LETTERS))
-        writer = kafka_sink(counted.writeStream, self._options.refused_topic, self._client)
+        writer = kafka_sink(counted.writeStream, self._options.named(REFUSED), self._client)
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def record(self, part: str, directory: str) -> StreamingQuery:
@@ -140,10 +141,10 @@ class Queries:
         return history.append(records, part, directory)
 
     def _snapshots(self, times: int = 1) -> DataFrame:
-        return parse(self._read(self._options.snapshots_topics, _TASK_THAT_CAN_WAIT, times), self._clusters)
+        return parse(self._read(self._clusters, _TASK_THAT_CAN_WAIT, times), self._clusters)
 
     def _usage_records(self, task: int, times: int = 1) -> DataFrame:
-        raw = self._read((self._options.usage_topic,), task, times)
+        raw = self._read((self._usage,), task, times)
         return shares.parse(raw, self._usage_cluster, self._options.validity)
 
     def _not_expired(self, time: str) -> str:
@@ -156,7 +157,7 @@ class Queries:
         """Records of one task of a query that goes first."""
         return max(_TASK, math.ceil(self._options.batch / self._spark.sparkContext.defaultParallelism))
 
-    def _read(self, topics: tuple[str, ...], task: int, times: int = 1) -> DataFrame:
+    def _read(self, topics: Collection[str], task: int, times: int = 1) -> DataFrame:
         """A stream of the topics: ``task`` records in a task, ``times`` as many as the option ``batch`` in a batch."""
         source = self._spark.readStream.format("kafka").options(**spark_options(self._client)).options(**_FETCH)
         # From the earliest record, so that a lost checkpoint is rebuilt from the compacted topics.

@@ -24,6 +24,7 @@ from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
+from quotahost.records.topics import SHARES
 from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES
 
 #: The share of an equal part that every broker keeps, so that a client can begin anywhere.
@@ -154,7 +155,7 @@ class SharesPublisher:
             if news:
                 # One text instead of a literal for each broker, which would make the plan larger with each.
                 rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(news)}, found=found)
-                kafka_sink(rows.write, self._options.shares_topic, self._client).save()
+                kafka_sink(rows.write, self._options.named(SHARES), self._client).save()
         finally:
             found.unpersist()
         # Only now: what could not be written is written with the next batch.

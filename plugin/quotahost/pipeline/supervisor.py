@@ -5,12 +5,11 @@ second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
 A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
 the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
-again, one whose state is of another version's form, one whose place in a topic is gone (somebody has deleted the
-topic), and one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that
-reports all rows with each batch.
+again, as with the state of another version, one whose place in a topic is gone (somebody has deleted the topic), and
+one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that reports all
+rows with each batch.
 """
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -33,10 +32,6 @@ _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
-#: By these conditions Spark refuses a state whose columns aren't those of the query: another version has written it.
-_ANOTHER_FORM: Final = re.compile(
-    r"\[(STATE_STORE_(KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA)\]"
-)
 #: A state may have so many rows beyond twice as many as there are brokers.
 SPARE_ROWS: Final = 1000
 _ASIDE: Final = ".set-aside-"
@@ -54,8 +49,7 @@ class _Query:
     due: float = 0.0  # when it is started again
     failures: int = 0  # since its last batch
     anew_without_batch: bool = False
-    anew_with_backlog: bool = False  # it hasn't read all that there was when it began anew
-    rows: int = 0  # of the state, when it had
+    rows: int | None = 0  # of the state, once the query that began anew had read all that there was; None until then
     crowded: bool = False
 
     def forget_failures(self) -> None:
@@ -96,10 +90,10 @@ class Supervisor:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
         return self._queries[name].crowded
 
-    def begin_again(self, *names: str) -> None:
-        """Stop these queries, or all; the next look starts them from their checkpoints, as they are described then."""
-        for name in names or self._queries:
-            self._queries[name].stop()
+    def begin_again(self) -> None:
+        """Stop all queries; the next look starts them from their checkpoints, as they are described then."""
+        for query in self._queries.values():
+            query.stop()
 
     def kafka_answers(self) -> None:
         self._answered_at = self._clock()
@@ -175,9 +169,8 @@ class Supervisor:
         if places := [partition for source in last["sources"] for partition in lost(source)]:
             return f"{', '.join(places)} ends before the place up to which the query has read it"
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
-        if query.anew_with_backlog:
-            if read_all(last):
-                query.anew_with_backlog, query.rows = False, rows
+        if query.rows is None:
+            query.rows = rows if read_all(last) else None
             return ""
         known = self._progress.brokers_known
         if known is not None and rows > 2 * max(known, query.rows) + SPARE_ROWS:
@@ -189,10 +182,6 @@ class Supervisor:
         self._progress.failed(name, _reason(problem))
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
-        if query.rebuilt_from_topics and not query.anew_without_batch and _ANOTHER_FORM.search(problem):
-            # The next attempt would end in the same way, whatever Kafka does.
-            self._rebuild(name, query, "another version has written its state")
-            return
         kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
         if query.failures < ATTEMPTS or not kafka_answers or query.anew_without_batch:
             return
@@ -213,7 +202,7 @@ class Supervisor:
             return
         query.forget_failures()
         # The batches of a new checkpoint are numbered from 0.
-        query.anew_without_batch, query.anew_with_backlog, query.batch = True, True, -1
+        query.anew_without_batch, query.rows, query.batch = True, None, -1
         log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
 
 

@@ -51,14 +51,12 @@ class Topic:
 
     Attributes:
         name: the default name.
-        pipeline_option: the field of the pipeline's options that sets it; "" if the pipeline doesn't use the topic.
         carries: what its records are, for a table.
         danger: what a stranger does who may write to it.
         brokers: the operations that the brokers' plugins need; likewise the others.
     """
 
     name: str
-    pipeline_option: str
     carries: str
     danger: str
     brokers: tuple[Operation, ...]
@@ -75,55 +73,55 @@ class Topic:
 
 
 SNAPSHOTS: Final = Topic(
-    "__quotahost_snapshots", "snapshots_topic",
+    "__quotahost_snapshots",
     "each broker's volumes, by `publish-volumes`",
     "stops all producers by a volume that is full, or hides one",
     (*_READS, *_WRITES), (*_READS, *_MAKES),
 )  # fmt: skip
 CLUSTER_VOLUMES: Final = Topic(
-    "__quotahost_cluster_volumes", "cluster_volumes_topic",
+    "__quotahost_cluster_volumes",
     "all volumes of the cluster, by the pipeline",
     "stops all producers, or hides every full disk; a high run makes the pipeline stand by",
     _READS, (*_READS, *_WRITES),
 )  # fmt: skip
 USAGE: Final = Topic(
-    "__quotahost_usage", "usage_topic",
+    "__quotahost_usage",
     "what each broker's busiest clients use, by `publish-usage`",
     "draws other clients' cluster-wide quotas to one broker",
     _WRITES, (*_READS, *_MAKES),
 )  # fmt: skip
 SHARES: Final = Topic(
-    "__quotahost_shares", "shares_topic",
+    "__quotahost_shares",
     "each broker's shares of the cluster-wide quotas, by the pipeline",
     "takes a client's quota away, or gives all of it on every broker",
     _READS, _WRITES,
 )  # fmt: skip
 REFUSED: Final = Topic(
-    "__quotahost_refused", "refused_topic",
+    "__quotahost_refused",
     "dead letters: copies of the records that the pipeline refused",
     "hides real faults among invented ones",
     (), _WRITES,
 )  # fmt: skip
 TICKS: Final = Topic(
-    "__quotahost_ticks", "tick_topic",
+    "__quotahost_ticks",
     "by it time passes in the pipeline while no other record arrives",
     "keeps the pipeline busy",
     (), (*_READS, *_WRITES),
 )  # fmt: skip
 WATCH: Final = Topic(
-    "__quotahost_watch", "",
+    "__quotahost_watch",
     "that somebody watches, by `quotahost top`",
     "has brokers publish who uses what, every two seconds, and list the files of a volume",
     (*_READS, *_MAKES), watchers=("Write",),
 )  # fmt: skip
 LOOKS: Final = Topic(
-    "__quotahost_looks", "",
+    "__quotahost_looks",
     "who uses what, and what fills the volumes that are opened, by `publish-usage` while somebody watches",
     "shows those who watch invented clients",
     _WRITES, watchers=_READS,
 )  # fmt: skip
 QUOTAS: Final = Topic(
-    "__quotahost_quotas", "",
+    "__quotahost_quotas",
     "the cluster-wide client quotas and the budgets of storage, by `quotahost quotas apply`",
     "sets or removes every cluster-wide quota and every budget",
     (*_READS, *_MAKES), operators=(*_READS, *_WRITES),

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.kafka.admin import place_topics
-from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, published
+from tests.pipeline.support.topics import Snapshots, published
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
@@ -81,23 +79,3 @@ def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
             assert {each.stale for each in published(node.bootstrap)} == {0}
         finally:
             driver.kill()
-
-
-@pytest.mark.proves("faults.clock")
-def test_a_broker_whose_clock_is_an_hour_ahead_makes_nobody_stale(tmp_path: Path, settable: dict[str, str]) -> None:
-    """By the times of the topic that it leads the pipeline corrects its own clock."""
-    Path(settable["ADDED"]).write_text("3600")
-    cluster = Cluster(tmp_path, brokers=2, properties={"log.message.timestamp.type": "LogAppendTime"})
-    cluster.brokers[1].env = settable
-    with cluster:
-        place_topics(cluster, {SNAPSHOTS: 1, "__quotahost_ticks": 1, CLUSTER_VOLUMES: 2})
-        brokers = Snapshots(cluster.bootstrap)
-
-        def records() -> int:
-            brokers.publish("1", [volume("/a", 10**6, 1)])
-            brokers.flush()
-            return len(published(cluster.bootstrap))
-
-        with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity="20s"):
-            eventually(lambda: records() >= 10, PATIENCE, poll=1)
-        assert {each.stale for each in published(cluster.bootstrap)} == {0}

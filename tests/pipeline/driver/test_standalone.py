@@ -4,29 +4,21 @@ All run on this machine, with executors in processes of their own, so a director
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import pyspark
 import pytest
 
-from harness import rollup as model
 from harness.kafka.node import KafkaNode
-from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
-from harness.system.waiting import eventually
-from quotahost.pipeline.cluster import Rules
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options
-from quotahost.records.cluster_volumes import decode, encode
 from tests.pipeline.driver.test_driver import Story
-from tests.pipeline.support.topics import SNAPSHOTS, newest, read_all
 
 pytestmark = pytest.mark.driver
 PATIENCE: Final = 240.0  # seconds
@@ -79,25 +71,6 @@ class Submitted(LoggedProcess):
         self.launch_command(["bash", "-c", f"exec {line}"], os.environ | {"PYSPARK_PYTHON": sys.executable})
 
 
-def as_own_aggregate(node: KafkaNode) -> bool:
-    """Whether the newest record is what the plain model makes of all snapshots in the topic, fill rates included."""
-    found = newest(node.bootstrap)
-    if found is None:
-        return False
-    rows = [
-        model.Record(SNAPSHOTS, 0, each.offset() or 0, _at(each.timestamp()[1]), each.key(), each.value())
-        for each in read_all(node.bootstrap, SNAPSHOTS)
-    ]
-    rules = Rules(found.cluster, timedelta(minutes=10), registered=("1",))  # the node itself
-    known, at = model.state(rows, timedelta(minutes=1), rules.validity), round(found.computed_at.timestamp() * 1000)
-    (own,) = model.rollup(known, rules, found.run, found.sequence, at)
-    return found == decode(own.cluster.encode(), encode(own))
-
-
-def _at(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
 def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
     node: KafkaNode, tmp_path: Path
 ) -> None:
@@ -112,11 +85,11 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         try:
             driver.wait_for_log(BEGINS, PATIENCE)
             story.publish(2)
-            eventually(lambda: as_own_aggregate(node), PATIENCE)
+            story.wait()
             workers[0].kill()
             # Of a part of the brokers: the others' volumes have to come out of the state.
             story.publish(2, brokers=25)
-            eventually(lambda: as_own_aggregate(node), PATIENCE)
+            story.wait()
         finally:
             driver.kill()
         before = {path.name for path in (shared / "checkpoint/volumes/state").rglob("*.delta")}
@@ -125,19 +98,7 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
         try:
             driver.wait_for_log(BEGINS, PATIENCE)
             story.publish(1, brokers=12)
-            eventually(lambda: as_own_aggregate(node), PATIENCE)
+            story.wait()
         finally:
             driver.kill()
         assert not list((shared / "checkpoint").glob("*.set-aside-*")), "the state couldn't be read"
-
-
-def test_paths_of_this_machine_are_refused_with_a_spark_cluster(node: KafkaNode, tmp_path: Path) -> None:
-    with spark_cluster(tmp_path) as (url, _):
-        driver = PipelineProcess(tmp_path / "pipeline", node.bootstrap, master=url, tick="1s")
-        driver.launch()
-        eventually(lambda: not driver.running, PATIENCE)
-        assert driver.exit_code == 2
-        text = driver.log_text()
-        assert re.search(r"--checkpoint \S+ lies on this machine alone, but the executors of spark://", text)
-        assert "Traceback" not in text
-        assert not list((tmp_path / "pipeline/checkpoint").glob("[!_]*"))

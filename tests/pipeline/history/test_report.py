@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from quotahost.cli import asking
 from quotahost.cli.lab.curves import Name, Question, Report
 from quotahost.cli.lab.history import ranked, worst
 from quotahost.cli.main import app
@@ -209,10 +208,3 @@ def test_wrong_options_are_an_error_before_spark_starts(tmp_path: Path, options:
     result = run(tmp_path / "absent", tmp_path / "r.html", *options)
     assert result.exit_code == 2
     assert message in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
-
-
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "find_spec", lambda name: None if name == "pyspark" else object())
-    result = run(tmp_path, tmp_path / "r.html")
-    assert result.exit_code == 1
-    assert result.stderr.strip() == "quotahost report needs pyspark: pip install 'quotahost[spark]'"

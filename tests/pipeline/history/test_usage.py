@@ -141,18 +141,12 @@ def test_the_bill_of_a_history_that_the_pipeline_wrote(history: Path, tmp_path: 
     assert "and 20 more days" in result.stdout
 
 
-def test_another_cluster_is_an_error_that_says_what_to_turn_on(history: Path, tmp_path: Path) -> None:
-    result = run(tmp_path, history, *MONTH, "--cluster", "other")
-    assert result.exit_code == 1
-    assert "nothing is recorded" in result.stderr
-    assert "publish-usage" in result.stderr
+def test_where_nothing_is_recorded_the_error_says_what_to_turn_on(history: Path, tmp_path: Path) -> None:
+    for place, options, says in ((history, ("--cluster", "other"), "publish-usage"), (tmp_path, (), "--history DIR")):
+        result = run(tmp_path, place, *MONTH, *options)
+        assert result.exit_code == 1
+        assert says in result.stderr
     assert run(tmp_path, history, "--month", "november").exit_code == 2
-
-
-def test_a_folder_without_usage_is_an_error_that_says_what_to_turn_on(tmp_path: Path, spark: SparkSession) -> None:
-    result = run(tmp_path, tmp_path / "nothing", *MONTH)
-    assert result.exit_code == 1
-    assert "--history DIR" in result.stderr
 
 
 def test_a_month_is_one_of_utc_wherever_spark_runs(history: Path, tmp_path: Path, spark: SparkSession) -> None:

@@ -64,16 +64,12 @@ def test_topics_that_everybody_may_write_to_or_read_are_weak(
     assert all(finding.level is Level.WEAK and finding.remedy for finding in findings)
 
 
-def test_the_declared_names_and_properties_are_those_of_brokers_and_of_the_pipeline() -> None:
-    options = pytest.importorskip("quotahost.pipeline.options").Options(bootstrap="x", checkpoint="y")
+def test_the_declared_names_are_those_of_brokers() -> None:
     known = settings()
     assert {topic.name for topic in TOPICS if topic.brokers} == {
         known.snapshots_topic, known.cluster_volumes_topic, known.usage_topic, known.shares_topic,
         known.watch_topic, known.looks_topic, known.quotas_topic,
     }  # fmt: skip
-    for topic in (each for each in TOPICS if each.pipeline):
-        given = getattr(options, topic.pipeline_option)
-        assert topic.name in (given if isinstance(given, tuple) else (given,))
 
 
 NONE = frozenset[str]()
