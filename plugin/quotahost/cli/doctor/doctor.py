@@ -50,7 +50,6 @@ def doctor(
     against: Annotated[str | None, _AGAINST] = None,
     client_config: ClientConfig = None,
     party: Annotated[Party | None, _AS] = None,
-    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
     """Look for what would keep a broker from starting with quotahost, and for what is weak.
 
@@ -73,21 +72,12 @@ def doctor(
         of_interpreter.append(weak(text, f"{EXECUTABLE}={python}"))
     # By the prefix: the executables of several environments may be links to the same file.
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
-    # --here ends the chain: the doctor that was started there never starts another one.
-    if interpreter and interpreter.quotahost and not is_here and not here:
-        given = {
-            "--python": python, "--kafka-home": kafka_home, "--against": against, "--client-config": client_config,
-            "--as": party and party.value,
-        }  # fmt: skip
-        options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-        raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(check_jar(kafka_home, interpreter))),
         *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
     ]
-    unknown = Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")])
-    sections.append(check_plugins() if is_here else unknown)
+    sections.append(check_plugins() if is_here else Section("Plugins", [_plugins_elsewhere(interpreter)]))
     settings: Settings | None = None
     if broker is None:
         sections.append(Section("Settings", [note("not checked", "name the broker's server.properties")]))
@@ -102,6 +92,13 @@ def doctor(
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))
+
+
+def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
+    text = "not checked, nor are their properties: they are installed for the interpreter above"
+    if interpreter is None or not interpreter.quotahost:
+        return note(text)
+    return note(text, f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor")
 
 
 def plugins() -> None:

@@ -10,8 +10,8 @@
    (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
 
 The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
-runs are isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
+the broker's own Python is: no file in the working directory can stand in for a module.
 """
 
 import inspect
@@ -45,9 +45,6 @@ TRIED: Final = ((4, 0), (4, 4))
 # ---- the interpreter -------------------------------------------------------------------------------------------
 
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
-_DOCTOR_TIMEOUT: Final = 600.0  # seconds for all checks; a cluster that doesn't answer takes about two minutes
-#: Runs ``quotahost`` with the module path that the probe found: that of the broker's Python. -I has none of it.
-_DOCTOR: Final = "import sys; sys.path[:] = {path!r}; from quotahost.cli.start import main; main()"
 
 
 class Interpreter(BaseModel):
@@ -64,18 +61,7 @@ class Interpreter(BaseModel):
     build: str = ""  # variables of its build, as ``NAME=VALUE``
     jpype1: str = ""  # the installed version
     quotahost: str = ""  # likewise
-    path: tuple[str, ...] = ()
     problem: tuple[str, ...] = ()  # why a broker can't start it, each with its remedy after a tab
-
-    def run_doctor(self, options: Sequence[str]) -> int:
-        """Have the doctor of this interpreter's environment look; its exit code. It may raise a QuotahostError."""
-        sys.stdout.flush()  # its output follows ours
-        command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
-        try:
-            return subprocess.run(command, check=False, timeout=_DOCTOR_TIMEOUT, stdin=subprocess.DEVNULL).returncode
-        except subprocess.TimeoutExpired:
-            problem = f"the doctor of {self.executable} did not end within {_DOCTOR_TIMEOUT:.0f} s"
-            raise QuotahostError(problem) from None
 
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
@@ -94,9 +80,8 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
         raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
-    # Many lines have one of these keys, of which the dict above keeps the last value only.
-    lists = {name: [value for key, _, value in lines if key == name] for name in ("path", "problem")}
-    return Interpreter.model_validate(facts | lists | {"named": executable, "process": process})
+    problems = [value for key, _, value in lines if key == "problem"]
+    return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
 
 def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.CompletedProcess[str]:
