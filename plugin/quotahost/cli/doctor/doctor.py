@@ -148,7 +148,7 @@ def _cluster(
 def check_client_software() -> Iterator[Finding]:
     """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
     connections = Counter[str]()
-    brokers = running([])
+    brokers = running()
     asked = False
     for broker in brokers:
         try:
