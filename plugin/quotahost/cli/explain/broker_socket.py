@@ -60,7 +60,7 @@ class BrokerSocket:
 
     def __init__(self, broker: Broker) -> None:
         """Connect. Raises Unanswered if nobody listens there, or somebody else."""
-        self._broker, self._rest, self._version = broker, b"", ""
+        self._broker, self._rest = broker, b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(TIMEOUT)
         try:
@@ -79,9 +79,8 @@ class BrokerSocket:
         """Close it. Raises Unanswered if an answer, which the block has read, has another form than of this version."""
         self._socket.close()
         if isinstance(problem, UNREADABLE):
-            version = f"{self._version}; " if self._version else ""
             raise Unanswered(
-                f"the quotahost of {self._broker} isn't of this version ({version}{problem})",
+                f"the quotahost of {self._broker} isn't of this version ({problem})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
 
@@ -93,11 +92,8 @@ class BrokerSocket:
             self._socket.settimeout(TIMEOUT)
             self._socket.sendall(f"{line}\n".encode())
             answer = json.loads(self._line())
-            if isinstance(answer, dict):
-                if "error" in answer:
-                    raise OSError(str(answer["error"]))
-                if isinstance(state := answer.get("state"), dict):
-                    self._version = str(state.get("version", ""))
+            if isinstance(answer, dict) and "error" in answer:
+                raise OSError(str(answer["error"]))
             return answer
 
     @contextmanager
