@@ -110,19 +110,16 @@ def export(
     bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    missing = []
+    missing = ""
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        from quotahost.cli.quotas.files import declarable, in_yaml
+        from quotahost.cli.quotas.files import in_yaml
 
         present = dict(cluster.client_quotas())
         try:
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
-    for entity, rates in present.items():
-        useless = (f"{key} {rate}" for key, rate in rates.items() if not declarable(entity, rate))
-        missing += [f"left out: {entity} has {each}, by which Kafka limits nobody" for each in useless]
-    for words in (*cluster.warnings, *missing):
+            missing = f"left out: all cluster-wide quotas and budgets: {error}"
+    for words in filter(None, (*cluster.warnings, missing)):
         say(words, to_stderr=True)
     if output is None:
         say(in_yaml(present), end="")
