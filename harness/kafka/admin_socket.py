@@ -16,7 +16,7 @@ def ask(node: KafkaNode, *words: str) -> Any:
         LookupError: it has no socket (yet).
         Unanswered: it doesn't answer.
     """
-    found = [broker for broker in running([]) if broker.pid == node.pid]
+    found = [broker for broker in running() if broker.pid == node.pid]
     if not found:
         raise LookupError(f"process {node.pid} has no admin socket")
     with BrokerSocket(found[0]) as broker:

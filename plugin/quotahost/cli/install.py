@@ -3,11 +3,9 @@
 The build writes the versions of quotahost and jpype1 into each jar; by them ``doctor`` sees whether it fits.
 """
 
-import os
 import shlex
 import shutil
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,13 +95,8 @@ def install(
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy to a folder of its own first: no wildcard of a classpath (``libs/*``) takes a half-written file from it."""
-    with tempfile.TemporaryDirectory(prefix=".quotahost-", dir=target.parent) as folder:
-        copy = Path(folder, target.name)
-        shutil.copyfile(source, copy)
-        # Whatever the umask: the broker may run as another user.
-        copy.chmod(0o644)
-        # On the disk before it is renamed: else a crash could leave an empty file under the jar's name.
-        with copy.open("rb") as written:
-            os.fsync(written.fileno())
-        copy.replace(target)
+    """Copy under another name first: no wildcard of a classpath (``libs/*``) takes it while it is half written."""
+    copy = target.with_suffix(".part")
+    shutil.copyfile(source, copy)
+    copy.chmod(0o644)  # whatever the umask: the broker may run as another user
+    copy.replace(target)

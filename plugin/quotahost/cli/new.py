@@ -16,7 +16,6 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.api import Role
-from quotahost.broker.discovery import survey
 from quotahost.cli.console import say, writing
 from quotahost.errors import QuotahostError
 
@@ -76,9 +75,6 @@ def new(
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
     if keyword.iskeyword(module) or module in _TAKEN:
         raise QuotahostError(f"{name!r} can't be a plugin's name: Python has a module of this name; choose another")
-    entry = name.replace("_", "-")
-    if any(entry == plugin.name for plugin in survey()[role.role]):
-        raise QuotahostError(f"there is a {role.role} {entry} already; choose another name")
     folder = directory / name
     if folder.exists():
         raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")

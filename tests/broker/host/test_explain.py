@@ -220,7 +220,7 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
 
 
 def test_the_socket_is_open_to_its_user_alone(node: KafkaNode) -> None:
-    (broker,) = (each for each in running([]) if each.pid == node.pid)
+    (broker,) = (each for each in running() if each.pid == node.pid)
     assert stat.S_IMODE(broker.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(broker.path.parent.stat().st_mode) == 0o700
     assert broker.node == str(OWN_ID)

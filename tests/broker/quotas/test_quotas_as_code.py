@@ -130,8 +130,10 @@ def subprocess_of(client: list[str], *arguments: object) -> subprocess.Completed
          "brokers would refuse it: the names have 3,000 bytes, more than 2,048"),
         ("quotas: [{ip: no.such.host.invalid, connection_creation_rate: 3}, {user: alice, producer_byte_rate: 1M}]",
          "failed ip no.such.host.invalid: no.such.host.invalid is not a valid IP"),
+        *((f"quotas: [{{user: bob, {wrong}}}, {{user: alice, producer_byte_rate: 1M}}]", "failed user bob: ")
+          for wrong in ("producer_byte_rate: 1.5", "connection_creation_rate: 3")),
     ],
-    ids=["by brokers", "by the controller"],
+    ids=["by brokers", "by the controller", "a fraction", "a key of others"],
 )  # fmt: skip
 def test_what_is_refused_is_named_and_the_rest_is_done(client: list[str], file: Path, text: str, told: str) -> None:
     file.write_text(text)

@@ -132,19 +132,11 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / GIVEN).iterdir()] == ["my_quotas.py"]
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        *((name, "can't be a plugin's name") for name in (
-            "", "My", "a b", "../up", "1st", "a--b", "-a", "class", "json", "quotahost", "ä")),
-        ("static", "there is a supplier static already"),
-    ],
-)  # fmt: skip
-def test_a_name_that_no_module_can_have_or_another_plugin_has_is_refused(name: str, words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["", "My", "a b", "../up", "1st", "a--b", "-a", "class", "json", "quotahost", "ä"])
+def test_a_name_that_no_module_can_have_or_another_has_is_refused(name: str, tmp_path: Path) -> None:
     done = run("new", "--directory", tmp_path, "supplier", "--", name)
-    assert (done.exit_code, words in done.output) == (1, True)
+    assert (done.exit_code, "can't be a plugin's name" in done.output) == (1, True)
     assert list(tmp_path.iterdir()) == []
-    assert name != "static" or run("new", "task", name, "--directory", tmp_path).exit_code == 0
 
 
 def test_the_wheel_carries_every_file_of_every_example() -> None:

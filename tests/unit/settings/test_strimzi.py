@@ -164,7 +164,7 @@ def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Pa
     lines = {"class": "org.quotahost.PythonQuotaCallback", INTERVAL: "60", BYTES: "1", FALLBACK: "0.5"}
     lines[f"{ADMIN}ssl.truststore.password"] = SECRET
     file = properties_file(tmp_path, "".join(f"{name}={text}\n" for name, text in full(lines).items()))
-    output = run("doctor", file, "--here").output
+    output = run("doctor", file).output
     assert f"--    {INTERVAL}=60 read as plugin.log-dirs.interval=60s" in output
     assert f"weak  {FALLBACK}=0.5 read as fallback.action=PAUSE" in output
     row = next(line for line in output.splitlines() if line.startswith(f"{PREFIX}fallback.action"))

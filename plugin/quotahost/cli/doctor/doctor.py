@@ -5,7 +5,6 @@ Every other module is checks, from some of these facts to findings (:class:`quot
 """
 
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -13,14 +12,12 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.broker.discovery import survey
-from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
-from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
@@ -29,12 +26,6 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
-#: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
-_IMPATIENT: Final = {
-    "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
-    "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
-    "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
-}  # fmt: skip
 
 _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
@@ -50,7 +41,6 @@ def doctor(
     against: Annotated[str | None, _AGAINST] = None,
     client_config: ClientConfig = None,
     party: Annotated[Party | None, _AS] = None,
-    here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
     """Look for what would keep a broker from starting with quotahost, and for what is weak.
 
@@ -73,21 +63,12 @@ def doctor(
         of_interpreter.append(weak(text, f"{EXECUTABLE}={python}"))
     # By the prefix: the executables of several environments may be links to the same file.
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
-    # --here ends the chain: the doctor that was started there never starts another one.
-    if interpreter and interpreter.quotahost and not is_here and not here:
-        given = {
-            "--python": python, "--kafka-home": kafka_home, "--against": against, "--client-config": client_config,
-            "--as": party and party.value,
-        }  # fmt: skip
-        options = [part for name, value in given.items() if value is not None for part in (name, str(value))]
-        raise typer.Exit(interpreter.run_doctor([*options, *([str(properties)] if properties else [])]))
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(check_jar(kafka_home, interpreter))),
         *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
     ]
-    unknown = Section("Plugins", [note("not checked: the interpreter above has no quotahost to ask")])
-    sections.append(check_plugins() if is_here else unknown)
+    sections.append(check_plugins() if is_here else Section("Plugins", [_plugins_elsewhere(interpreter)]))
     settings: Settings | None = None
     if broker is None:
         sections.append(Section("Settings", [note("not checked", "name the broker's server.properties")]))
@@ -102,6 +83,13 @@ def doctor(
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))
+
+
+def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
+    text = "not checked, nor are their properties: they are installed for the interpreter above"
+    if interpreter is None or not interpreter.quotahost:
+        return note(text)
+    return note(text, f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor")
 
 
 def plugins() -> None:
@@ -133,7 +121,6 @@ def _cluster(
     broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, party: Party | None
 ) -> Iterator[Section]:
     yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
-    yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return
     # What the properties' own kafka.* may do, if they stand there in full.
@@ -146,25 +133,3 @@ def _cluster(
         theirs = config.get("bootstrap.servers", against)
         findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))
     yield Section("Topics, as the brokers' plugins", findings)
-
-
-def check_client_software() -> Iterator[Finding]:
-    """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
-    connections = Counter[str]()
-    brokers = running([])
-    asked = False
-    for broker in brokers:
-        try:
-            with BrokerSocket(broker) as connection:
-                told = numbers_of(gauges(connection.ask), "ImpatientClients")
-                connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
-                asked = True
-        except Unanswered as problem:
-            yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
-    remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
-    impatient = +connections
-    yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())
-    if asked and not impatient:
-        yield good("no connected client has a library that is known to give up early in a PAUSE")
-    if not brokers:
-        yield note("the software of clients is not known: no broker of this machine can be asked by this user")

@@ -10,8 +10,8 @@
    (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
 
 The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command. Then the doctor of that environment looks instead (:meth:`Interpreter.run_doctor`). Both
-runs are isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
+the broker's own Python is: no file in the working directory can stand in for a module.
 """
 
 import inspect
@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,9 +45,6 @@ TRIED: Final = ((4, 0), (4, 4))
 # ---- the interpreter -------------------------------------------------------------------------------------------
 
 _TIMEOUT: Final = 30.0  # seconds, as the shim's
-_DOCTOR_TIMEOUT: Final = 600.0  # seconds for all checks; a cluster that doesn't answer takes about two minutes
-#: Runs ``quotahost`` with the module path that the probe found: that of the broker's Python. -I has none of it.
-_DOCTOR: Final = "import sys; sys.path[:] = {path!r}; from quotahost.cli.start import main; main()"
 
 
 class Interpreter(BaseModel):
@@ -64,18 +61,7 @@ class Interpreter(BaseModel):
     build: str = ""  # variables of its build, as ``NAME=VALUE``
     jpype1: str = ""  # the installed version
     quotahost: str = ""  # likewise
-    path: tuple[str, ...] = ()
     problem: tuple[str, ...] = ()  # why a broker can't start it, each with its remedy after a tab
-
-    def run_doctor(self, options: Sequence[str]) -> int:
-        """Have the doctor of this interpreter's environment look; its exit code. It may raise a QuotahostError."""
-        sys.stdout.flush()  # its output follows ours
-        command = [self.executable, "-I", "-c", _DOCTOR.format(path=list(self.path)), "doctor", "--here", *options]
-        try:
-            return subprocess.run(command, check=False, timeout=_DOCTOR_TIMEOUT, stdin=subprocess.DEVNULL).returncode
-        except subprocess.TimeoutExpired:
-            problem = f"the doctor of {self.executable} did not end within {_DOCTOR_TIMEOUT:.0f} s"
-            raise QuotahostError(problem) from None
 
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
@@ -94,9 +80,8 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
         raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
-    # Many lines have one of these keys, of which the dict above keeps the last value only.
-    lists = {name: [value for key, _, value in lines if key == name] for name in ("path", "problem")}
-    return Interpreter.model_validate(facts | lists | {"named": executable, "process": process})
+    problems = [value for key, _, value in lines if key == "problem"]
+    return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
 
 def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -170,11 +155,7 @@ def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterato
 # ---- Kafka and Java --------------------------------------------------------------------------------------------
 
 _JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
-# By release line the first version without KAFKA-20746; it is also in all of 4.0 and 4.1.
-_MENDED: Final = {(4, 2): (4, 2, 2), (4, 3): (4, 3, 2)}
 _JAVA_TIMEOUT: Final = 60.0  # seconds
-_NATIVE_ACCESS: Final = 24  # the first Java that warns of native code (JEP 472)
-_JAVA: Final = re.compile(r'version "(\d+)')
 _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
 #: Options that a JVM takes from its environment, files with more of them among these.
 _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
@@ -183,27 +164,16 @@ _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS",
 def check_kafka(kafka_home: Path) -> Iterator[Finding]:
     yield check_version(kafka_home / "libs")
     yield from check_internals(kafka_home)
-    with suppress(OSError, subprocess.TimeoutExpired):  # of which check_internals tells
-        version = _JAVA.search(_run_java("-version").stderr)
-        if version and int(version[1]) >= _NATIVE_ACCESS:
-            text = f"Java {version[1]} warns at the broker's start that native code is loaded"
-            remedy = "KAFKA_OPTS=--enable-native-access=ALL-UNNAMED in the broker's environment"
-            yield note(f"{text}; a later Java will refuse it", remedy)
 
 
 def check_version(libs: Path) -> Finding:
-    """Whether quotahost was tried with this Kafka, by the names of its jars, and a fault that is Kafka's own."""
+    """Whether quotahost was tried with this Kafka, by the names of its jars."""
     known = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
     if known is None:
         return note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {libs}")
-    version = (int(known[1]), int(known[2]), int(known[3]))
-    line, text = version[:2], ".".join(map(str, version))
-    if not TRIED[0] <= line <= TRIED[1]:
+    text = ".".join(known.groups())
+    if not TRIED[0] <= (int(known[1]), int(known[2])) <= TRIED[1]:
         return weak(f"Kafka {text}: quotahost was tried with 4.0 to 4.4 only", "look for a newer quotahost")
-    # KAFKA-20746 is in MetadataCache.toCluster (in 4.0 it was KRaftMetadataCache's).
-    if line < (4, 2) or version < _MENDED.get(line, (0, 0, 0)):
-        fault = "logs a NullPointerException for each change of metadata while a broker that has replicas is down"
-        return weak(f"Kafka {text} {fault}, with any quota callback (KAFKA-20746)", "Kafka 4.2.2, 4.3.2 or newer")
     return good(f"Kafka {text}")
 
 

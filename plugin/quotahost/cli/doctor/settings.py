@@ -24,7 +24,7 @@ from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
-from quotahost.kafka.listeners import Listeners, login_name
+from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
@@ -153,41 +153,17 @@ def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether the client of ``__remote_log_metadata`` is exempt from quotas, and as whom it connects.
+    """Whether the client of ``__remote_log_metadata`` may be slowed, where brokers have principals of their own.
 
     Tiered storage writes down there what was offloaded. The fence lets those writes pass whoever sends them. But a
     client that is not exempt has a quota, which a factor multiplies; in a PAUSE without the fence that is the floor.
-    Then segments are offloaded slowly, when it matters most.
     """
-    if broker.get("remote.log.storage.system.enable").lower() != "true":
-        return
-    # Its own properties are those of RemoteLogManager and TopicBasedRemoteLogMetadataManagerConfig.
-    prefix = f"{broker.get('remote.log.metadata.manager.impl.prefix') or 'rlmm.config.'}remote.log.metadata."
-
-    def get(name: str) -> str:
-        return broker.get(f"{prefix}producer.{name}") or broker.get(f"{prefix}common.client.{name}")
-
-    client = "tiered storage's client for __remote_log_metadata"
-    slow = "is not exempt: its quota, and in a PAUSE without the fence the floor, slows offloading down"
-    listeners, of_client = Listeners(broker.properties), "remote.log.metadata.manager.listener.name"
-    between, listener, protocol = listeners.inter_broker, broker.get(of_client), get("security.protocol").upper()
-    is_anonymous = protocol in ("", "PLAINTEXT")
-    if listener and protocol in ("", "SSL"):
-        is_anonymous = not listeners.authenticates(listener)
-    # The user of SASL; None for a certificate's subject, and for what a file of Java's JAAS names.
-    name = login_name(get("sasl.jaas.config"), get("sasl.mechanism") or "GSSAPI")
-    brokers = listeners.login_name(between) if listeners.protocol(between).startswith("SASL") else None
-    if is_anonymous:
-        # Where brokers are anonymous, too, client-ids exempt both.
-        if listeners.authenticates(between) and _ANONYMOUS not in settings.excluded_principals:
-            text = f"{client} connects as {_ANONYMOUS}, while brokers authenticate to each other: it {slow}"
-            yield weak(text, f"{of_client}={between}, with {prefix}common.client.sasl.* or ssl.* to log in as they do")
-    elif name is None:
-        text = f"the principal of {client} can't be found in this file: unless it is the brokers' own or listed, it"
-        yield weak(f"{text} {slow}", f"make sure that {_EXCLUDED} lists it")
-    elif name not in {*settings.excluded_principals, brokers}:
-        text = f"{client} logs in as {printable(name)}, which {slow}"
-        yield weak(text, f"add User:{printable(name)} to {_EXCLUDED}")
+    listeners = Listeners(broker.properties)
+    is_on = broker.get("remote.log.storage.system.enable").lower() == "true"
+    # Where brokers are anonymous, client-ids exempt them and this client.
+    if is_on and listeners.authenticates(listeners.inter_broker) and not settings.excluded_principals:
+        text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
+        yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
 
 
 def _windows(broker: BrokerFile) -> Iterator[Finding]:
@@ -277,17 +253,11 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
 
 def _creation(settings: Settings, role: str) -> Iterator[Finding]:
     """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
-    address = f"{PREFIX}static.kafka.admin.bootstrap.servers"
-    if settings.factor_source not in SNAPSHOT_READERS:
-        text = "in a PAUSE topics and partitions are still created: a controller that is no broker can only follow"
+    if role == "broker" or not judges_alone(settings):
+        text = "in a PAUSE topics and partitions are still created, unless each controller has the fence,"
+        text += f" {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, and the brokers' address and credentials in"
         cordon = "the task cordon keeps new replicas off full volumes (Kafka 4.3 and newer)"
-        yield note(f"{text} {' and '.join(SNAPSHOT_READERS)}; {cordon}")
-    elif role == "broker":
-        text = "in a PAUSE controllers refuse new topics and partitions if they have the fence, this factor source and"
-        yield note(f"{text} {address}: let quotahost doctor look at their properties, too")
-    elif not judges_alone(settings):
-        text = "in a PAUSE this controller still creates topics and partitions, since it doesn't know the brokers"
-        yield note(f"{text}; {address}, and credentials there, let it follow their disks")
+        yield note(f"{text} {PREFIX}static.kafka.admin.*; {cordon}")
 
 
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

@@ -9,7 +9,7 @@
 Nothing is written to the cluster.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
@@ -137,22 +137,10 @@ def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
     if rights.acls is None:
         yield note("ACLs are not checked: this client may not look at them", "--client-config FILE of a super user")
         return
-    for name, holders in rights.acls.items():
-        for operation, resources in holders.get(_EVERYBODY, {}).items():
-            danger = f": whoever does {topics[name].danger}" if operation in CHANGES else ""
-            text = f"an ACL for {' and '.join(resources)} lets everybody (User:*) {operation} {name}{danger}"
-            yield weak(text, f"remove it with kafka-acls.sh, and give {_RECIPE}")
-        yield from _of_changes(name, topics[name], holders)
     names = {topic: name for name, topic in topics.items()}
-    # A look shows the names and rates of all clients.
-    readers = _holding("Read", rights.acls.get(names[LOOKS], {}))
     watchers = _holding("Write", rights.acls.get(names[WATCH], {}))
-    if strangers := [reader for reader in readers if reader not in watchers]:
-        text = f"ACLs let {', '.join(strangers)} Read {names[LOOKS]}, but not watch"
-        sees = "whoever does sees the names and rates of all clients, and nobody needs that right alone"
-        yield weak(f"{text}: {sees}", "remove it with kafka-acls.sh")
-    elif readers:
-        yield good(f"ACLs let nobody else than {', '.join(readers)} Read {names[LOOKS]}, and they watch")
+    for name, holders in rights.acls.items():
+        yield from _of_holders(name, topics[name], holders, watchers)
 
 
 def _holding(operation: str, holders: Holders) -> list[str]:
@@ -160,25 +148,31 @@ def _holding(operation: str, holders: Holders) -> list[str]:
     return sorted(who for who, rights in holders.items() if who != _EVERYBODY and rights.keys() & {operation, "All"})
 
 
-def _of_changes(name: str, topic: Topic, holders: Holders) -> Iterator[Finding]:
-    """Whom ACLs let change a topic; super users need none, and are not listed."""
+def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[str]) -> Iterator[Finding]:
+    """Whom ACLs let do more than is needed: one principal writes to a topic, several may watch, and they alone look.
+
+    Super users need no ACL, and are not listed.
+    """
     writers, is_watched = _holding("Write", holders), "Write" in topic.watchers
 
     def is_right(principal: str, operation: str) -> bool:
-        if is_watched:  # several people may watch, and each writes a record for it
-            return operation == "Write"
-        return writers == [principal]
+        if principal == _EVERYBODY:
+            return False
+        if topic is LOOKS and operation in ("Read", "All") and principal not in watchers:
+            return False
+        # Several people may watch, and each writes a record for it.
+        return operation not in _LIES or (operation == "Write" if is_watched else writers == [principal])
 
     excess = [
         f"{principal} may {operation} by the ACL for {' and '.join(resources)}"
         for principal, rights in sorted(holders.items())
         for operation, resources in sorted(rights.items())
-        if principal != _EVERYBODY and operation in _LIES and not is_right(principal, operation)
+        if not is_right(principal, operation)
     ]
     if excess:
-        enough = "more than Write is needed by nobody" if is_watched else "one principal that writes is enough"
-        text = f"ACLs let too many change {name}, where {enough}: {'; '.join(excess)}. Whoever does {topic.danger}"
-        yield weak(text, "remove what is too much with kafka-acls.sh")
+        sees = ", and whoever reads it sees the names and rates of all clients" if topic is LOOKS else ""
+        text = f"ACLs let more use {name} than have to: {'; '.join(excess)}. Whoever changes it {topic.danger}{sees}"
+        yield weak(text, f"remove what is too much with kafka-acls.sh; {_RECIPE} are enough")
     elif writers:
         only, more = ("", ", and watch") if is_watched else ("nobody else than ", "")
         yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")

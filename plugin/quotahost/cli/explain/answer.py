@@ -16,6 +16,7 @@ from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
 from quotahost.broker.host.messages import Reason, would_be
 from quotahost.model import Client, LimitedBy, QuotaType
 from quotahost.text import printable
+from quotahost.throttling import lowered
 from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, rounded, show_bytes
 
 Facts = Iterator[tuple[str, str]]  # labels and texts
@@ -23,8 +24,6 @@ Facts = Iterator[tuple[str, str]]  # labels and texts
 _TOGETHER: Final = (dump.UNLIMITED, dump.EXEMPT)  # the tags of clients that nobody needs to measure apart
 _IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
-_LONGEST: Final = 256  # characters of a client-id that Java's table keeps (Names)
-_FOR_PRINCIPALS: Final = 10  # the part of the table that is for principals alone (Remembered)
 _UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
 _MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
 _WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
@@ -108,22 +107,16 @@ def _factor(answer: Answer) -> str:
     of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
     if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
-    by_fence = answer.fence_closed and answer.factor <= 0
-    where = "there" if answer.factor <= of_type else f"to {of_type:.4g}"
-    why = "the fence keeps the PAUSE" if by_fence else f"on their way {where} in steps that max.mute allows"
-    return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, {why}"
+    return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, and move in steps that max.mute allows"
 
 
 def _scope(answer: Answer) -> str:
-    slowed = [quota for quota in answer.quotas if quota.affected_topic and quota.budget_factor is None]
-    then = "this client keeps its full quota: it has not written to an affected topic"
+    scope = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
     if answer.factor_in_shadow:
-        then = "it is in shadow, so nobody is slowed"
-    elif slowed:
-        then = f"this client is slowed, since it {_writes(slowed[0])}"
-    elif any(quota.budget_factor is not None for quota in answer.quotas):
-        then = "this client is slowed by its budget"
-    return f"the factor is for those who write to {answer.affected_topics:,} affected topics; {then}"
+        return f"{scope}; {_IN_SHADOW}"
+    if slowed := [quota for quota in answer.quotas if quota.affected_topic]:
+        return f"{scope}; this client is slowed, since it {_writes(slowed[0])}"
+    return f"{scope}; this client keeps its full quota: it has not written to an affected topic"
 
 
 def _budget(quota: QuotaState, budget: Row) -> str:
@@ -151,39 +144,29 @@ def _fence(answer: Answer) -> str:
         return "none: in a PAUSE the limits go down to the floor"
     if answer.fence_passes or not answer.fence_closed:
         return answer.fence + ("; this client passes it in every state" if answer.fence_passes else "")
+    requests = "requests to topics on full volumes, or of budgets that are used up,"
+    if answer.stops_all:
+        requests = "this client's produce requests"
     if answer.factor_in_shadow:
-        of_topics = "requests to affected topics on full volumes"
-        requests = of_topics if answer.is_for_topics else "this client's produce requests"
         return f"open, as the factor is in shadow; else {requests} would be turned back"
-    if answer.factor > 0:
-        return "closed for the topics of budgets of storage that are used up: requests to these are turned back"
-    if answer.is_for_topics:
-        return "closed for affected topics on volumes at their hard limit: requests to these are turned back"
-    return "closed: this client's produce requests are turned back"
+    return f"closed: {requests} are turned back"
 
 
 def _topics(answer: Answer) -> str:
     rate, threshold = map(BYTES_PER_SECOND.show, (round(answer.topics_rate), answer.topics_threshold))
-    # A super user passes a closed fence, too, but has quotas, also those of topics.
-    exempt = answer.fence_passes and any(quota.exempt for quota in answer.quotas)
-    verb = "passed by this client alone" if exempt else "turned back"
-    over = [topic for topic in answer.topics_over if topic not in answer.topics_in_shadow]
-    parts = [(verb, over), ("in shadow, so only counted", answer.topics_in_shadow)]
-    told = [f"{what}: {', '.join(map(printable, topics))}" for what, topics in parts if topics]
-    meanwhile = "; ".join(told) or "no topic is over its own threshold meanwhile"
+    over = [
+        printable(topic) + (" (only counted, as it is in shadow)" if topic in answer.topics_in_shadow else "")
+        for topic in answer.topics_over
+    ]
+    meanwhile = f"turned back: {', '.join(over)}" if over else "no topic is over its own threshold meanwhile"
     return f"{rate} come in where {threshold} are expected; {meanwhile}"
 
 
 def _newcomer(answer: Answer, quota: QuotaState) -> str:
     """Why the table doesn't know the client, and whose quota it therefore shares."""
+    why = "it has sent nothing lately, or its first request is being answered, or the table is full (clients.max)"
     if quota.supplier:
         why = f"the supplier {printable(quota.supplier)} fails for it, and it never had a quota"
-    elif len(answer.client.client_id) > _LONGEST:
-        why = f"its client-id has more than {_LONGEST} characters"
-    elif answer.clients >= answer.clients_max - answer.clients_max // _FOR_PRINCIPALS:
-        why = "the table is full (clients.max)"
-    else:
-        why = "it has sent nothing since the broker's start or for clients.idle, or its first request is being answered"
     typed = answer.client.principal.startswith("User:")
     hint = "; USER is the principal's name, without User:" if typed else ""
     return f"the table doesn't know this client: {why}; it shares the quota of {_sharers(quota)[0]}{hint}"
@@ -302,8 +285,6 @@ def _measured(quota: QuotaState) -> str:
     if quota.user in _TOGETHER:
         return "only together with all other clients without a limit"
     delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
-    if quota.delay and quota.type is QuotaType.REQUEST:
-        delay += " (partition mutations that were forwarded are delayed here, too)"
     return f"{_used(quota, quota.rate)}, {delay}"
 
 
@@ -311,33 +292,22 @@ def _measured(quota: QuotaState) -> str:
 
 
 def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
-    """What rules in shadow would do: all of them, a supplier, the factor once limits have arrived there."""
+    """What rules in shadow would do, each by itself: all of them, a supplier, the factor once limits have followed."""
     if answer.is_shadow and quota.base is not None:
         yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
-    if not quota.shadow and not answer.factor_in_shadow:
-        return
-    from quotahost.broker.host.shadow import limit  # only here: it needs the settings, which take long to import
-
-    concerns, floor = quota.type in answer.factor_types, answer.floors[quota.type]
     if would := would_be(quota.shadow, quota.type):
         user, client_id = would.tags(*answer.client)
         them, _ = _sharers(replace(quota, user=user, client_id=client_id, newcomer=False, slowed=False))
         text = f"supplier {printable(would.supplier)} would give {_rate(quota, would.rate)}, shared by {them}"
-        multiplied = concerns and not answer.factor_in_shadow and not answer.is_for_topics
-        lowered = limit(would.rate, _now(answer) if multiplied else 1.0, floor)
-        if lowered is not None and not answer.is_shadow:
-            text += "" if lowered == would.rate else f" ({_rate(quota, lowered)} by the factor)"
-            text += f"; {_compared(quota, answer.would_be_rates.get(quota.type), lowered)}"
-        yield text
-    lowered = limit(quota.base, answer.factor, floor, quota.stand_in)
-    is_slowed = concerns and answer.factor < 1 and (not answer.is_for_topics or answer.is_marked)
-    if not answer.factor_in_shadow or not is_slowed or lowered is None:
-        return
-    if quota.type is not QuotaType.PRODUCE or not answer.stops_all:
-        would_make = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, lowered)}"
-        yield f"{would_make}; {_compared(quota, quota.rate, lowered)}"
-    elif not answer.fence_passes:
-        yield f"the fence would turn back its produce requests ({printable(answer.cause)})"
+        rate = answer.would_be_rates.get(quota.type)
+        yield text if would.rate is None else f"{text}; {_compared(quota, rate, would.rate)}"
+    # What the fence would turn back, its own fact says.
+    concerns = quota.type in answer.factor_types and not answer.stops_all
+    concerns = concerns and (not answer.is_for_topics or answer.is_marked)
+    if answer.factor_in_shadow and answer.factor < 1 and concerns and quota.whole is not None:
+        limit = lowered(quota.whole, answer.factor, answer.floors[quota.type])
+        text = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
+        yield f"{text}; {_compared(quota, quota.rate, limit)}"
 
 
 def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
@@ -351,11 +321,8 @@ def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
 
 def _bucket(answer: Answer, quota: QuotaState) -> Facts:
     if not answer.is_active_controller:
-        ask = "ask again when the cluster has elected one"
-        if answer.controller:
-            ask = f"on its machine, run quotahost explain --broker-id {printable(answer.controller)}"
         if quota.limit is not None:
-            yield "tokens", f"{_who_knows(answer)}: {ask}"
+            yield "tokens", _who_knows(answer)
         return
     if quota.limit is not None:
         burst = answer.mutation_seconds * quota.limit
@@ -377,7 +344,7 @@ def _until_paid(quota: QuotaState) -> str:
 
 def _who_knows(answer: Answer) -> str:
     if not answer.controller:
-        return "the active controller knows, and this node doesn't know which node that is"
+        return "the active controller knows, and there is none now"
     return f"node {printable(answer.controller)} knows, the active controller"
 
 
@@ -426,9 +393,7 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
     if quota.limit is None:
         return f", as it has no limit for {quota.type}"
-    keeps = answer.slows_some and quota.type in answer.factor_types and not quota.affected_topic
-    full = ": it keeps its full quota, as it has not written to an affected topic" if keeps else ""
-    return f" now{full}; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
+    return f" now; {quota.type} would first be limited by {_source_of_limit(answer, quota)}"
 
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:

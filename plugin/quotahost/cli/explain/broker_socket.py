@@ -60,7 +60,7 @@ class BrokerSocket:
 
     def __init__(self, broker: Broker) -> None:
         """Connect. Raises Unanswered if nobody listens there, or somebody else."""
-        self._broker, self._rest, self._version = broker, b"", ""
+        self._broker, self._rest = broker, b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(TIMEOUT)
         try:
@@ -79,9 +79,8 @@ class BrokerSocket:
         """Close it. Raises Unanswered if an answer, which the block has read, has another form than of this version."""
         self._socket.close()
         if isinstance(problem, UNREADABLE):
-            version = f"{self._version}; " if self._version else ""
             raise Unanswered(
-                f"the quotahost of {self._broker} isn't of this version ({version}{problem})",
+                f"the quotahost of {self._broker} isn't of this version ({problem})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
 
@@ -93,11 +92,8 @@ class BrokerSocket:
             self._socket.settimeout(TIMEOUT)
             self._socket.sendall(f"{line}\n".encode())
             answer = json.loads(self._line())
-            if isinstance(answer, dict):
-                if "error" in answer:
-                    raise OSError(str(answer["error"]))
-                if isinstance(state := answer.get("state"), dict):
-                    self._version = str(state.get("version", ""))
+            if isinstance(answer, dict) and "error" in answer:
+                raise OSError(str(answer["error"]))
             return answer
 
     @contextmanager
@@ -143,8 +139,7 @@ def name_of(pid: int | None, broker: int | None) -> str:
 
 def connect(which: str = "") -> BrokerSocket:
     """Connect to the broker of this name (:func:`name_of`). Raises Unanswered if there is not just one, or it can't."""
-    refused: list[str] = []
-    brokers = [broker for broker in running(refused) if which in ("", str(broker.pid), f"broker:{broker.node}")]
+    brokers = [broker for broker in running() if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
         return BrokerSocket(brokers[0])
     if brokers:
@@ -152,33 +147,22 @@ def connect(which: str = "") -> BrokerSocket:
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
     who = f"no {which.replace(':', ' ') or 'broker'} with quotahost was found"
     if which and ":" not in which:
-        who, refused = f"process {which} has no socket of quotahost's", [r for r in refused if f"pid {which} " in r]
-    details = f" ({'; '.join(refused)})" if refused else ""
+        who = f"process {which} has no socket of quotahost's"
     raise Unanswered(
-        f"{who} that this user may ask on this machine{details}",
+        f"{who} that this user may ask on this machine",
         "run this on the broker's machine, as the broker's user, in its container if it has one; look for "
         "quotahost.admin in the broker's log",
     )
 
 
-def running(refused: list[str]) -> list[Broker]:
-    """The brokers that this user may ask; ``refused`` gets a line for each other one."""
+def running() -> list[Broker]:
+    """The brokers that this user may ask: those whose socket belongs to the user of their process."""
     brokers: dict[int, Broker] = {}
     for path in _candidates():
         match = _NAME.fullmatch(path.name)
         place = _reachable(path, int(match[2])) if match else None
-        if match is None or place is None or int(match[2]) in brokers:
-            continue
-        broker = Broker(int(match[2]), match[1], place)
-        try:
-            owner = os.lstat(place).st_uid
-        except OSError as error:
-            refused.append(f"{broker}: {_reason(error)}")
-            continue
-        if _is_believed(owner, broker.pid):
-            brokers[broker.pid] = broker
-        else:
-            refused.append(f"{broker}: {place} belongs to user {owner}")
+        if match is not None and place is not None:
+            brokers.setdefault(int(match[2]), Broker(int(match[2]), match[1], place))
     return sorted(brokers.values())
 
 
@@ -194,17 +178,13 @@ def _candidates() -> Iterator[Path]:
 
 
 def _reachable(path: Path, pid: int) -> Path | None:
-    """The path by which we reach a socket; None if it is gone, or in another container."""
+    """The path by which we reach a socket; None if it is gone, in another container, or not the process's user's."""
     # A service with PrivateTmp has a /tmp of its own.
     for place in (path, Path(f"/proc/{pid}/root", *path.parts[1:])):
-        try:
+        with suppress(OSError):
             status = os.lstat(place)
-        except PermissionError:
-            return place
-        except OSError:
-            continue
-        if stat.S_ISSOCK(status.st_mode) and _owner_of(pid) is not None:
-            return place
+            if stat.S_ISSOCK(status.st_mode) and _owner_of(pid) is not None and _is_believed(status.st_uid, pid):
+                return place
     return None
 
 

@@ -6,12 +6,10 @@ The command line makes a ``Question``, ``history`` answers it with a ``Report``,
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from quotahost.text import printable
 from quotahost.units.show import YEAR, show_at, show_time
-
-STATES: Final = {"hard": "at the hard limit", "soft": "above the soft limit", "below": ""}
 
 
 def in_utc(at: float) -> datetime:
@@ -80,15 +78,6 @@ class Curve:
     def share(self) -> float | None:
         """The consumed share of the capacity, 1.0 for all of it; None without a capacity."""
         return self.newest.last / self.newest.capacity if self.newest.capacity else None
-
-    @property
-    def state(self) -> str:
-        """By its limits now, as the policy ``limits`` sees it: one of STATES."""
-        now = self.newest
-        # At the hard limit the factor is 0, while at the soft one it is still 1.
-        if now.hard is not None and now.last >= now.hard:
-            return "hard"
-        return "soft" if now.soft is not None and now.last > now.soft else "below"
 
     def seconds_to(self, level: int | None) -> float | None:
         """Seconds until that many bytes are consumed at the present fill rate; 0 if they are, None if never."""

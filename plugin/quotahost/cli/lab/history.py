@@ -22,7 +22,6 @@ from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, R
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import hadoop, jvm, session
-from quotahost.text import printable
 from quotahost.units.show import show_span
 
 # The report scans a long history, while the pipeline's defaults suit short batches.
@@ -34,7 +33,6 @@ WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
-_MOST_NAMES: Final = 10
 _MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 
@@ -128,7 +126,9 @@ def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int
     if {row["day"] for row in edges} != {days[0], days[-1]}:
         edges = readings.agg(*ends).where("first IS NOT NULL").collect()
     if not edges:
-        raise _no_readings(spark, question, days[-1])
+        names = [name for asked in _names(question).values() for name in asked]
+        of = f" of {', '.join(names)}" if names else ""
+        raise QuotahostError(f"no readings{of}; {question.directory} has others from {days[0]} to {days[-1]}")
     return readings, min(row["first"] for row in edges), max(row["last"] for row in edges)
 
 
@@ -149,18 +149,6 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     if not asked:
         raise QuotahostError(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
     return asked
-
-
-def _no_readings(spark: SparkSession, question: Question, day: date) -> QuotahostError:
-    """The error where no reading fits: it names what the last day lacks, and what the last day has instead."""
-    rows = _read(spark, COLUMNS, question.directory).where(F.col("day") == F.lit(day))
-    for column, names in _names(question).items():
-        if rows.where(F.col(column).isin(list(names))).isEmpty():
-            others = [row[0] for row in rows.select(column).distinct().orderBy(column).limit(_MOST_NAMES + 1).collect()]
-            more = ", ..." if len(others) > _MOST_NAMES else ""
-            there = ", ".join(map(printable, others[:_MOST_NAMES])) + more or "none"
-            return QuotahostError(f"no readings of {column} {' or '.join(names)}; on {day} there are those of {there}")
-    return QuotahostError("no readings fit all of what was asked for together")
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:

@@ -4,33 +4,61 @@ Names of clusters, volumes and clients come from records of any origin, so the t
 figures, which matplotlib makes, are markup already.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from quotahost.cli.lab.curves import STATES, Report
+from quotahost.cli.lab.curves import Report
 from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
 from quotahost.text import printable
 from quotahost.units import show
 
 _MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest
+#: What lines and colours of the figures mean.
+_OF_REPORT: Final = (
+    ("", "consumed"), ("band", "least and most in between"), ("ahead", "forecast at the present fill rate"),
+    ("soft", "soft limit"), ("hard", "hard limit"), ("full", "capacity"),
+)  # fmt: skip
+_OF_REPLAY: Final = (
+    ("then", "then"), ("", "with these settings"), ("throttle", "throttled with these settings"),
+    ("pause", "paused with these settings"), ("soft", "their soft limit"), ("hard", "their hard limit"),
+    ("full", "capacity"),
+)  # fmt: skip
 
 
-def report_page(report: Report) -> str:
-    volumes = [(curve, _figure(draw_volume(curve, report), report.title(curve))) for curve in report.curves]
-    return _render("report.html", report=report, volumes=volumes, states=STATES)
+def report_page(report: Report, table: Table) -> str:
+    """A report's whole page; the table is the same as in the terminal, as for a replay."""
+    recent = show.show_span(report.recent)
+    order = f"Worst first: by the share of its hard limit that each volume will have consumed {recent} from now."
+    note = f"{order} Fill rates are of the last {recent}. All times are UTC."
+    drawn = ((report.title(curve), draw_volume(curve, report)) for curve in report.curves)
+    title = f"Volumes of {', '.join(map(printable, report.clusters))}"
+    return _page(title, report, [note], [table], _OF_REPORT, drawn)
 
 
 def replay_page(replay: Replay, name: str, tables: Sequence[Table]) -> str:
-    """A replay's whole page, of the properties file of this ``name``; ``tables`` are the same as in the terminal."""
+    """A replay's whole page, of the properties file of this ``name``."""
     factors = sorted(replay.factors, key=lambda factor: factor.new.held, reverse=True)
     drawn = [(f"Factor of {replay.whose(factor)}", draw_factor(factor, replay)) for factor in factors[:_MOST]]
     drawn += [(volume.name.title(replay.several), draw_use(volume, replay)) for volume in replay.volumes[:_MOST]]
-    figures = [(title, _figure(figure, title)) for title, figure in drawn]
-    return _render("replay.html", name=name, replay=replay, tables=tables, figures=figures)
+    return _page(f"What {name} would have done", replay, replay.notes, tables, _OF_REPLAY, drawn)
+
+
+def _page(
+    title: str, shown: Report | Replay, notes: Sequence[str], tables: Sequence[Table],
+    key: Sequence[tuple[str, str]], drawn: Iterable[tuple[str, Any]],
+) -> str:  # fmt: skip
+    # A misspelt name in a template fails instead of showing nothing.
+    templates = Environment(
+        loader=PackageLoader("quotahost.cli.lab", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    figures = [(name, _figure(figure, name)) for name, figure in drawn]
+    given = {"title": title, "shown": shown, "notes": notes, "tables": tables, "key": key, "figures": figures}
+    return templates.get_template("page.html").render(words=show, **given)
 
 
 def _figure(figure: Any, label: str) -> Markup:
@@ -38,13 +66,3 @@ def _figure(figure: Any, label: str) -> Markup:
     # format escapes the label: a volume's name may come from anybody who writes to the topic.
     labelled = Markup('<svg role="img" aria-label="{}"').format(label)
     return labelled + Markup(svg(figure).removeprefix("<svg"))
-
-
-def _render(template: str, **values: object) -> str:
-    # A misspelt name in a template fails instead of showing nothing.
-    templates = Environment(
-        loader=PackageLoader("quotahost.cli.lab", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )  # fmt: skip
-    templates.filters["printable"] = printable
-    return templates.get_template(template).render(words=show, **values)

@@ -203,14 +203,8 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
         yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
     if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
-    if (plan.new.factor_source == _LOCAL) != (plan.then.factor_source == _LOCAL):
-        yield "then and now differ in factor.source; what brokers knew of each other is taken from the new settings"
     if not any(volume.points[-1].hard is not None or volume.points[-1].soft is not None for volume in volumes):
         yield "these settings give no limits to any of the volumes"
-    if plan.new.factor_scope == "topics":
-        yield "factor.scope=topics: the history has no topics, so a volume's growth follows its own factor"
-    if any(volume.growth.estimated for volume in volumes):
-        yield "estimated: clients were paused then; what they would have written is as before that PAUSE"
     if failed:
         yield "the policy failed for a volume, which was left out then"
     if report.clients is None:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
-from quotahost.cli.lab.curves import Question
+from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
@@ -58,15 +58,11 @@ def report(
     from quotahost.cli.lab.pages import report_page
 
     answer = worst_of(start("report"), question)
+    shown = report_table(answer)
     begin("Drawing")
     with writing(out):
-        out.write_text(report_page(answer), encoding="utf-8")
-    rows = [
-        [answer.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
-         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
-        for curve in answer.curves
-    ]  # fmt: skip
-    console().print(table(_REPORT, rows))
+        out.write_text(report_page(answer, shown), encoding="utf-8")
+    console().print(table(shown.heads, shown.rows))
     say(f"\n{out}")
 
 
@@ -129,10 +125,19 @@ def _show(played: Replay) -> None:
             screen.print()
         screen.print(table(heads, rows))
         if more:
-            screen.print(Text(f"and {more:,} more {what} (--json has all)", style="dim"))
+            screen.print(Text(f"{len(rows)} of {len(rows) + more:,} {what} (--json has all)", style="dim"))
 
 
 # ---- as tables ----
+
+
+def report_table(report: Report) -> Table:
+    rows = [
+        [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
+        for curve in report.curves
+    ]  # fmt: skip
+    return Table(_REPORT, rows, "volumes", report.known - len(rows))
 
 
 def tables_of(replay: Replay) -> list[Table]:
@@ -140,10 +145,12 @@ def tables_of(replay: Replay) -> list[Table]:
     factors = [row for factor in replay.factors for row in _factor_rows(factor, replay)]
     volumes = [_volume_row(volume, replay) for volume in replay.volumes]
     clients = [_client_row(client) for client in replay.clients]
-    tables = [Table(_FACTORS, factors), Table(_VOLUMES, volumes[:_MOST], "volumes", max(0, len(volumes) - _MOST))]
-    if clients:
-        tables.append(Table(_CLIENTS, clients[:_MOST], "clients", max(0, len(clients) - _MOST)))
-    return tables
+    tables = [Table(_FACTORS, factors), _longest(_VOLUMES, volumes, "volumes")]
+    return [*tables, _longest(_CLIENTS, clients, "clients")] if clients else tables
+
+
+def _longest(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
+    return Table(heads, rows[:_MOST], f"{what} held back longest", max(0, len(rows) - _MOST))
 
 
 def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:

@@ -36,7 +36,6 @@ _STYLES: Final = {"add": "green", "change": "yellow", "remove": "red"}
 _MOST_KEPT: Final = 20  # rows of what is not managed
 _MOST_ROWS: Final = 1000  # of a table; more changes are shown as plain lines, for which no widths are worked out
 _TOPIC: Final = QUOTAS.name
-_MOST_DAYS: Final = 10  # incomplete ones that are named
 _BILL: Final = ("cluster", "label", "bytes in", "bytes out", "stored x hours", "stored, mean", "stored, last")
 _CSV: Final = (
     "cluster", "label", "month", "hours_recorded", "hours_of_month", "bytes_in", "bytes_out", "stored_byte_hours",
@@ -111,19 +110,16 @@ def export(
     bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    missing = []
+    missing = ""
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        from quotahost.cli.quotas.files import declarable, in_yaml
+        from quotahost.cli.quotas.files import in_yaml
 
         present = dict(cluster.client_quotas())
         try:
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            missing.append(f"left out: all cluster-wide quotas and budgets: {error}")
-    for entity, rates in present.items():
-        useless = (f"{key} {rate}" for key, rate in rates.items() if not declarable(entity, rate))
-        missing += [f"left out: {entity} has {each}, by which Kafka limits nobody" for each in useless]
-    for words in (*cluster.warnings, *missing):
+            missing = f"left out: all cluster-wide quotas and budgets: {error}"
+    for words in filter(None, (*cluster.warnings, missing)):
         say(words, to_stderr=True)
     if output is None:
         say(in_yaml(present), end="")
@@ -249,9 +245,8 @@ def _show_bill(made: "Bill") -> None:
     for words in made.missing:
         say(f"Not recorded: {words}")
     for cluster in sorted({cluster for cluster, _ in made.sums}):
-        if days := made.incomplete_days(cluster):
-            named = [f"{day:%Y-%m-%d} ({hours} of 24 hours)" for day, hours in days]
-            say(one_line(f"Incomplete, cluster {cluster}: {', '.join(bounded(named, _MOST_DAYS, 'days'))}"))
+        if (recorded := len(made.hours[cluster])) < made.length:
+            say(one_line(f"Incomplete, cluster {cluster}: {recorded} of {made.length} hours are recorded"))
 
 
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:

@@ -8,9 +8,7 @@
 3. :func:`in_yaml` writes quotas as such a file.
 """
 
-import ipaddress
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,7 +46,6 @@ _WRONG: Final = {
 
 # ---- the form of a document ------------------------------------------------------------------------------------
 
-_HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 _LEAVE_OUT: Final = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
 
 
@@ -63,34 +60,12 @@ def _name(value: object) -> str | Default:
     return value
 
 
-def _address(value: object) -> str | Default:
-    """An IP address, a host's name that brokers can resolve, or Kafka's default."""
-    name = _name(value)
-    if name is DEFAULT or _HOST.fullmatch(str(name)):
-        return name
-    try:
-        ipaddress.ip_address(str(name))
-    except ValueError:
-        raise ValueError(f"is no address; write one such as 10.0.0.7, a host's name, or {DEFAULT_NAME}") from None
-    return name
-
-
 def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity) -> float:
     if value is None:
         raise ValueError("is empty; write a rate such as 10M, or leave the key out")
     if value == UNLIMITED:
         raise ValueError(f"can't be {UNLIMITED} in Kafka; {_LEAVE_OUT}")
     return float(read(value))
-
-
-def _whole(value: object, most: int = parse.MAX_SIZE) -> float:
-    """A whole number a second, above 0, with the units of sizes."""
-    number = _above_0(value)
-    if not number.is_integer():
-        raise ValueError("is no whole number, and Kafka takes no other here; round it")
-    if number > most:
-        raise ValueError(f"is above {most}, the most that Kafka takes; {_LEAVE_OUT}")
-    return number
 
 
 def _bytes(value: object) -> int:
@@ -104,9 +79,6 @@ def _bytes(value: object) -> int:
 _Name = Annotated[str | Default | None, BeforeValidator(_name)]
 # Of clients without a client-id: the empty one beside a user.
 _ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
-_Address = Annotated[str | Default | None, BeforeValidator(_address)]
-_Whole = Annotated[float | None, BeforeValidator(_whole)]
-_Count = Annotated[float | None, BeforeValidator(lambda value: _whole(value, parse.MAX_COUNT))]
 _Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse.parse_percent))]
 _Rate = Annotated[float | None, BeforeValidator(_above_0)]
 _ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v == UNLIMITED else _above_0(v))]
@@ -137,16 +109,16 @@ class _Entry(_Form):
 
 
 class _ClientEntry(_Entry):
-    """Kafka's own client quotas of one entity."""
+    """Kafka's own client quotas of one entity. Kafka itself says of a rate or an address that it doesn't take."""
 
     user: _Name = None
     client_id: _Name = Field(None, alias="client-id")
-    ip: _Address = None
-    producer_byte_rate: _Whole = None
-    consumer_byte_rate: _Whole = None
+    ip: _Name = None
+    producer_byte_rate: _Rate = None
+    consumer_byte_rate: _Rate = None
     request_percentage: _Percent = None
     controller_mutation_rate: _Rate = None
-    connection_creation_rate: _Count = None
+    connection_creation_rate: _Rate = None
 
     def entity(self) -> Entity:
         return Entity(self.user, self.client_id, self.ip)
@@ -160,9 +132,6 @@ class _ClientEntry(_Entry):
             raise ValueError("has an ip beside a user or client-id; Kafka has quotas for either, so write two entries")
         if "ip" in kinds and self.label is not None:
             raise ValueError("has a label beside an ip; what an address uses isn't recorded, so leave the label out")
-        if wrong := sorted(self.quotas().keys() - self.entity().units().keys()):
-            allowed = ", ".join(self.entity().units())
-            raise ValueError(f"has {wrong[0]}, which Kafka has not for {self.entity()}; write {allowed}")
         return self
 
 
@@ -239,8 +208,8 @@ class _OwnDocument(_Form):
 class _StrimziQuotas(_Form):
     """``spec.quotas`` of a KafkaUser."""
 
-    producer_byte_rate: _Whole = Field(None, alias="producerByteRate")
-    consumer_byte_rate: _Whole = Field(None, alias="consumerByteRate")
+    producer_byte_rate: _Rate = Field(None, alias="producerByteRate")
+    consumer_byte_rate: _Rate = Field(None, alias="consumerByteRate")
     request_percentage: _Percent = Field(None, alias="requestPercentage")
     controller_mutation_rate: _Rate = Field(None, alias="controllerMutationRate")
 
@@ -400,17 +369,12 @@ def in_yaml(quotas: Quotas) -> str:
     """The text of a file that declares these quotas; entities as in tables, rates in the shortest exact form."""
     content: dict[str, list[dict[str, Any]]] = {CLIENTS: [], CLUSTER: [], BUDGETS: []}
     for entity in sorted(quotas, key=Entity.order):
-        rates = {key: _written_rate(rate) for key, rate in sorted(quotas[entity].items()) if declarable(entity, rate)}
+        rates = {key: _written_rate(rate) for key, rate in sorted(quotas[entity].items())}
         names = {kind: _written_name(name) for kind, name in entity.parts().items()}
         if entity.budget is not None:
             names, rates["topics"] = {"name": entity.budget}, rates["topics"].split(", ")
         content[entity.section].append(names | rates)
     return _HEAD + dumped({section: entries for section, entries in content.items() if entries or section == CLIENTS})
-
-
-def declarable(entity: Entity, rate: Amount) -> bool:
-    """Whether a file can say it: Kafka's controller lets NaN and infinity pass for two keys, and limits nobody then."""
-    return entity.budget is not None or (not math.isnan(rate) and (entity.in_cluster or not math.isinf(rate)))
 
 
 def _written_rate(rate: Amount) -> Any:

@@ -64,12 +64,6 @@ class Bill:
     def length(self) -> int:
         return (self.until - self.since) // _HOUR
 
-    def incomplete_days(self, cluster: str) -> list[tuple[datetime, int]]:
-        """The days of which some hours are missing, each with the number of hours that are there."""
-        known = self.hours[cluster]
-        counts = [len(known.intersection(range(first, first + 24))) for first in range(0, self.length, 24)]
-        return [(self.since + timedelta(days=day), count) for day, count in enumerate(counts) if count < 24]
-
 
 def parse_month(text: str) -> tuple[datetime, datetime]:
     """The first time of a month such as 2026-11, and of the next one, in UTC. Raises ValueError if it is no month."""

@@ -13,13 +13,10 @@ import pytest
 from quotahost.api import Role
 from quotahost.broker.host.probe import attach_library, problems
 from quotahost.cli.console import Level
-from quotahost.cli.doctor import installation
-from quotahost.cli.doctor.doctor import check_client_software
 from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 from quotahost.settings.declaration import PREFIX
-from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.packages import distribute, distribute_quotahost, plant
 from tests.unit.cli.commands import CLASS, properties_file, run, told, write_jar
 
@@ -125,23 +122,16 @@ def environment(tmp_path: Path, *libraries: str) -> Path:
 
 
 @pytest.mark.proves("faults.planted")
-def test_nothing_in_the_working_directory_runs_in_the_doctor_of_another_environment(
-    site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_doctor_is_named(
+    site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And its own quotahost finds its plugins; absolute folders of PYTHONPATH are looked in, last."""
-    distribute(site, "acme", {Role.SUPPLIER.group: {"theirs": "builtins:print"}})
     python = environment(tmp_path, *(path for path in sys.path if path and Path(path).is_dir()))
-    lines = f"{CLASS}{PREFIX}python.executable={python}\n{PREFIX}supplier=theirs\n"
     ran = plant(tmp_path / "cwd")
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.environ["PYTHONPATH"], "", ".", str(tmp_path)]))
-    result = run("doctor", properties_file(tmp_path, lines))
-    printed = capfd.readouterr().out
-    path = ask(str(python)).path
-    assert (result.exit_code, ran()) == (0, []), printed
-    assert (path[-1], str(tmp_path / "cwd") in path, all(map(os.path.isabs, path))) == (str(tmp_path), False, True)
-    assert f"ok    {python}" in printed
-    assert "theirs" in printed
+    words = (f"ok    {python}", f"ask its own doctor: {python.with_name('quotahost')} doctor")
+    told(0, words, "doctor", properties_file(tmp_path, f"{CLASS}{PREFIX}python.executable={python}\n"))
+    assert ran() == []
 
 
 def script(path: Path, lines: str) -> Path:
@@ -151,26 +141,17 @@ def script(path: Path, lines: str) -> Path:
     return path
 
 
-def test_a_doctor_that_hangs_is_given_up(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = "echo version=3.11.0; echo prefix=/other; echo executable=$0; echo quotahost=0.1.0"
-    other = script(tmp_path / "python", f"case $* in *--here*) exec sleep 600;; esac; {facts}")
-    monkeypatch.setattr(installation, "_DOCTOR_TIMEOUT", 0.2)
-    told(1, ["did not end within"], "doctor", "--python", other)
-
-
 @pytest.mark.proves("faults.planted")
 def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_environment(
     site: Path, package: Path, kafka: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
-    script(tmp_path / "bin" / "java", f"(pwd; env) >> {seen}\necho 'openjdk version \"25.0.5\"' >&2; echo end")
+    script(tmp_path / "bin" / "java", f"(pwd; env) >> {seen}\necho end")
     write_jar(kafka / "libs" / "quotahost-0.1.0.jar")
     monkeypatch.chdir(tmp_path)
     for name, value in {"JAVA_HOME": ".", "JAVA_TOOL_OPTIONS": "@evil", "CLASSPATH": "."}.items():
         monkeypatch.setenv(name, value)
-    words = ("it has all that quotahost uses of it", "--enable-native-access=ALL-UNNAMED",
-             "Java 25 warns at the broker's start that native code is loaded")  # fmt: skip
-    told(0, words, "doctor", "--kafka-home", "kafka")
+    told(0, ["it has all that quotahost uses of it"], "doctor", "--kafka-home", "kafka")
     where, *variables = seen.read_text().splitlines()
     assert where == "/"
     assert [line for line in variables if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))] == []
@@ -194,24 +175,6 @@ def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
-
-
-def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:
-    for connections, level in ((3, Level.WEAK), (0, Level.GOOD)):
-        gauges = [["ImpatientClients", "sarama", "Connections", connections], ["Fence", "", "Closed", "0.0"]]
-        broker.answers["gauges"] = gauges
-        (finding,) = check_client_software()
-        assert finding.level is level
-        assert level is Level.GOOD or finding.text.startswith("3 connections use sarama")
-    for odd in (7, [["ImpatientClients", "sarama"]], [["ImpatientClients", ["sarama"], "Connections", "many"]]):
-        broker.answers["gauges"] = odd
-        (finding,) = check_client_software()
-        assert (finding.level, "isn't of this version" in finding.text) == (Level.NOTE, True)
-    del broker.answers["gauges"]
-    first, *_ = check_client_software()
-    assert (first.level, "broker 1" in first.text) == (Level.NOTE, True)
-    broker.close()
-    assert [finding.level for finding in check_client_software()] == [Level.NOTE]
 
 
 # ---- the interpreter that a broker would start, and the version of Kafka ----
@@ -311,7 +274,7 @@ def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an
     (site,) = (own / "lib").glob("python*/site-packages")
     distribute_quotahost(site)
     found = ask(str(own / "bin" / "python"))
-    assert (found.quotahost, found.prefix, str(site) in found.path) == ("0.1.0", str(own), True)
+    assert (found.quotahost, found.prefix) == ("0.1.0", str(own))
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     distribute_quotahost(tmp_path / ".local" / "lib" / name / "site-packages")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -325,13 +288,12 @@ def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an
 @pytest.mark.parametrize(
     ("versions", "level", "words"),
     [
-        (("4.0.0", "4.1.1", "4.2.0", "4.2.1", "4.3.0", "4.3.1"), Level.WEAK, "KAFKA-20746"),
-        (("4.2.2", "4.3.2", "4.3.10", "4.4.0"), Level.GOOD, "Kafka 4."),
+        (("4.0.0", "4.3.10", "4.4.0"), Level.GOOD, "Kafka 4."),
         (("3.9.1", "4.5.0", "5.0.0"), Level.WEAK, "tried with 4.0 to 4.4 only"),
         (("trunk",), Level.NOTE, ""),  # a folder without a Kafka is no fault
     ],
 )
-def test_versions_with_the_null_pointer_and_those_that_were_never_tried_are_weak(
+def test_versions_that_were_never_tried_are_weak(
     tmp_path: Path, versions: tuple[str, ...], level: Level, words: str
 ) -> None:
     for version in versions:

@@ -151,16 +151,16 @@ READER = [("ann", "Write", WATCH), ("ann", "Read", LOOKS), ("brokers", "Write", 
          "User:mallory may All by the ACL for literal __quotahost_usage; User:quotahost may Write by the ACL for lit"),
         (WATCHERS, Level.GOOD, "ACLs let User:ann, User:bob write to __quotahost_watch, and watch"),
         *(([*WATCHERS, ("mallory", operation, WATCH)], Level.WEAK,
-           f"__quotahost_watch, where more than Write is needed by nobody: User:mallory may {operation} by")
-          for operation in ("Delete", "Alter", "AlterConfigs", "All")),
+           f"use __quotahost_watch than have to: User:mallory may {operation} by the ACL for literal __quotahost_watch")
+          for operation in ("Delete", "AlterConfigs", "All")),
         # Without any writer, the brokers are super users.
         *(([*writers, ("mallory", "Delete", USAGE)], Level.WEAK,
-           "__quotahost_usage, where one principal that writes is enough: User:mallory may Delete by")
+           "use __quotahost_usage than have to: User:mallory may Delete by")
           for writers in ([("brokers", "Write", USAGE)], [])),
-        (READER, Level.GOOD, "ACLs let nobody else than User:ann Read __quotahost_looks, and they watch"),
-        *(([*READER, ("mallory", operation, LOOKS)], Level.WEAK,
-           "User:mallory Read __quotahost_looks, but not watch: whoever does sees the names")
-          for operation in ("Read", "All")),
+        ([("*", "Describe", USAGE)], Level.WEAK, "User:* may Describe by the ACL for literal __quotahost_usage"),
+        (READER, Level.GOOD, "ACLs let nobody else than User:brokers write to __quotahost_looks"),
+        *(([*READER, ("mallory", operation, LOOKS)], Level.WEAK, f"User:mallory may {operation} by the ACL for literal "
+           "__quotahost_looks") for operation in ("Read", "All")),
     ],
 )  # fmt: skip
 def test_who_may_change_or_read_more_than_others_by_acls_is_named(

@@ -15,7 +15,7 @@ from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
 from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
-from quotahost.cli.quotas.usage import Bill, label_of, last_month, parse_month
+from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.errors import Unusable
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
@@ -100,7 +100,6 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
     monkeypatch.setattr(module, "alter", lambda *_, **__: {})
-    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, "quotas")
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
     plan = compare(declared, cluster.recorded(), prune=prune)
@@ -165,13 +164,6 @@ def test_a_month_ends_where_the_next_begins() -> None:
     for text in ("2026-13", "9999-12", "2026", "2026-11-01", ""):
         with pytest.raises(ValueError, match="is no month"):
             parse_month(text)
-
-
-def test_days_with_missing_hours_are_named_with_the_hours_that_are_there() -> None:
-    made = Bill(*parse_month("2026-02"))
-    made.hours["c"] = set(range(made.length)) - {0, 1, 30}
-    days = [(day.day, hours) for day, hours in made.incomplete_days("c")]
-    assert days == [(1, 22), (2, 23)]
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
