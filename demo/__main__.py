@@ -11,14 +11,17 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
 from demo import disk, quotas, spark
 from harness.java.jdk import JavaError, program
-from harness.plugin import JAR
+from harness.plugin import JAR, ROOT
 from harness.system.filesystem import own_file_system
 
+PICTURE: Final = ROOT / "build/demo/rates.png"
+DISK: Final = ROOT / "build/demo/disk.png"
 console = Console()
 
 
@@ -53,13 +56,16 @@ def _broker(windows: int) -> bool:
         own_file_system(Path(folder) / "disk") as mounted,
     ):
         console.print(f"the broker's data is on {'a small file system of its own' if mounted else folder}")
-        results = quotas.play(Path(folder) / "disk/node", windows, console)
+        results, clients, end = quotas.play(Path(folder) / "disk/node", windows, console)
         recording = disk.play(Path(folder) / "disks", console)
+    quotas.draw(clients, end, PICTURE)
+    disk.draw(recording, DISK)
     console.print(quotas.summary(results))
     console.print("Producers are stopped before a disk is full:")
     lines = disk.findings(recording)
     for line, passed in lines:
         console.print(f"  [{'green' if passed else 'red'}]{line}")
+    console.print(f"Pictures: the rates over time in {PICTURE}, the disk in {DISK}")
     all_met = all(result.met for result in results)
     console.print("[bold green]All rates met their quotas." if all_met else "[bold red]A rate missed its quota.")
     return all_met and all(passed for _, passed in lines)

@@ -26,6 +26,9 @@ from harness.plugin import FENCE, JAR, PREFIX, STATES, plugin_properties
 from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
+from quotahost.cli.lab import world as lab
+from quotahost.cli.lab.drawing import draw_run
+from quotahost.model.volumes import ByteLimits
 
 QUOTA: Final = 2 * MEGA  # bytes/s of each user
 SETTINGS: Final = {
@@ -118,11 +121,13 @@ def _line(sample: Sample) -> str:
 
 @dataclass
 class Recording:
-    """All samples, and when each act began (seconds since the start; None if it didn't).
+    """All samples, the limits in bytes, and when each act began (seconds since the start; None if it didn't).
 
     ``two_volumes`` is False where no file system can be mounted: then green's disk fills, too.
     """
 
+    soft: int
+    hard: int
     two_volumes: bool
     samples: list[Sample]
     paused_at: float | None = None
@@ -159,14 +164,14 @@ def play(directory: Path, console: Console) -> Recording:
         used = consumed(node)
         limits = {"soft": used + SOFT, "hard": used + HARD}
         alter_broker_config(node, {f"{PREFIX}static.storage.{side}": str(level) for side, level in limits.items()})
-        # A rate just below the quota is even, so that it shows what the factor does.
+        # A rate just below the quota is even; so the picture shows what the factor does.
         topics = dict.fromkeys(USERS, written) | {ELSEWHERE: elsewhere}
         loads = {u: ProducerLoad(node.client_config(u, "app"), topic, rate=0.95 * QUOTA) for u, topic in topics.items()}
         loads["service"] = ProducerLoad(node.client_config("service", "filler"), filling, rate=SERVICE)
         for load in loads.values():
             stack.enter_context(load)
         watch = Watch(console, partial(_sample, node, loads), _line)
-        recording = Recording(two_volumes, watch.samples)
+        recording = Recording(limits["soft"], limits["hard"], two_volumes, watch.samples)
         caption = "the disk fills: above the soft limit who writes to it is slowed, but not the exempt service"
         if watch.until(caption, lambda sample: sample.state == "PAUSE") is not None:
             recording.paused_at = watch.samples[-1].at
@@ -202,3 +207,15 @@ def findings(recording: Recording) -> list[tuple[str, bool]]:
             (f"{ELSEWHERE}, which writes to another disk, got {share:.0%} of its rate meanwhile", share > 0.9)
         )
     return findings
+
+
+def draw(recording: Recording, file: Path) -> None:
+    """Draws the picture into a PNG file, as ``quotahost simulate disk --plot`` does; the service is left out."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    users = (*USERS, ELSEWHERE)
+    samples = [
+        lab.Sample(round(1000 * one.at), one.consumed, one.factor, tuple(one.totals[user] for user in users))
+        for one in recording.samples
+    ]
+    title = f"A disk that fills; {ELSEWHERE} writes to another one"
+    draw_run(lab.Recording(users, ByteLimits(recording.soft, recording.hard), samples), title, file)

@@ -1,7 +1,8 @@
 """The demo's first part: a broker with quotahost, three clients, and three phases of quotas.
 
 Each phase changes the running broker: client quotas by the Admin API, one of them raised, and a supplier swapped in. It
-is measured whether each client reaches its quota. At the end a summary shows the clients' rates against their quotas.
+is measured whether each client reaches its quota. At the end a summary and a picture show the clients' rates against
+their quotas.
 """
 
 import subprocess
@@ -9,15 +10,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from matplotlib import pyplot
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from demo.pictures import save, tidy
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import KAFKA_WINDOW, Load
 from harness.clients.producer import ProducerLoad, fill_topic
@@ -40,11 +44,13 @@ class Client:
         user: its user name.
         quota_type: PRODUCE or FETCH.
         load: the running client.
+        quotas: since when (monotonic seconds) which quota applies (bytes/s).
     """
 
     user: str
     quota_type: str
     load: Load
+    quotas: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,8 @@ def _has(node: KafkaNode, client: Client, quota: float) -> bool:
     return not known.newcomer and known.limit == quota
 
 
-def play(directory: Path, windows: int, console: Console) -> list[Result]:
-    """Plays all phases on a broker of its own."""
+def play(directory: Path, windows: int, console: Console) -> tuple[list[Result], list[Client], float]:
+    """Plays all phases on a broker of its own; the results, the clients, and the monotonic moment of the end."""
     console.print("a Kafka broker starts, with quotahost.jar on its class path and quotahost's properties ...")
     started, results = time.monotonic(), list[Result]()
     with broker(directory) as node:
@@ -154,7 +160,7 @@ def play(directory: Path, windows: int, console: Console) -> list[Result]:
             for phase in PHASES:
                 phase.change(node)
                 results += _play(phase, node, windows, all_clients, console)
-        return results
+            return results, all_clients, time.monotonic()
 
 
 def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client], console: Console) -> Iterator[Result]:
@@ -164,6 +170,8 @@ def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client]
         quota, _ = phase.quotas[client.user]
         eventually(partial(_has, node, client, quota), what=f"{client.user}'s quota of {quota:.0f}")
     since = time.monotonic()
+    for client in all_clients:
+        client.quotas.append((since, phase.quotas[client.user][0]))
     begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
     while (seconds_left := end - time.monotonic()) > 0:
         time.sleep(min(5.0, seconds_left))
@@ -195,3 +203,28 @@ def summary(all_results: list[Result]) -> Table:
         table.add_row(phase, result.client.user, mega(result.quota), mega(result.achieved), share, mark)
         last = result.phase
     return table
+
+
+COLOURS = {"gold": "#c79100", "bronze": "#8d5524", "reader": "#1f77b4"}
+
+
+def draw(all_clients: list[Client], end: float, file: Path) -> None:
+    """Draws a PNG: each client's rate as the mean over Kafka's window of 11 s, and its quota as dashed steps.
+
+    The picture ends at the monotonic moment ``end``.
+    """
+    figure, axes = pyplot.subplots(figsize=(10, 5), layout="constrained")
+    zero = min(client.load.meter.started for client in all_clients)
+    for client in all_clients:
+        meter = client.load.meter
+        moments = [zero + second for second in range(1, int(end - zero))]
+        rates = [(meter.total_at(m) - meter.total_at(m - KAFKA_WINDOW)) / KAFKA_WINDOW / 1e6 for m in moments]
+        colour = COLOURS[client.user]
+        axes.plot([m - zero for m in moments], rates, color=colour, label=f"{client.user} ({client.quota_type})")
+        steps = [*((moment - zero, quota / 1e6) for moment, quota in client.quotas), (end - zero, 0.0)]
+        for (start, quota), (stop, _) in pairwise(steps):
+            axes.hlines(quota, start, stop, colors=colour, linestyles="dashed", linewidth=1)
+    tidy([axes])
+    axes.set(xlabel="seconds", ylabel="MB/s, mean of the last 11 s", ylim=(0, None))
+    axes.set_title("Achieved rates and quotas (dashed)")
+    save(figure, file)

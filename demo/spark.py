@@ -4,7 +4,7 @@
 writes to each. An exempt service fills the disk of broker 3, whose limits are set close above what is used.
 ``_Acts`` does something to the disk or the pipeline, waits for the state that must follow, and says in a sentence what
 happened. In the middle the pipeline is killed, and the brokers go on protecting the disk by each other's snapshots.
-In the end follows a summary of the acts.
+In the end follow a summary of the acts and a picture.
 """
 
 import shutil
@@ -14,15 +14,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
+from matplotlib import pyplot
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from demo.disk import consumed
+from demo.pictures import save, tidy
 from demo.quotas import MEGA, mega
 from demo.watch import ACT_TIMEOUT, POLL, Watch
 from harness.clients.load import QUICK_QUOTAS
@@ -35,6 +38,7 @@ from harness.plugin import FENCE, JAR, PREFIX, ROOT, STATES, plugin_properties
 from harness.system.filesystem import own_file_system
 from harness.system.pipeline import PipelineProcess
 
+PICTURE: Final = ROOT / "build/demo/spark.png"
 LOGS: Final = ROOT / "build/demo/spark-logs"
 WITHOUT: Final = "The Spark pipeline is not part of this run; to see it at work: SPARK=1 make demo"
 
@@ -167,6 +171,7 @@ class _Acts:
 
     Attributes:
         watch: has the samples.
+        marks: the moments to mark in the picture, in seconds since the start, by label.
     """
 
     def __init__(
@@ -179,6 +184,7 @@ class _Acts:
     ) -> None:
         self._cluster, self._loads, self._service, self._driver = cluster, loads, service, driver
         self.watch = Watch(console, self._take, self._line)
+        self.marks: dict[str, float] = {}
         self._records_at_pause = 0  # how many records had been appended when all had stopped
         self._samples_before_pause = 0  # how many samples were taken until then
 
@@ -234,6 +240,7 @@ class _Acts:
         return f"PAUSE on all, {self._nothing_appended()} in {WATCH_TIME:.0f} s"
 
     def _kill_spark(self) -> str:
+        self.marks["kill -9"] = self.watch.now
         self._driver.kill()
         caption = "Spark was killed; its last record grows old, and until it is too old all producers stay stopped"
         seconds = self._until(caption, lambda sample: sample.all_use(SNAPSHOT_SOURCE))
@@ -243,15 +250,18 @@ class _Acts:
         return f"all did so {seconds:.1f} s later; {self._nothing_appended()}"
 
     def _restart_spark(self) -> str:
+        self.marks["started again"] = self.watch.now
         self._driver.launch()
         caption = "Spark is started again, from its checkpoint"
         seconds = self._until(caption, lambda sample: sample.all_use(RECORD_SOURCE), SPARK_TIMEOUT)
+        self.marks["back"] = self.watch.now
         self.watch.during(
             "brokers read its record again; the disk is still full, so no producer gets through", WATCH_TIME
         )
         return f"{seconds:.0f} s after its start; {self._nothing_appended()} since the stop"
 
     def _free_space(self) -> str:
+        self.marks["freed"] = self.watch.now
         delete_topics(self._cluster, FILLING)
         opened = self._until("the disk's space is freed", lambda sample: sample.all_are("OPEN"))
         sent = {broker: load.meter.bytes for broker, load in self._loads.items()}
@@ -310,9 +320,13 @@ class _Acts:
 
 # ---- what is shown ---------------------------------------------------------------------------------------------
 
+COLOURS: Final = {1: "#1f77b4", 2: "#2ca02c", 3: "#c0392b"}
+WIDTHS: Final = {1: 7.0, 2: 4.0, 3: 1.5}  # the lines lie on each other, so the lower ones are wider
+SOURCES: Final = {RECORD_SOURCE: "#6a51a3", SNAPSHOT_SOURCE: "#e6a700"}
+
 
 def show(console: Console) -> bool:
-    """Plays all acts; returns whether everything was as it should be."""
+    """Plays all acts and draws the picture; returns whether everything was as it should be."""
     console.print(
         "[bold]Now with Spark[/]: a pipeline reads the snapshots of three brokers and makes one small record of them"
     )
@@ -331,6 +345,7 @@ def show(console: Console) -> bool:
                 for log in Path(folder).glob("*/*.log"):
                     shutil.copy(log, LOGS / f"{log.parent.name}.log")
                 console.print(f"the logs of the brokers and of Spark are in {LOGS}")
+    _draw(run.watch.samples, run.marks)
     table = Table(title="With the Spark pipeline", title_justify="left")
     for column in ("", "what should happen", "what happened"):
         table.add_column(column)
@@ -338,4 +353,40 @@ def show(console: Console) -> bool:
         mark = Text("✓", style="green") if act.passed else Text("✗", style="red")
         table.add_row(mark, act.title, act.outcome)
     console.print(table)
+    console.print(f"Picture: the factors over time in {PICTURE}")
     return passed
+
+
+def _draw(samples: list[Sample], marks: dict[str, float]) -> None:
+    """Draws factors above, throughput below, between them the answering source as a band; marks are lines."""
+    figure, (above, band, below) = pyplot.subplots(
+        3, figsize=(10, 6.5), sharex=True, layout="constrained", height_ratios=(5, 1, 4)
+    )
+    times = [sample.at for sample in samples]
+    for number, colour in COLOURS.items():
+        brokers = [sample.brokers[number] for sample in samples]
+        style = {"color": colour, "label": f"broker {number}"}
+        above.plot(times, [broker.factor for broker in brokers], linewidth=WIDTHS[number], **style)
+        below.plot(times, [broker.rate / 1e6 for broker in brokers], linewidth=1.2, **style)
+    for source, colour in SOURCES.items():
+        band.plot([], [], color=colour, linewidth=6, label=source)
+    for one, other in pairwise(samples):
+        for row, broker in enumerate(one.brokers.values()):
+            colour = SOURCES.get(broker.source, "#dddddd")
+            band.barh(row, other.at - one.at, left=one.at, height=0.7, color=colour, linewidth=0)
+    band.set_yticks(range(3), [str(number) for number in COLOURS], fontsize=8)
+    band.set_ylim(2.6, -0.6)
+    band.set_ylabel("source", fontsize=9)
+    for number, (word, at) in enumerate(marks.items()):
+        for axes in (above, below):
+            axes.axvline(at, color="#555555", linestyle="dotted", linewidth=1)
+        # In two rows, because some marks are close to each other.
+        above.annotate(
+            word, (at, 1.06), xytext=(0, 4 + 12 * (number % 2)), textcoords="offset points", ha="center", fontsize=9,
+            annotation_clip=False,
+        )  # fmt: skip
+    tidy((above, band, below))
+    above.set(ylabel="factor", ylim=(-0.04, 1.06))
+    above.set_title("One full disk stops three brokers, with Spark and without", pad=34)
+    below.set(xlabel="seconds", xlim=(0, times[-1]), ylabel="MB/s, last 2 s", ylim=(0, None))
+    save(figure, PICTURE)
