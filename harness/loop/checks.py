@@ -15,11 +15,13 @@ from typing import Final
 
 from harness.loop.cluster import Cluster, MortalBroker, WatchedDisk
 from harness.loop.seeds import scene_of_seed
-from quotahost.cli.lab.broker import BEAT, TAKE, Client
+from quotahost.cli.lab.broker import BACKOFF, BEAT, TAKE, Client
 from quotahost.cli.lab.traffic import ms
 from quotahost.model import State
 from quotahost.throttling import rise
 
+_LAST: Final = 90_000  # ms of a steady scene in which the factor must have settled
+_BAND: Final = 0.15  # between its means of 30 s
 _FIRST: Final = 1.5  # how much of its quota a client may get in the first second after a PAUSE, beside one batch
 _CHUNK: Final = 50  # seeds that a process takes at once
 
@@ -55,8 +57,11 @@ class Checks:
         self._way = self._span + 2 * BEAT  # ms that a tap needs
         self._by_topics = settings.factor_scope == "topics" and scene.fence
         self._pausing: dict[int, int] = {}  # the broker's index, and in which of its lives it saw its disk full
+        self._allowed: dict[int, tuple[int, float]] = {}
+        self._silent: dict[str, int] = {}
         # Of each broker what its taps stood at, of all clients and of the slowed, and since when.
         self._values: list[list[tuple[int, float, float]]] = [[] for _ in world.disks]
+        self._factors: list[float] = []
         for broker in world.brokers:
             broker.tell = partial(self._told, broker)
         for index, begins, ends in scene.hangs:
@@ -71,11 +76,13 @@ class Checks:
 
     def appended(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """A client's batch was appended, and it is muted for so many ms."""
-        plan = client.plan
+        plan, now = client.plan, self._events.now
+        self._silent[plan.name] = now + (0 if plan.kind == "reconnecting" else mute)
         for index, disk in enumerate(self._world.disks):
             concerned = not self._by_topics or index in plan.places
             if concerned and disk.full_since is not None and broker.scene.fence:
                 self._hard(broker, client, index, disk)
+                self._flight(index, disk, disk.full_since)
         if mute > self._max_mute:
             self._mute(broker, client, limit, mute)
         if self._by_topics and limit < plan.quota:
@@ -109,6 +116,9 @@ class Checks:
         self._release(broker)
         self._hold(broker)
         self._unknown(broker)
+        self._starve(broker)
+        if self._world.scene.steady and self._events.now > self._world.scene.ms - _LAST:
+            self._factors.append(broker.factor)
 
     def _is_silent(self, broker: MortalBroker, since: int) -> None:
         """The host has hung since then, for longer than its lease: the fallback has to be in force."""
@@ -116,6 +126,15 @@ class Checks:
             self._wrong("lease", f"broker {broker.index + 1} has no fallback, and its host is silent since {since} ms")
         if broker.hung and self._falls_back and broker.scene.fence and not broker.closed:
             self._wrong("lease", f"broker {broker.index + 1} is open, and its host is silent since {since} ms")
+
+    def end(self) -> None:
+        """The run is over: under a steady load the factor must have settled."""
+        if not self._factors:
+            return
+        third = len(self._factors) // 3
+        means = [sum(self._factors[i * third :][:third]) / third for i in range(3)]
+        if max(means) - min(means) > _BAND:
+            self._wrong("settle", f"30 s means of the factor at the end: {', '.join(f'{mean:.3f}' for mean in means)}")
 
     # ---- the checks ----
 
@@ -143,6 +162,26 @@ class Checks:
                 "hard",
                 f"{client.plan.name} appends {late} ms after the disk of broker {index + 1} was full ({allowed})",
             )
+
+    def _flight(self, index: int, disk: WatchedDisk, full_since: int) -> None:
+        """Beyond hard goes what Kafka's windows let through until the fence is closed, at the limits of that moment."""
+        world = self._world
+        writers = [client for client in world.clients if index in client.plan.places]
+        began, allowed = self._allowed.get(index, (-1, 0.0))
+        if began != full_since:
+            seconds = (self._span + self.lag + self._slowest) / 1000
+            limits = sum(self._limit(world.brokers[writer.plan.home], writer) for writer in writers)
+            allowed = limits * seconds + sum(writer.plan.batch for writer in writers)
+            self._allowed[index] = full_since, allowed
+        # By the limits of the first append; where a snapshot is lost, or connections are new, nobody knows how much.
+        if (
+            self._disturbed(self.lag)
+            or world.scene.hangs
+            or any(writer.plan.kind == "reconnecting" for writer in writers)
+        ):
+            return
+        if disk.appended_full > allowed and self._events.now - world.brokers[index].up_since > self.lag:
+            self._wrong("flight", f"{disk.appended_full} bytes beyond hard on broker {index + 1}, above {allowed:.0f}")
 
     def _mute(self, broker: MortalBroker, client: Client, limit: float, mute: int) -> None:
         """Whom Kafka wouldn't mute at the highest limit of its windows, it mutes for max.mute at most.
@@ -237,6 +276,17 @@ class Checks:
                     "unknown", f"broker {broker.index + 1} goes on at {broker.factor:.3f}, with {which + 1} silent"
                 )
 
+    def _starve(self, broker: MortalBroker) -> None:
+        """While the fence is open an eager client gets a batch through in a bounded time."""
+        now = self._events.now
+        for client in self._of(broker):
+            plan = client.plan
+            if plan.kind != "eager" or broker.closed or not broker.up:
+                continue
+            since = max(self._silent.get(plan.name, 0), broker.closed_since, broker.up_since)
+            if now - since > self.lag + 10 * BACKOFF:
+                self._wrong("starve", f"{plan.name} has been silent for {now - since} ms more than it was muted for")
+
     def _burst(self, client: Client, before: int, lasted: int, tap: float) -> None:
         """After a PAUSE that was longer than Kafka's windows a client gets its quota, not its windows at once.
 
@@ -279,6 +329,7 @@ def violations(seed: int) -> list[Violation]:
     world = Cluster(scene_of_seed(seed))
     checks = Checks(world)
     world.run()
+    checks.end()
     return sorted(checks.first.values(), key=lambda violation: violation.ms)
 
 

@@ -90,12 +90,14 @@ class ClusterScene(Scene):
         pipeline: None for none; then the brokers' factor source is ``snapshots``.
         deaths: a broker's index, when it dies and when it is back.
         hangs: a broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
+        steady: demand and drain stay as they are, so that the factor has to settle.
     """
 
     way: WayPlan = WayPlan()
     pipeline: PipelinePlan | None = None
     deaths: tuple[tuple[int, int, int], ...] = ()
     hangs: tuple[tuple[int, int, int], ...] = ()
+    steady: bool = False
 
 
 def _wall_ms(now: int) -> int:
@@ -342,6 +344,7 @@ class WatchedDisk(Disk):
 
     Attributes:
         full_since: at its hard limit without a break.
+        appended_full: bytes that clients have appended since it was full.
         low_since: at ``low`` or below, where a PAUSE may end.
         calm_since: not above its soft limit.
     """
@@ -349,6 +352,7 @@ class WatchedDisk(Disk):
     full_since: int | None = None
     low_since: int | None = None
     calm_since: int | None = None
+    appended_full = 0
 
     def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
         self.low, self._soft = low, min(bounds.soft, bounds.hard - 1)
@@ -360,11 +364,17 @@ class WatchedDisk(Disk):
             for ms, size in plan.cleanups:
                 events.at(ms, partial(self.free, size))
 
+    def append(self, size: int) -> None:
+        """Count what clients append though it is full."""
+        super().append(size)
+        if self.full_since is not None:
+            self.appended_full += size
+
     def changed(self) -> None:
         """Note since when it is as it is."""
         now = self._events.now
         if self.used < self.bounds.hard:
-            self.full_since = None
+            self.full_since, self.appended_full = None, 0
         elif self.full_since is None:
             self.full_since = now
         if self.used > self.low:

@@ -4,10 +4,10 @@ All that is left to chance comes from the seed, so a seed is all that it takes t
 """
 
 import random
-from typing import Final
+from typing import Final, Literal
 
 from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
-from quotahost.cli.lab.traffic import ClientPlan, Kind
+from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
@@ -15,8 +15,10 @@ _KINDS: Final[tuple[Kind, ...]] = ("eager", "paced", "bursty", "reconnecting")
 
 
 def scene_of_seed(seed: int) -> ClusterScene:
-    """The scene of a seed: one broker, or in every sixth several."""
+    """The scene of a seed: one broker, or in every sixth several; every sixteenth is a long and steady one."""
     rnd = random.Random(seed)
+    if seed % 16 == 15:
+        return _steady(seed, rnd)
     several = seed % 6 == 1
     brokers = rnd.choice([2, 3]) if several else 1
     ms = rnd.randrange(40_000, 60_000) if several else rnd.randrange(40_000, 80_000)
@@ -119,3 +121,21 @@ def _hangs(rnd: random.Random, brokers: int, ms: int) -> tuple[tuple[int, int, i
         return ()
     begin = rnd.randrange(ms)
     return ((rnd.randrange(brokers), begin, begin + rnd.choice([3000, 12_000, 20_000])),)
+
+
+def _steady(seed: int, rnd: random.Random) -> ClusterScene:
+    """Eager and paced clients above the drain, lumps that are small beside the band; long enough to settle."""
+    kinds: tuple[Literal["eager", "paced"], ...] = ("eager", "paced")
+    clients = []
+    for i in range(rnd.choice([1, 2])):
+        kind, quota = rnd.choice(kinds), rnd.choice([0.5, 2]) * MB
+        demand = 50.0 * MB if kind == "eager" else quota * rnd.choice([0.9, 1.5])
+        clients.append(ClientPlan(f"c{i}", kind, quota, int(quota / 3), demand))
+    wanted = sum(min(client.demand, client.quota) for client in clients)
+    drain = wanted * rnd.choice([0.3, 0.5, 0.8])
+    band, lump = int(wanted * 20), rnd.choice([500, 2000])
+    soft = 4 * band
+    disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), drain, lump)
+    return ClusterScene(
+        seed, 180_000, _properties(rnd, "local", soft, band), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
+    )
