@@ -6,8 +6,8 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from bench import broker, jvm, load, pipeline, refusal, soak
-from bench.disks import latency, recovery, stop
+from bench import broker, jvm, load, names, pipeline, policies, refusal, soak
+from bench.disks import latency, recovery, scope, stop, tap
 from bench.markdown import machine_line
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -18,11 +18,15 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "broker": lambda args: broker.pairs(args.pairs),
     "child": lambda args: broker.child(args.pairs),
     "flood": lambda args: broker.flood(args.clients),
+    "names": lambda args: "\n\n".join(names.main(scope) for scope in ("user", "client")),
     "refusal": lambda args: refusal.main(),
     "stop": lambda args: stop.main(),
     "latency": lambda args: latency.main(args.runs),
     "recovery": lambda args: recovery.main(args.runs),
+    "tap": lambda args: tap.main(args.runs),
+    "scope": lambda args: scope.main(),
     "load": lambda args: load.main(),
+    "policies": lambda args: policies.main(),
     "pipeline": lambda args: pipeline.main(),
     "soak": lambda args: soak.main(args.minutes),
 }
@@ -37,7 +41,7 @@ def main() -> int:
     parser.add_argument("which", nargs="*", choices=[*RUNS, []])
     parser.add_argument("--pairs", type=int, default=3, help="number of pairs of the benches broker and child")
     parser.add_argument("--clients", type=int, default=1_000_000, help="number of clients of the bench flood")
-    parser.add_argument("--runs", type=int, help="number of runs for each plugin of recovery and latency")
+    parser.add_argument("--runs", type=int, help="number of runs for each plugin of tap, recovery and latency")
     parser.add_argument("--minutes", type=float, default=60, help="how long the bench soak watches its brokers")
     args = parser.parse_args()
     failed = False

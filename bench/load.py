@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.markdown import table
-from bench.refusal import USERS, OtherClient
+from bench.names import USERS, OtherClient
 from harness.clients.load import Load
 from harness.clients.raw import RawClient, record_batch
 from harness.kafka.admin import DEFAULT, create_topic, set_quota

@@ -8,7 +8,6 @@ longest throttle time as a refusal: one quota window.
 import multiprocessing
 import os
 import socket
-import statistics
 import struct
 import tempfile
 import threading
@@ -18,25 +17,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
-
-from confluent_kafka import Producer
+from typing import Final
 
 from bench.markdown import table
+from bench.names import OtherClient
 from harness.clients.raw import PRODUCE, produce_body, record_batch
 from harness.java.jmx import Jmx
 from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.settings import INTERNAL
 from harness.plugin import FENCE, JAR, plugin_properties
-from harness.system.background import Background
 from harness.system.process import cpu_seconds
 
 RATE: Final = 5_000_000  # bytes/s that the quotas allow
 FIRST: Final = 5.0  # seconds in which the JVM warms up, client quotas apply, and topic quotas let a burst pass
 WARM_UP: Final = 3.0  # seconds
 MEASURED: Final = 8.0  # seconds
-USERS: Final = {"alice": "secret"}  # exempt; OtherClient measures her latency
+USERS: Final = {"alice": "secret"}  # exempt; names.OtherClient measures her latency
 _REQUESTS: Final = "kafka.network:type=RequestMetrics,name=RequestBytes,request=Produce"
 
 REQUEST_BYTES: Final = 1_000_000  # of the one record in each request
@@ -159,32 +156,7 @@ def main() -> str:
     return report({means: measure(means) for means in Means})
 
 
-# ---- the clients ----
-
-
-class OtherClient(Background):
-    """A client of its own user, which writes a hundred small records a second and notes how long each takes."""
-
-    def __init__(self, broker: KafkaNode) -> None:
-        super().__init__()
-        self.delays: list[float] = []
-        config: dict[str, Any] = broker.client_config("alice", "steady") | {"linger.ms": 0}
-        self._producer = Producer(config)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(0.01):
-            began = time.perf_counter()
-            self._producer.produce("t", b"x" * 100, on_delivery=lambda *_, b=began: self._note(b))
-            self._producer.poll(0)
-
-    def _note(self, began: float) -> None:
-        self.delays.append(time.perf_counter() - began)
-
-    def p99(self) -> float:
-        """Ends the client; milliseconds."""
-        self.stop()
-        self._producer.flush(10)
-        return 1e3 * statistics.quantiles(self.delays, n=100)[98]
+# ---- the client ----
 
 
 @contextmanager

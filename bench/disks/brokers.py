@@ -1,29 +1,39 @@
-"""The brokers that benches of full disks compare: quotahost with and without the fence, Strimzi's plugin.
+"""The brokers that benches of full disks compare: quotahost with and without the fence, Strimzi's plugin, stock.
 
-They share the file store of TMPDIR, and all get the same hard limit, a little above what is used there, so that a bench
-can really reach it.
+``brokers`` starts several that share the file store of TMPDIR; all get the same hard limit, a little above what is used
+there, so that a bench can really reach it. ``small_broker`` starts one on a small file system of its own, whose used
+bytes a ``Ballast`` keeps at a level: several of these run at the same time, so that whatever else the machine does
+disturbs all of them alike.
 """
 
 import os
+import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from bench.jvm import strimzi_jars
 from harness.java.helper import HelperError
 from harness.java.jmx import Jmx
+from harness.kafka.admin import DEFAULT, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, plugin_properties, prefixed
+from harness.system.background import Background
+from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 
 USERS: Final = {"app": "a", "filler": "f"}  # the filler is exempt, so that it can fill any disk
 # Strimzi's property in seconds: its default is 60, and 1 turns the check off.
 CHECK_INTERVAL: Final = 2
+MEGA: Final = 1_000_000
 BOOTSTRAP: Final = "static.kafka.admin.bootstrap.servers"
+_APART: Final = 0.05  # seconds between two looks of a ballast
 QUICK_DELETION: Final = {
     "log.segment.delete.delay.ms": "100",
     "log.initial.task.delay.ms": "100",
@@ -131,9 +141,110 @@ def on_disk(cluster: Cluster, topic: str) -> int:
     return found
 
 
+# ---- one broker on a small file system of its own ----
+
+
+class Holder(StrEnum):
+    """What holds the volume, by its name in the tables; "stock" is Kafka alone, whose quota somebody sets by hand."""
+
+    STOCK = "stock, by hand"
+    QUOTAHOST = "quotahost, policy limits"
+    STRIMZI = "Strimzi's plugin"
+
+
+@dataclass(frozen=True)
+class Room:
+    """The volume's capacity and its limits, in bytes used, and each client's quota in bytes/s."""
+
+    quota: float
+    soft: int
+    hard: int
+    capacity: int
+
+    @property
+    def band(self) -> int:
+        """Bytes from the soft to the hard limit."""
+        return self.hard - self.soft
+
+
+@contextmanager
+def small_broker(holder: Holder, room: Room, windows: int = 11) -> Iterator[KafkaNode]:
+    """Starts a broker on a file system of ``room.capacity`` bytes; each client-id has the quota.
+
+    With Strimzi's plugin all clients share the quota, as it knows no other. ``windows`` is Kafka's
+    ``quota.window.num``, of a second each.
+
+    Raises:
+        RuntimeError: this user may mount no file system.
+    """
+    with tempfile.TemporaryDirectory() as folder, own_file_system(Path(folder) / "node", str(room.capacity)) as mounted:
+        if not mounted:
+            raise RuntimeError("no small file system can be mounted here: run this bench as root")
+        properties = QUICK_DELETION | {"quota.window.num": str(windows)} | _properties(holder, room)
+        node = KafkaNode(Path(folder) / "node", classpath=[JAR, *map(Path, strimzi_jars())], properties=properties)
+        if holder is Holder.STRIMZI:
+            node.properties[PREFIX + BOOTSTRAP] = node.bootstrap
+        with node:
+            if holder is Holder.STOCK:
+                set_by_hand(node, room.quota)
+            yield node
+
+
+def _properties(holder: Holder, room: Room) -> dict[str, str]:
+    if holder is Holder.STOCK:
+        return {}
+    if holder is Holder.STRIMZI:
+        return prefixed(strimzi_properties(room.capacity - room.hard) | {"static.produce": f"{room.quota:.0f}"})
+    limits = {"static.storage.soft": str(room.soft), "static.storage.hard": str(room.hard)}
+    clients = {"static.produce": f"{room.quota:.0f}", "static.scope": "client"}
+    own = {"factor.source": "local", "policy": "limits", "fence.authorizer": "none"}
+    return plugin_properties(own | limits | clients) | FENCE
+
+
+def set_by_hand(node: KafkaNode, quota: float) -> None:
+    """Gives every client-id of a stock broker a quota in bytes/s, as an operator does."""
+    set_quota(node, {"producer_byte_rate": round(quota)}, client_id=DEFAULT)
+
+
 def factor(node: KafkaNode) -> float:
     """The factor in force; 1 before Strimzi's plugin shows it."""
     if "strimzi" in node.properties[PREFIX + "class"]:
         beans = Jmx(node).query("io.strimzi.kafka.quotas:type=ThrottleFactor,name=ThrottleFactor,*")
         return max((float(bean["Value"]) for bean in beans.values()), default=1.0)
     return float(Jmx(node).get("quotahost:type=QuotaTable", "Factor"))
+
+
+class Ballast(Background):
+    """A file that keeps a small volume's used bytes at a level, whatever Kafka writes and deletes beside it."""
+
+    def __init__(self, file: Path, level: int) -> None:
+        """``file`` lies on the volume and is made; ``level`` is in bytes used."""
+        super().__init__()
+        self._file: Final = file
+        self._level = level
+        self._lock: Final = threading.Lock()
+
+    def to(self, level: float) -> None:
+        """Takes the used bytes of the volume to this level; Kafka's own bytes can't be taken away."""
+        with self._lock:
+            self._level = int(level)
+            self._adjust()
+
+    def start(self) -> Self:
+        """Makes the file, and begins to keep the level."""
+        self._file.touch()
+        return super().start()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_APART):
+            with self._lock:
+                self._adjust()
+
+    def _adjust(self) -> None:
+        own = self._file.stat().st_size
+        wanted = own + self._level - shutil.disk_usage(self._file).used
+        if wanted > own:
+            with self._file.open("rb+") as file:
+                os.posix_fallocate(file.fileno(), own, wanted - own)
+        else:
+            os.truncate(self._file, max(0, wanted))

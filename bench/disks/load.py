@@ -1,12 +1,15 @@
-"""A producer whose recovery can be measured."""
+"""A producer whose recovery can be measured, and what a meter says of how evenly a producer got its rate."""
 
 import time
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any, Final
 
+from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 
 _BEHIND: Final = 0.05  # seconds of delay that a paced producer does catch up on
+_STEP: Final = 0.1  # seconds
 
 
 class PacedProducer(ProducerLoad):
@@ -24,3 +27,15 @@ class PacedProducer(ProducerLoad):
             return True
         self._due = max(self._due, now - _BEHIND) + self._apart
         return False
+
+
+def means(meter: Meter, start: float, end: float, length: float) -> list[float]:
+    """Bytes/s over each of the stretches of ``length`` seconds that lie between two moments."""
+    starts = [start + n * length for n in range(int((end - start) / length))]
+    return [meter.rate(begin, begin + length) for begin in starts]
+
+
+def longest_silence(meter: Meter, start: float, end: float) -> float:
+    """The longest time in seconds, between two moments, in which the meter counted nothing; to a tenth."""
+    silences = groupby(rate == 0 for rate in means(meter, start, end, _STEP))
+    return max((len(list(group)) * _STEP for silent, group in silences if silent), default=0.0)
