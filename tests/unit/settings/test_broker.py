@@ -1,5 +1,6 @@
 """Properties that are understood: values, defaults, what is live, what is in shadow, and how doctor shows them."""
 
+import re
 from datetime import timedelta
 from operator import attrgetter
 
@@ -7,8 +8,8 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from quotahost.model import QuotaType, State
-from quotahost.settings.broker import Settings, as_started, asked_properties, describe, properties_table
-from quotahost.settings.declaration import PREFIX, declared
+from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
+from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import NAMES, full, read, refused
 
@@ -116,6 +117,15 @@ def test_a_period_above_half_of_validity_is_refused(period: str, reader: dict[st
 def test_a_period_is_of_no_concern_where_nobody_waits_for_what_it_brings() -> None:
     assert read(factor_source="local", validity="1s").snapshots_period == timedelta(seconds=5)
     assert read(volumes_period="2m").volumes_period == timedelta(minutes=2)
+
+
+@pytest.mark.parametrize("name", [*REMOVED])
+def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> None:
+    gone = rf"^{re.escape(PREFIX + name)}: no longer exists: .*(remove it|write that)"
+    with pytest.raises(SettingsError, match=gone) as caught:
+        read({name: "secret"})
+    assert "secret" not in str(caught.value)
+    assert caught.value.problems[0].unknown, "one that Kafka has stored stops no start"
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:
