@@ -30,9 +30,9 @@ final class ClusterAdmin {
 
     private final String clientId;
     private Map<String, Object> config = Map.of();
-    private volatile boolean closed;
+    private boolean closed;
     /** Made when it is first needed: at the broker's start its own listener is not open yet. */
-    private volatile Admin admin;
+    private Admin admin;
     /** When the files of its keystores were written, which it reads once; certificates may be renewed in place (KIP-226). */
     private List<Long> written = List.of();
 
@@ -101,18 +101,28 @@ final class ClusterAdmin {
         return future.get(TIMEOUT_MS, TimeUnit.MILLISECONDS);
     }
 
-    private synchronized Admin admin() throws IOException {
-        if (admin == null || !written.equals(written(config))) {
+    private Admin admin() throws IOException {
+        Map<String, Object> given;
+        synchronized (this) {
+            if (closed) throw new IOException("this broker is stopping");
+            if (admin != null && written.equals(written(config))) return admin;
             end();
-            if (config.get("bootstrap.servers") == null) {
-                throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
-            }
-            written = written(config);
-            admin = Admin.create(config);
+            given = config;
         }
-        if (!closed) return admin;
-        end();
-        throw new IOException("this broker is stopping");
+        if (given.get("bootstrap.servers") == null) {
+            throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
+        }
+        // It may take long, to find addresses: no change and no shutdown waits for it.
+        List<Long> before = written(given);
+        Admin made = Admin.create(given);
+        synchronized (this) {
+            if (!closed && admin == null && config == given) {
+                written = before;
+                return admin = made;
+            }
+        }
+        made.close(Duration.ofMillis(1));
+        return admin();
     }
 
     private static List<Long> written(Map<String, Object> config) {
@@ -120,16 +130,14 @@ final class ClusterAdmin {
                 .map(name -> new File(Objects.toString(config.get(name), "")).lastModified()).toList();
     }
 
-    /** Without the lock: it may take long to make a client, to find addresses, and no shutdown waits for it. */
-    void close() {
+    synchronized void close() {
         closed = true;
         end();
     }
 
     /** Ends the client, whose thread may hang in a look-up of names, say. By a time of 0 Kafka's client would wait for it. */
     private void end() {
-        Admin last = admin;
-        if (last != null) last.close(Duration.ofMillis(1));
+        if (admin != null) admin.close(Duration.ofMillis(1));
         admin = null;
     }
 }
