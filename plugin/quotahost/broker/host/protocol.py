@@ -134,9 +134,9 @@ class Shim:
 
     @_declare()
     def built(self) -> None:
-        """All plugins are built. A process that was started to find out whether they can be is ended here.
+        """All plugins are built. A host that is to follow another one waits here until that one has ended.
 
-        Until then it must not have done anything that the one that serves could notice.
+        Until then it must not have done anything that the other one could notice.
         """
         self._call("built")
 

@@ -94,7 +94,7 @@ final class Calls {
                 entry("started_with", a -> host.started.properties()),
                 entry("broker", a -> host.config().broker()),
                 entry("starting", a -> life.starting.complete(null)),
-                entry("built", a -> done(life::built)),
+                entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
                 entry("refuse", a -> done(() -> life.end(a.get(0)))),
                 entry("restarted", a -> host.lives.started),

@@ -9,6 +9,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -35,8 +36,8 @@ import org.slf4j.LoggerFactory;
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    /** Of one child, that go on at once. */
-    private static final int MOST_CALLS = 32;
+    /** Of one child: calls that go on at once, and those that are kept until it has its turn. */
+    private static final int MOST_CALLS = 32, MOST_HELD = 10_000;
     private static final int LONGEST_LINE = 4_096;
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
@@ -55,6 +56,8 @@ final class Child extends Life {
     private InputStream errors;
     private DataOutputStream out;
     private final Semaphore places = new Semaphore(MOST_CALLS);
+    /** Calls that nobody waits for, until it has its turn; then null. */
+    private List<Calls.Request> held = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
@@ -64,8 +67,8 @@ final class Child extends Life {
     /** By System.nanoTime; 0 if it was not. */
     private volatile long killedAt;
 
-    Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean trial) {
-        super(host, config, environment, trial);
+    Child(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
+        super(host, config, environment, waits);
     }
 
     /** The process ends with the calling thread, or when this JVM ends (prctl in child.py). */
@@ -116,8 +119,7 @@ final class Child extends Life {
 
     private void take(long number, Calls.Request request) {
         if (!request.waits()) {
-            // Another one serves beside a trial: only its log is written.
-            if (!trial || request.name().equals("log")) calls.answer(request);
+            if (!holds(request)) calls.answer(request);
         } else if (!places.tryAcquire()) {
             answer(number, Calls.refusal("too many calls go on (" + MOST_CALLS + ")"));
         } else {
@@ -131,6 +133,20 @@ final class Child extends Life {
                 }
             });
         }
+    }
+
+    /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
+    private synchronized boolean holds(Calls.Request request) {
+        if (held == null || !waits() || request.name().equals("log")) return false;
+        if (held.size() == MOST_HELD) throw new IllegalArgumentException("it made " + MOST_HELD + " calls before its turn");
+        return held.add(request);
+    }
+
+    @Override
+    synchronized void takeTurn() {
+        held.forEach(calls::answer);
+        held = null;
+        super.takeTurn();
     }
 
     private void answer(long number, byte[] message) {
@@ -182,7 +198,7 @@ final class Child extends Life {
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
-        if (ended && !trial) reader.join(LAST_CALLS_MS);
+        if (ended && !waits()) reader.join(LAST_CALLS_MS);
         return ended;
     }
 
@@ -193,12 +209,10 @@ final class Child extends Life {
         if (process != null) process.toHandle().destroyForcibly(); // Process's own would wait for who writes to the process
     }
 
-    /** Ends a trial. */
+    /** It gets no turn. */
     void discard(String why) {
-        if (closing()) return;
-        close();
-        kill(why);
         end(why);
+        kill(why);
         if (process != null) process.onExit().thenRun(this::cause);
     }
 

@@ -16,8 +16,8 @@ import org.quotahost.util.BrokerConfigs;
  * One life of the Python host: in this process (InBroker), or in a process of its own (Child).
  *
  * <p>It begins on the host thread (Lives). Python reads its settings (starting), builds its plugins (built) and puts them in
- * force (ready); then it takes batches and publishes their answers, until it is told to end (close). A trial ends once its
- * plugins are built.
+ * force (ready); then it takes batches and publishes their answers, until it is told to end (close). One that is to follow
+ * another life waits between built and ready for its turn.
  */
 abstract class Life {
     final BrokerConfigs config;
@@ -27,8 +27,9 @@ abstract class Life {
     final CompletableFuture<Void> starting = new CompletableFuture<>();
     final CompletableFuture<Void> built = new CompletableFuture<>();
     final CompletableFuture<Void> ready = new CompletableFuture<>();
-    /** Whether it is to find out if its plugins can be built, beside a life that serves. */
-    final boolean trial;
+    /** Whose place it takes has ended; with an exception if it gets no turn. */
+    private final CompletableFuture<Void> turn = new CompletableFuture<>();
+    /** When it began, or had its turn. */
     volatile long since = System.nanoTime();
     /** Whether begin() has started Python; the host thread's. */
     boolean begun;
@@ -40,11 +41,12 @@ abstract class Life {
     private Batch taken = Batch.EMPTY;
     private final Object takes = new Object();
 
-    Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean trial) {
+    /** @param waits whether it waits for its turn, because another one serves */
+    Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         this.config = config;
         this.environment = environment;
-        this.trial = trial;
         calls = new Calls(host, this);
+        if (!waits) turn.complete(null);
     }
 
     // ---- what differs between the two forms; on the host thread, but for kill ---------------------------------
@@ -101,13 +103,17 @@ abstract class Life {
 
     // ---- its start and its end --------------------------------------------------------------------------------
 
-    /** For how many seconds it has run. */
+    /** For how many seconds it has run, or had its turn. */
     double seconds() {
         return (System.nanoTime() - since) / 1e9;
     }
 
     boolean isFor(BrokerConfigs other) {
         return config.properties().equals(other.properties());
+    }
+
+    boolean waits() {
+        return !turn.isDone() || turn.isCompletedExceptionally();
     }
 
     boolean isBuilt() {
@@ -118,16 +124,22 @@ abstract class Life {
         return ready.isDone() && !ready.isCompletedExceptionally();
     }
 
-    /** Its plugins are built. A trial goes no further, and waits for its end. */
-    void built() {
+    /** Its plugins are built; it waits for its turn. */
+    void awaitTurn() {
         built.complete(null);
-        if (trial) ready.join();
+        turn.join();
+    }
+
+    /** The one before it has ended. */
+    void takeTurn() {
+        since = System.nanoTime();
+        turn.complete(null);
     }
 
     /** It ends, or has ended: whoever waits for its start hears why. Answers the first problem. */
     synchronized String end(String problem) {
         if (why == null) why = problem;
-        for (CompletableFuture<?> step : List.of(starting, built, ready)) step.completeExceptionally(new ConfigException(why));
+        for (CompletableFuture<?> step : List.of(starting, built, ready, turn)) step.completeExceptionally(new ConfigException(why));
         return why;
     }
 

@@ -25,11 +25,11 @@ import org.slf4j.LoggerFactory;
  * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
  * a row of short lives. In a child, a life that is silent for validity is killed.
  *
- * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A trial
- * builds the plugins in a process of its own beside the one that serves: an administrator's change is refused if it can't
- * (check). Once Kafka has applied the change, the old process ends and the next life is the new Python's. The host thread looks
- * every LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It
- * starts every process itself, since a process ends with the thread that started it.
+ * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
+ * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
+ * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every
+ * LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts
+ * every process itself, since a process ends with the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -45,9 +45,9 @@ final class Lives {
      * once it has to apply another one, all that its metadata brings waits, too.
      */
     private static final long CHECK_MS = 5_000;
-    /** For how long a trial counts; Kafka applies a change within a second of the verdict, or never. */
-    private static final double TRIED_SECONDS = 60;
-    /** How long a process may take to end before it is killed for the next one. */
+    /** How long a process may wait for its turn; Kafka applies a change within a second of the verdict, or never. */
+    private static final double STAGED_SECONDS = 60;
+    /** How long a process may take to end before the next one has its turn. */
     private static final double END_SECONDS = 4;
     private static final long KILL_MS = 500;
 
@@ -60,8 +60,8 @@ final class Lives {
     volatile boolean started;
     /** How often Python was started again. */
     volatile long restarts;
-    /** Of the Python that is to follow the one that serves, or null. Under the lock, as are changes of what serves. */
-    private Child trial;
+    /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
+    private Child upgrade;
     /** The properties that Python has put in force last, with which its next life starts. */
     volatile BrokerConfigs inForce;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
@@ -158,8 +158,8 @@ final class Lives {
                 while (problem == null) problem = look();
                 problem = serving.end(problem);
                 if (closing() || !first.isReady()) return;
-                Child upgrade = serving.closing() ? trial : null;
-                if (upgrade == null) {
+                Child next = followed();
+                if (next == null) {
                     restarts = restarts + 1;
                     shortLives = serving.seconds() < LONG_LIFE_SECONDS ? shortLives + 1 : 1;
                     long pauseMs = pause(shortLives);
@@ -168,23 +168,22 @@ final class Lives {
                 }
                 serving.giveBack(host.inbox);
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
-                follow(upgrade);
-                problem = begin(serving);
-                showOld();
+                if (next != null) {
+                    takeTurn(next);
+                    problem = null;
+                } else {
+                    // One that did not come up may have been upgraded in a way that does not work.
+                    boolean asksAgain = inChild && !serving.isReady();
+                    serving = life(inForce, asksAgain ? environment() : serving.environment);
+                    problem = begin(serving);
+                    showOld();
+                }
                 if (closing()) close(serving);
             } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
                 failed(problem, lines, e);
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
         }
-    }
-
-    private synchronized void follow(Child upgrade) {
-        // One that did not come up may have been upgraded in a way that does not work.
-        boolean asksAgain = inChild && !serving.isReady();
-        serving = upgrade != null ? life(upgrade.config, upgrade.environment)
-                : life(inForce, asksAgain ? environment() : serving.environment);
-        if (upgrade != null) trial = null;
     }
 
     /** Where the heap is full even the first use of a text fails, so all of it is guarded. */
@@ -231,7 +230,7 @@ final class Lives {
         if (life.isReady()) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
-        } else if (life.seconds() > steps * START_SECONDS) {
+        } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
     }
@@ -279,46 +278,59 @@ final class Lives {
 
     /** The upgrade that a request asks for. One that Kafka has applied goes first: else requests that come again and again would end it. */
     private synchronized Child candidate(BrokerConfigs next) {
-        boolean appliedGoesFirst = trial != null && trial.isFor(host.config()) && !trial.isFor(next);
+        boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config()) && !upgrade.isFor(next);
         if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
         return stage(next);
     }
 
     private synchronized Child stage(BrokerConfigs config) {
-        if (trial == null || !trial.isFor(config)) {
+        if (upgrade == null || !upgrade.isFor(config)) {
             drop();
-            trial = new Child(host, config, environment(), true);
+            upgrade = new Child(host, config, environment(), true);
         }
-        return trial;
+        return upgrade;
     }
 
     /** On the host thread: goes on with the upgrade, if there is one. */
     private synchronized void prepare() throws InterruptedException {
         if (serving.closing()) return;
         BrokerConfigs applied = host.config();
-        if (upgrades(applied) && (trial == null || !trial.isFor(applied))) stage(applied);
-        Child next = trial;
+        if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
+        Child next = upgrade;
         if (next == null || !next.begun && !next.environment.isDone()) return;
         String problem = next.begun ? null : begin(next);
-        if (next.isBuilt()) {
-            next.discard("its plugins are built");
-            if (next.isFor(applied)) upgrade(next);
-            else if (next.seconds() > TRIED_SECONDS) drop();
-        } else if (problem != null) fail(next, problem);
+        if (problem != null) fail(next, problem);
         else if (next.ended(0)) fail(next, next.cause());
-        else killOverdue(next);
+        else if (!next.isBuilt()) killOverdue(next);
+        else if (next.isFor(applied)) close(serving);
+        else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
-    private void upgrade(Child to) {
-        generation = to.config.generation();
-        LOG.info("{}={}: the Python of {} takes the place of {}", GENERATION, generation, to.environment.join().executable(), serving);
+    /** What follows the life that has ended; null if nothing does, or not yet. */
+    private synchronized Child followed() {
+        Child next = upgrade;
+        boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));
+        if (follows) upgrade = null;
+        return follows ? next : null;
+    }
+
+    private synchronized void takeTurn(Life next) {
+        Life before = serving;
+        serving = next;
+        LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
+                next.environment.join().executable(), before);
+        generation = next.config.generation();
+        inForce = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);
-        close(serving);
+        host.lease.renew();
+        serving.takeTurn();
+        // What was applied while the old one ended.
+        if (!next.isFor(host.config()) && !upgrades(host.config())) reconfigure(host.config());
     }
 
     private void fail(Life failed, String problem) {
         String why = failed.end(problem);
-        trial = null;
+        upgrade = null;
         if (!failed.isFor(host.config())) return;
         refused = failed.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 1);
@@ -326,7 +338,8 @@ final class Lives {
     }
 
     private synchronized void drop() {
-        if (trial != null) trial.discard("another change has taken the place of this one");
-        trial = null;
+        if (upgrade == null) return;
+        upgrade.discard("another change has taken the place of this one");
+        upgrade = null;
     }
 }

@@ -37,7 +37,7 @@ class ChildTest {
         return start(script, false);
     }
 
-    private Child start(String script, boolean trial) throws Exception {
+    private Child start(String script, boolean waits) throws Exception {
         Path file = folder.resolve("python");
         if (!Files.exists(file)) {
             Files.writeString(file, "#!/bin/sh\n" + script + "\n");
@@ -45,7 +45,7 @@ class ChildTest {
         }
         var environment = new PythonEnvironment(file.toString(), "", "", List.of("/a"));
         var config = new BrokerConfigs(properties, Map.of());
-        Child child = new Child(host, config, CompletableFuture.completedFuture(environment), trial);
+        Child child = new Child(host, config, CompletableFuture.completedFuture(environment), waits);
         child.begin();
         return child;
     }
@@ -116,23 +116,35 @@ class ChildTest {
     }
 
     @Test
+    void oneThatWaitsForItsTurnChangesNothingUntilThen() throws Exception {
+        Child child = start(frame(0, "gauge", "Turn", "", "Value", 1.0) + "; " + frame(1, "built") + "; head -c 12 > /dev/null", true);
+        child.built.get(20, TimeUnit.SECONDS);
+        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Turn")));
+        assertFalse(child.ended(100));
+        child.takeTurn();
+        assertTrue(host.gauges.all().stream().anyMatch(each -> each.type().equals("Turn")));
+        end(child);
+    }
+
+    /** Such as one that an administrator has asked for and not applied. */
+    @Test
     @Timeout(60)
-    void aTrialChangesNothingAndLeavesNoThreadBehind() throws Exception {
-        Child child = start(frame(0, "gauge", "Trial", "", "Value", 1.0) + "; " + frame(1, "built") + "; head -c 13 > /dev/null; "
-                + frame(0, "gauge", "Trial", "", "Value", 2.0) + "; sleep 50", true);
+    void oneThatGetsNoTurnLeavesNoThreadBehindAndChangesNothing() throws Exception {
+        Child child = start(frame(1, "built") + "; head -c 13 > /dev/null; " + frame(0, "gauge", "Late", "", "Value", 1.0)
+                + "; sleep 50", true);
         child.built.get(20, TimeUnit.SECONDS);
         assertTrue(isAwaited());
 
-        child.discard("its plugins are built");
+        child.discard("another change");
 
         end(child);
         while (isAwaited()) Thread.sleep(10);
-        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Trial")));
+        assertTrue(host.gauges.all().stream().noneMatch(each -> each.type().equals("Late")));
     }
 
     private static boolean isAwaited() {
         return Thread.getAllStackTraces().values().stream().flatMap(Stream::of)
-                .anyMatch(frame -> frame.getClassName().equals(Life.class.getName()) && frame.getMethodName().equals("built"));
+                .anyMatch(frame -> frame.getMethodName().equals("awaitTurn"));
     }
 
     @Test
