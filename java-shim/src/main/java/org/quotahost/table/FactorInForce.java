@@ -32,9 +32,8 @@ public final class FactorInForce {
     private static final Factor OPEN = new Factor(1, "");
 
     private final AtomicIntegerArray generations = new AtomicIntegerArray(QuotaTable.TYPES);
-    private static final int AGAIN_BEATS = (int) (10_000 / QuotaTable.BEAT_MS);
-    /** When Kafka was last told to read all limits anyway (readAgain). */
-    private int readAgainAt;
+    /** By quota type, the beat at which Kafka has to read its limits once more (settle). */
+    private final int[] settleAt = new int[QuotaTable.TYPES];
     /** As the host has set it last, whether or not the fallback is in force. */
     volatile Factor hostFactor = OPEN;
     /** Whom it is for: who writes to these topics, or null for all clients. */
@@ -195,18 +194,22 @@ public final class FactorInForce {
     private void put(Rule next, int changed) {
         rule = next;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
-            if ((changed & 1 << type) != 0) generations.incrementAndGet(type);
+            if ((changed & 1 << type) == 0) continue;
+            settleAt[type] = next.now() + QuotaTable.BEATS_PER_SECOND;
+            generations.incrementAndGet(type);
         }
     }
 
     /**
-     * Has Kafka read all limits every ten seconds, changed or not: two request threads may have read them at the same time,
-     * and the older reading may have been written last.
+     * Has Kafka read limits once more a second after they have changed last: two request threads may have read them at the
+     * same time, and the older reading may have been written last.
      */
-    void readAgain(int beat) {
-        if (beat - readAgainAt < AGAIN_BEATS) return;
-        readAgainAt = beat;
-        for (int type = 0; type < QuotaTable.TYPES; type++) generations.incrementAndGet(type);
+    void settle(int beat) {
+        for (int type = 0; type < QuotaTable.TYPES; type++) {
+            if (settleAt[type] == 0 || beat - settleAt[type] < 0) continue;
+            settleAt[type] = 0;
+            generations.incrementAndGet(type);
+        }
     }
 
     /** Of those who share a factor, by quota type; a fence may hold the one for PRODUCE. */

@@ -57,6 +57,8 @@ public final class QuotaTable {
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
+    /** NTP moves the clock by less. */
+    private static final long CLOCK_SLACK_MS = 5_000;
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
@@ -79,6 +81,10 @@ public final class QuotaTable {
     /** In beats since the start. */
     volatile int now;
     private int evictedAt, sweptAt;
+    /** By how many ms the wall clock was ahead of the monotonic one when it was looked at last. */
+    private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
+    /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
+    boolean clockWentBack;
     private final LineLimit fullLines = new LineLimit(1);
     private long unadmittedBefore;
 
@@ -227,7 +233,7 @@ public final class QuotaTable {
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
     public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
-        var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS);
+        var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
         int changed = 0;
         try {
             for (int i = 0; i < batch.clients().size(); i++) {
@@ -345,12 +351,15 @@ public final class QuotaTable {
         boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
         synchronized (this) {
             factorInForce.renew(measured ? EVERY_TYPE : 0, now);
-            factorInForce.readAgain(now);
+            factorInForce.settle(now);
         }
     }
 
     /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
     public synchronized void evict() {
+        long ahead = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
+        clockWentBack |= ahead < wallClockAhead - CLOCK_SLACK_MS;
+        wallClockAhead = ahead;
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
         evictedAt = now;
