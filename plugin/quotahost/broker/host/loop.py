@@ -119,7 +119,7 @@ class Host:
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._cluster.start()
+        self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
@@ -184,7 +184,7 @@ class Host:
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)
-            self._cluster.hand_on(self._know)
+            self._cluster.hand_on(self._know, changes.on_stored)
             # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._clients.ask_again()
