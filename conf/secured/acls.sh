@@ -48,5 +48,6 @@ operators=User:quotahost-quotas
 # "$@" --add --allow-principal "$operators" --operation AlterConfigs --operation DescribeConfigs --cluster
 #
 # explain --volume asks for the retention of topics as the broker, which is a super user here. It needs this where
-# static.kafka.admin.* name another principal.
+# static.kafka.admin.* name another principal, which needs DescribeConfigs on the cluster besides, to find misspelt
+# properties that are stored.
 # "$@" --add --allow-principal User:NAME --operation DescribeConfigs --topic '*'

@@ -289,6 +289,26 @@ def test_an_open_transaction_on_the_topic_blinds_nobody(cluster: Cluster) -> Non
     producer.abort_transaction(60)
 
 
+@pytest.mark.proves("proposal-035.quick-start", "faults.full-at-start")
+def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> None:
+    second = cluster.brokers[1]
+    disk_of_broker_1_is_full(cluster)
+    before = appended(cluster)
+    # The producer spreads records over all partitions, because its queue is soon full, and reconnects quickly.
+    own = {"sticky.partitioning.linger.ms": 0, "reconnect.backoff.max.ms": 500}
+    with ProducerLoad(cluster.client_config(client_id="p") | own, "t") as load:
+        second.stop()
+        second.start()
+        rejected = gauge(second, "Fence", "Rejections")
+        eventually(lambda: gauge(second, "Fence", "Rejections") > rejected)
+        assert appended(cluster) == before
+        assert load.meter.bytes == 0
+        # What it read from the topic closes the fence now, and no longer the fallback of a broker that starts.
+        eventually(lambda: "broker 1, volume" in causes(second) and gauge(second, "Factor", "LackOfData") == 0)
+        assert state(second) == PAUSE
+        assert appended(cluster) == before
+
+
 @pytest.mark.proves("faults.topic-deleted")
 def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
     admin = AdminClient(cluster.client_config(client_id="harness"))

@@ -128,6 +128,15 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     assert node.log_text(begin).count("static.prodcue: unknown property") == 1
 
 
+@pytest.mark.long
+def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "static.fecth": "1M", PREFIX + "kafka.socket.timeout.ms": "1000"})
+    begin = restart(node)
+    node.wait_for_log("static.fecth: unknown property; did you mean .*static.fetch", start=begin)
+    node.wait_for_log("kafka.socket.timeout.ms: can't change while the broker runs", start=begin)
+    alter_broker_config(node, {PREFIX + "static.fecth": None, PREFIX + "kafka.socket.timeout.ms": None})
+
+
 def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_request_is_stored(
     node: KafkaNode,
 ) -> None:

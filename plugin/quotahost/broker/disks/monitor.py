@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LoggedOnce, Periodic
+from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks, unreadable
 from quotahost.broker.disks.topics import LIST_EVERY, topics
@@ -32,9 +33,14 @@ class DiskMonitor:
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
-        clock: Clock = time.monotonic,
+        clock: Clock = time.monotonic, after_look: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """No thread runs before :meth:`started`; ``settings`` returns those in force, which a live change replaces."""
+        """No thread runs before :meth:`started`.
+
+        ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
+        thread after each look, and once at its end; it may block on a disk.
+        """
+        self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
         self._shown = Shown(metrics, "Volume")
         self._settings, self._clock = settings, clock
@@ -60,7 +66,10 @@ class DiskMonitor:
             if self._thread is None:
                 # Until the first look the age counts from here, not from the host's start.
                 self._newest = (self._clock(), None)
-                self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds())
+                start = partial(start_daemon, at_end=self._after_look)
+                self._thread = Periodic(
+                    "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
+                )
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
@@ -117,6 +126,7 @@ class DiskMonitor:
         # Whatever fails, the thread must go on: without it the disks would stay unknown for good.
         try:
             self.look()
+            self._after_look()
         except Exception:
             self._failure.report("this broker's disks can't be looked at", exc_info=True)
             return

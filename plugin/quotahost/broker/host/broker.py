@@ -3,11 +3,15 @@
 ``HostBroker`` is ``quotahost.api.Broker`` for plugins: most questions go to the shim as they are. It also derives how
 the plugins' own Kafka client connects: as this broker itself, unless properties ``kafka.*`` say otherwise.
 
-``ClusterQuery`` asks the cluster which brokers are alive, where Kafka doesn't tell: its updateClusterMetadata is
-deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and up to 4.2.1 and 4.3.1 it isn't called while a broker that has
-replicas is down (KAFKA-20746). The exemptions of brokers, the supplier ``cluster-quota`` and other suppliers'
-``cluster_changed()`` go by it. So if it has not been called soon after the start, the cluster is asked instead, every
-ten seconds.
+``ClusterQuery`` asks the cluster for what Kafka doesn't tell by itself:
+
+- *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and
+  up to 4.2.1 and 4.3.1 it isn't called while a broker that has replicas is down (KAFKA-20746). The exemptions of
+  brokers, the supplier ``cluster-quota`` and other suppliers' ``cluster_changed()`` go by it. So if it has not been
+  called soon after the start, the cluster is asked instead, every ten seconds.
+- *Which names are stored.* Kafka calls a callback when a property changes that the callback lists
+  (DynamicBrokerConfig.needsReconfiguration), and a misspelt name is none of these. So where nothing else is stored
+  nobody would hear of it, and the broker is asked once.
 """
 
 import json
@@ -23,6 +27,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners, translate
 from quotahost.model import Client, Cluster
 from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
 log = logging.getLogger("quotahost.host")
@@ -88,6 +93,8 @@ class HostBroker:
 # ---- questions to the cluster ----------------------------------------------------------------------------------
 
 EVERY: Final = 10.0  # seconds
+#: Where Kafka keeps what was set while it ran (ConfigEntry.ConfigSource).
+_STORED: Final = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
 
 class ClusterQuery:
@@ -95,6 +102,8 @@ class ClusterQuery:
 
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
+        self._broker: int | None = None  # until it has said what is stored
+        self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
         self._answer: Cluster | None = None  # the newest
         self._kafka_tells = False
         self._known: Cluster | None = None  # handed on last
@@ -104,8 +113,12 @@ class ClusterQuery:
 
     # ---- the host thread ----
 
-    def start(self) -> None:
-        """Begin to ask, in a moment: this broker's own listener isn't open yet, and Kafka may tell."""
+    def start(self, broker: int | None) -> None:
+        """Begin to ask, in a moment: this broker's own listener isn't open yet, and Kafka may tell.
+
+        ``broker`` is None for a controller alone, which doesn't say what is stored.
+        """
+        self._broker = broker
         self._thread = Periodic("cluster", self._turn, lambda: EVERY)
 
     def close(self) -> None:
@@ -116,8 +129,11 @@ class ClusterQuery:
         """Kafka itself has told which brokers are alive: from now on nobody else is asked, and no answer counts."""
         self._kafka_tells = True
 
-    def hand_on(self, cluster: Callable[[Cluster], None]) -> None:
-        """Hand on which brokers the cluster has named since the last call, if they are others."""
+    def hand_on(self, cluster: Callable[[Cluster], None], stored: Callable[[tuple[str, ...]], None]) -> None:
+        """Hand on what the cluster has answered since the last call: its brokers, and names of stored properties."""
+        if names := self._stored:  # the thread sets it once
+            self._stored = ()
+            stored(names)
         # An answer that Kafka's own news has overtaken may be older than they are.
         if (answer := self._answer) and answer != self._known and not self._kafka_tells:
             self._known = answer
@@ -131,11 +147,26 @@ class ClusterQuery:
         self._waited = True
 
     def look(self) -> None:
-        if self._kafka_tells:
+        if self._broker is not None:
+            self._ask_stored(str(self._broker))
+        if not self._kafka_tells:
+            self._ask_brokers()
+
+    def _ask_stored(self, broker: str) -> None:
+        try:
+            rows = self._shim.configs("BROKER", [broker])
+        # Any exception: it may come from Java, and the thread must outlive it.
+        except Exception as problem:
+            if "AuthorizationException" in str(problem):  # each further try would be a line of the authorizer's
+                self._broker = None
             return
+        self._broker = None
+        names = (row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED)
+        self._stored = tuple(sorted(names))
+
+    def _ask_brokers(self) -> None:
         try:
             cluster_id, brokers = self._shim.cluster()
-        # Any exception: it may come from Java, and the thread must outlive it.
         except Exception as problem:
             self._no_answer.report("Kafka doesn't tell which brokers are alive, and can't be asked: %s", problem)
             return

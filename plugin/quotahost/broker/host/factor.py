@@ -12,13 +12,18 @@
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1. Topics and partitions are refused only while a volume is known to be at its hard limit.
+factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
+volume is known to be at its hard limit.
 """
 
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import ClassVar, Final, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
@@ -56,8 +61,8 @@ Reading: TypeAlias = tuple[Scoped, str, float]
 class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
-    def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
-        self._shim, self._guard, self._clock = shim, guard, clock
+    def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
+        self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
         self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
@@ -66,6 +71,8 @@ class FactorLoop:
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(shim.factor())
         self._found: Scoped | None = self._known  # until another one is put into the table
+        if shim.restarted():  # Java has what holds, and the file may not tell that yet
+            memory.before = None
         self._shown = Shown(shim, "Factor")
         self._show(lacking=False, unknown=False)
 
@@ -86,6 +93,7 @@ class FactorLoop:
             # A source that is configured later starts then, and is waited for from then on.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
+            self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
             self._put(self._decide(*self._read(source, plugins.policy, settings), now, settings), settings)
@@ -118,6 +126,8 @@ class FactorLoop:
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
+        if known_now.full or not unknown:
+            self._memory.keep(known_now if known_now.full else None)
         if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
@@ -125,9 +135,13 @@ class FactorLoop:
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         if patience and now - since <= patience:
-            self._show(lacking=False, unknown=True)
-            # The last factor holds. A volume that is known now may have become fuller than it was then.
-            return smaller(known_now, self._known) if known_now.factor.value < 1 else self._known
+            # At a start the PAUSE in which the broker stopped holds, else the last factor. Without a fence a factor of
+            # 0 is a floor for each new client, which delays it for minutes.
+            remembered = self._memory.before if self._shim.fence() else None
+            last = remembered or self._known
+            self._show(lacking=remembered is not None, unknown=True)
+            # A volume that is known now may have become fuller than it was then.
+            return smaller(known_now, last) if known_now.factor.value < 1 else last
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
         # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
@@ -292,3 +306,65 @@ class FactorInForce:
         """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""
         factor = self._factor
         return {factor.cause: {"Factor": factor.value}} if factor.value < 1 and factor.cause else {}
+
+
+# ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
+
+
+class _Stored(BaseModel):
+    """The file, as JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    cause: str
+    affected: Affected | None
+
+
+class PauseMemory:
+    """The PAUSE of this moment, and that of the broker's life before this one.
+
+    A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
+    other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
+    that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
+    topics. To know that, it keeps a file in its log directories while the PAUSE lasts; Kafka reads only directories
+    there (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang.
+    """
+
+    FILE: ClassVar = "quotahost.paused"
+
+    def __init__(self, directories: Sequence[str]) -> None:
+        """Read what was kept in these log directories; with none, nothing outlives a restart.
+
+        Kafka has read a file of each of them when it makes the callback, so none of them hangs.
+        """
+        self._files = [Path(directory, self.FILE) for directory in directories]
+        self.before = next(filter(None, map(_read, self._files)), None)
+        self._now: Scoped | None = None
+        self._written: Scoped | None = self.before
+
+    def keep(self, pause: Scoped | None) -> None:
+        """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
+        self._now, self.before = pause, None
+
+    def write(self) -> None:
+        pause = self._now
+        if self.before is not None or pause == self._written:
+            return
+        self._written = pause
+        text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
+        for file in self._files:
+            # Where no file can be written, as on a full disk, the next start looks at that disk first. Where it can't
+            # be removed, the next start begins in a PAUSE that ends as soon as the volumes are known.
+            with suppress(OSError):
+                if text:
+                    file.write_text(text)
+                else:
+                    file.unlink(missing_ok=True)
+
+
+def _read(file: Path) -> Scoped | None:
+    try:
+        stored = _Stored.model_validate_json(file.read_bytes())
+    except (OSError, ValueError):  # pydantic's ValidationError is one
+        return None
+    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)

@@ -15,6 +15,7 @@ stored it all the same, it counts as an unknown name.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -161,6 +162,15 @@ class LiveChange:
             self._refused = given
         finally:
             self._shim.gauge("Host", "", "ConfigRefused", float(refused))
+
+    def on_stored(self, names: Iterable[str]) -> None:
+        """Log names without effect among those that Kafka has stored: of these alone it sends no event."""
+        given = self.in_force.given
+        for name in names:
+            # Of a name that is known the empty value may be wrong, which is none of its own.
+            with suppress(SettingsError, PluginError):
+                if name not in given:
+                    self._log_unknown(self._read({**given, name: ""})[1])
 
     def _log_unknown(self, unknown: Iterable[Problem]) -> None:
         for problem in unknown:

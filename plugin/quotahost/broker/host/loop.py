@@ -26,12 +26,13 @@ from typing import Any, Final
 from quotahost.api import Disks
 from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError, secrets
+from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import ClusterQuery, HostBroker
 from quotahost.broker.host.broker_status import answer_question
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
-from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
@@ -110,7 +111,7 @@ class Host:
             changes.stage(given)
         self._shim.built()
         # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
-        self._factor = FactorLoop(self._shim, self._guard, self._clock)
+        self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
         changes.apply(given)
@@ -118,7 +119,7 @@ class Host:
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._cluster.start()
+        self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
@@ -129,9 +130,12 @@ class Host:
 
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
+        self._pause_memory = PauseMemory(log_dirs(own) if self._roles.broker else [])
         if not self._roles.broker:
             return lambda: NoDisks(own)
-        disks = DiskMonitor(self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock)
+        disks = DiskMonitor(
+            self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
+        )
         self._opened.callback(disks.close)
         self._broker.largest = disks.budgets.largest
         return disks.started
@@ -180,7 +184,7 @@ class Host:
             # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)
-            self._cluster.hand_on(self._know)
+            self._cluster.hand_on(self._know, changes.on_stored)
             # Changes that tick() announces are asked for again in the same round.
             self._tick()
             self._clients.ask_again()

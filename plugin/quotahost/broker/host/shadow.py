@@ -18,13 +18,12 @@ of the answers in force, and puts beside them what it would give. Thresholds of 
 
 import json
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from quotahost.background import Clock, LoggedOnce, Periodic, StartThread, start_daemon
+from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
 from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim
@@ -58,10 +57,9 @@ class Shadow:
     Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
     """
 
-    def __init__(self, shim: Shim, clock: Clock = time.monotonic, start_thread: StartThread = start_daemon) -> None:
+    def __init__(self, shim: Shim, clock: Clock) -> None:
         """The thread starts with the first rule in shadow."""
         self._shim, self._clock = shim, clock
-        self._start_thread = start_thread
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
         self._shown: set[str] = set()
@@ -75,7 +73,7 @@ class Shadow:
         if self._thread:
             self._thread.wake()
         elif self._rules or self._shim.restarted():
-            self._thread = Periodic("shadow", self._work, lambda: self._pause, self._start_thread)
+            self._thread = Periodic("shadow", self._work, lambda: self._pause)
 
     def close(self) -> None:
         if self._thread:
@@ -87,10 +85,8 @@ class Shadow:
         began = self._clock()
         try:
             self.look()
-        except ConnectionError as error:
-            self._fault.report("What rules in shadow would do can't be compared now (%s)", error)
-        except Exception:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
-            self._fault.report("What rules in shadow would do can't be compared now", exc_info=True)
+        except Exception as error:  # of JPype's, too, while the JVM shuts down; the thread must outlive it
+            self._fault.report("What rules in shadow would do can't be compared now (%r)", error)
         else:
             self._fault.healed()
         took = self._clock() - began

@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.cli.lab.host import SmallShim, policy_of
@@ -125,6 +125,7 @@ class Broker:
         self._waiting: list[Client] = []
         #: Is called with the name of what happens, and its facts.
         self.tell: Callable[..., None] = lambda event, *facts: None
+        self._memory = PauseMemory([])
 
     def start(self) -> None:
         events, scene = self._events, self.scene
@@ -140,7 +141,7 @@ class Broker:
         self.tell("moved")
         self.shim = SmallShim(scene.fence, self._set_factor)
         shim = cast("Shim", self.shim)
-        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
         policy = policy_of(self.settings, self.index + 1, events.clock)
         self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, policy.context), policy])
         self.source.start()

@@ -5,7 +5,7 @@ from typing import Any
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.factor import FactorLoop
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from tests.fakes.plugin_context import Clock, context, settings
@@ -35,11 +35,15 @@ class Policy:
 class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
-    def __init__(self, fence: bool = False, before: Factor | None = None, policy: Any = None, **given: str) -> None:
+    def __init__(
+        self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None,
+        policy: Any = None, **given: str,
+    ) -> None:  # fmt: skip
         """``before`` is the factor that a host before this one has left; None at a broker's start."""
         self.clock = Clock()
         self.shim = FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
-        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock)
+        self.memory = memory or PauseMemory([])
+        self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
         self.settings = settings(factor__source="mine", **TIMES | given)
         self.policy: Any = policy or Policy()
         self.answer: Any = None

@@ -46,7 +46,7 @@ NEWS = Cluster("the-cluster", frozenset({1, 10}))
 def heard(look: ClusterQuery) -> list[Cluster]:
     """What the host thread gets."""
     clusters: list[Cluster] = []
-    look.hand_on(clusters.append)
+    look.hand_on(clusters.append, lambda names: None)
     return clusters
 
 
@@ -82,6 +82,30 @@ def test_an_answer_that_kafkas_news_overtook_is_dropped(shim: FakeShim, fetched_
     look.look()
     look.kafka_tells()
     assert heard(look) == []
+
+
+ROWS = [
+    ["7", "client.quota.callback.b", "DYNAMIC_BROKER_CONFIG", ""],
+    ["7", "client.quota.callback.a", "DYNAMIC_DEFAULT_BROKER_CONFIG", ""],
+    ["7", "client.quota.callback.c", "STATIC_BROKER_CONFIG", ""],
+    ["7", "log.retention.ms", "DYNAMIC_BROKER_CONFIG", ""],
+]
+
+
+@pytest.mark.parametrize(("problem", "times"), [("TimeoutException: no answer", 3), ("AuthorizationException: no", 1)])
+def test_which_of_our_names_are_stored_is_asked_until_the_broker_answers_or_denies_it(
+    shim: FakeShim, problem: str, times: int
+) -> None:
+    look, told = ClusterQuery(shim), list[tuple[str, ...]]()
+    look.start(7)  # its thread waits for longer than this test
+    silent = ConnectionError(problem)
+    for answer in (silent, silent, ROWS, ROWS):
+        shim.told["configs"] = answer
+        look.look()
+        look.hand_on(lambda now: None, told.append)
+    look.close()
+    assert shim.arguments("configs") == [["BROKER", ["7"]]] * times
+    assert told == [("client.quota.callback.a", "client.quota.callback.b")] * (times == 3)
 
 
 def test_a_silence_is_logged_once(shim: FakeShim, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,12 +3,16 @@
 import logging
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from quotahost.broker.host.factor import PauseMemory
+from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import fails
 from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster
 
@@ -95,6 +99,57 @@ def test_a_source_that_just_started_is_waited_for(silent: Any, fence: bool, capl
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1)
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
+
+
+def remembers(tmp_path: Path, pause: Scoped | None = None) -> PauseMemory:
+    """The memory of a broker that has just started, and stopped in this PAUSE."""
+    if pause:
+        stopped = PauseMemory([str(tmp_path)])
+        stopped.keep(pause)
+        stopped.write()
+    return PauseMemory([str(tmp_path)])
+
+
+def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_path: Path) -> None:
+    before = World(fence=True, memory=remembers(tmp_path))
+    assert before.step(cluster(FULL)) == 0.0
+    before.memory.write()
+    world = World(fence=True, memory=remembers(tmp_path))
+    assert world.step(cluster(EMPTY, waiting="the topic is not read yet")) == 0.0
+    assert world.cause == "full when this broker stopped: broker 1, volume /full"
+    assert world.number("LackOfData") == 1
+    assert world.step(cluster(EMPTY)) == 1.0
+    assert world.number("LackOfData") == 0
+    world.memory.write()
+    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "the next start knows nothing of it"
+    without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
+    assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
+
+
+def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk", "u": "the disk"}, frozenset({"t"})))
+    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics", fallback__action="OPEN")
+    world.step(None)
+    world.shim.ready([], {})  # the broker has started
+    assert world.step(None, GRACE - 1) == 0.0
+    assert world.shim.affected[-1] == pause.affected
+    assert world.step(None) == 1.0
+
+
+@pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
+def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, in_force: float, begins: float) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
+    # The disk's thread writes the file after its next look, and a new host reads it before the last one has ended.
+    memory = remembers(tmp_path, pause)
+    world = World(True, Factor(in_force, "the host before"), memory, factor__scope="topics")
+    assert world.step(None) == begins
+    assert world.shim.affected == [], "Java still has the factor with its topics"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause":1}', '{"cause":"x","affected":{"places":{},"held":["t"]}}'])
+def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / PauseMemory.FILE).write_text(text)
+    assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0
 
 
 # ---- what may be created ----

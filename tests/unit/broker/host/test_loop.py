@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
+from quotahost.broker.host.broker import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client, ClusterVolumes, Volume
@@ -140,7 +141,7 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: 
 # ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
 
 
-UNKNOWN = {"static.prodcue": "1M", "plugin.mine.shrae": "1"}
+UNKNOWN = {"static.prodcue": "1M", "plugin.gone.key": "1", "plugin.mine.shrae": "1", "plugin": "1"}
 
 
 def share(text: str) -> dict[str, str]:
@@ -247,6 +248,20 @@ def test_the_same_properties_applied_twice_are_taken_over_once(mine: Any, caplog
         shim.reconfigure(**share("0.25"))
     serve(shim)
     assert caplog.text.count("reconfigured: client.quota.callback.plugin.mine.share") == 1
+
+
+def test_a_name_that_is_stored_alone_is_named_once(
+    mine: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
+    # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
+    monkeypatch.setattr(ClusterQuery, "hand_on", lambda _look, _cluster, hear: hear(stored))
+    shim.idle(2)
+    serve(shim)
+    named = errors(caplog)
+    assert len(named) == len(UNKNOWN) + 1
+    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in (*UNKNOWN, "kafka.group.id"))
 
 
 @pytest.mark.parametrize("stored", ["*", "plugin.*", "plugin.mine.*"])

@@ -1,9 +1,9 @@
 """Rules in shadow: of what Kafka measures, whom each would hold back, and the thread that looks and counts it."""
 
 import json
-import threading
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -237,7 +237,8 @@ def in_shadow(rules: str = "") -> Settings:
 
 def watch(java: Java, rules: str) -> Shadow:
     """Without its thread: the test looks itself."""
-    shadow = Shadow(java, java.clock, lambda *_: threading.current_thread())
+    shadow = Shadow(java, java.clock)
+    shadow._thread = MagicMock()
     shadow.configure(in_shadow(rules))
     return shadow
 
