@@ -92,9 +92,7 @@ class PrometheusSettings(sections.Section):
     interval: Duration = Field(
         timedelta(seconds=10), ge=timedelta(milliseconds=100), le=timedelta(hours=1), description="how often to ask"
     )
-    timeout: Duration = Field(
-        timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
-    )
+    timeout: Duration = Field(timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take")
     bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
     username: str | None = Field(None, pattern="^[^:]+$", description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
