@@ -8,7 +8,7 @@ taps leave. A scene has an unused disk of ``BAND`` bytes between its limits, if 
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import count
 from statistics import fmean, pstdev
 from typing import Final
 
@@ -110,8 +110,3 @@ def deviation(factors: list[float]) -> float:
     """The standard deviation of the means over 30 s, as a share of their mean."""
     means = [fmean(factors[at : at + 30]) for at in range(0, len(factors) - 29, 30)]
     return pstdev(means) / fmean(means)
-
-
-def movement(factors: list[float]) -> float:
-    """By how much the factor moved in an hour, up and down together."""
-    return sum(abs(a - b) for a, b in pairwise(factors)) * 3600 / len(factors)

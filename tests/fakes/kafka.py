@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
-
 from quotahost.kafka.follower import refusals_counted
 
 T = TypeVar("T")
@@ -18,7 +16,6 @@ class FakeKafka(Generic[T]):
     Attributes:
         sent: the decoded records.
         made: the arguments of each ``ensure_compacted`` but the client.
-        down: whether the cluster can't be reached.
         delivers: the error with which records are delivered; None for success, ``...`` for never.
     """
 
@@ -28,13 +25,10 @@ class FakeKafka(Generic[T]):
         self._waiting: list[Callable[..., None]] = []
         self.sent: list[T] = []
         self.made: list[tuple[str, int, bool]] = []
-        self.down = False
         self.delivers: Any = None
 
     def ensure(self, admin: Any, topic: str, brokers: int, gathering: bool) -> None:
         """In the place of ``ensure_compacted``."""
-        if self.down:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         self.made.append((topic, brokers, gathering))
 
     def producer(self, config: Any) -> FakeKafka[T]:

@@ -69,7 +69,7 @@ def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, se
     since = time.time()
     eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
     config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
-    ensure_compacted(AdminClient(config), SHARES, 3)
+    ensure_compacted(AdminClient(config), SHARES)
     set_cluster_quota(config, client_id="p", produce=1e6)
     create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
     stranger = Producer(config)

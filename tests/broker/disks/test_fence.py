@@ -184,18 +184,6 @@ def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: Kafka
     eventually(lambda: limit() == 50e6)
 
 
-def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
-    alter_broker_config(node, {PREFIX + "shadow": "all"})
-    set_factor(node, 0)
-    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) is None)
-    before, shadowed = rejections(node), gauge(node, "Fence", "Shadowed")
-    assert attempt(node.client_config("alice", "shadow"), topic) is None
-    assert gauge(node, "Fence", "Shadowed") == shadowed + 1
-    assert rejections(node) == before
-    alter_broker_config(node, {PREFIX + "shadow": None})
-    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) == TURNED_BACK)
-
-
 def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:
     admin = AdminClient(node.client_config("alice", "acls"))
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):

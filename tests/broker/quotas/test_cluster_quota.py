@@ -39,7 +39,7 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
         admin = AdminClient(config)
-        ensure_compacted(admin, SHARES, 3)
+        ensure_compacted(admin, SHARES)
         for done in admin.create_topics(on_each).values():
             done.result(30)
         del admin  # it would go on connecting after the brokers have ended

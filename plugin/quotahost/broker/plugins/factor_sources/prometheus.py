@@ -40,7 +40,6 @@ from quotahost.settings.types import Text, distinct, split
 from quotahost.text import printable, redact
 from quotahost.units import Duration
 
-MAX_SERIES: Final = 100_000
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 MAX_SENTENCES: Final = 20
 _PART: Final = 64 * 1024  # bytes of it that are read at once
@@ -93,9 +92,7 @@ class PrometheusSettings(sections.Section):
     interval: Duration = Field(
         timedelta(seconds=10), ge=timedelta(milliseconds=100), le=timedelta(hours=1), description="how often to ask"
     )
-    timeout: Duration = Field(
-        timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take in all"
-    )
+    timeout: Duration = Field(timedelta(seconds=5), le=timedelta(minutes=1), description="how long one query may take")
     bearer_token: Annotated[SecretStr, AfterValidator(_token)] | None = Field(None, description="token to send")
     username: str | None = Field(None, pattern="^[^:]+$", description="user name to send")
     password: SecretStr | None = Field(None, description="password to send")
@@ -218,8 +215,6 @@ def _answer(status: int, reason: str, content: bytearray) -> Answer:
         result, kind = reply["data"]["result"], reply["data"]["resultType"]
         if kind != "vector":
             raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
-        if len(result) > MAX_SERIES:
-            raise QueryFailed(f"the answer has {len(result):,} series; at most {MAX_SERIES:,} are read")
         return Answer(tuple(map(_series, result)), tuple(map(str, reply.get("warnings") or ())))
     # Brackets that are nested by the thousand end in a RecursionError.
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
@@ -258,7 +253,7 @@ def volumes_of(
         # Nothing says which of several series is right.
         size, other = (side[0] if len(side) == 1 else math.nan for side in told)
         # False for NaN. Consumed bytes may exceed the capacity, as file systems keep blocks for root.
-        if all(place) and 0 < size < _MAX_SIZE and 0 <= other <= (size if available else _MAX_SIZE):
+        if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if available else _MAX_SIZE):
             volumes.append(Volume(*place, int(size), int(size) - int(other) if available else int(other)))
         else:
             size_told, other_told = (", ".join(f"{value:g}" for value in side[:9]) or "none" for side in told)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness import policy_scenes as scenes
-from harness.policy_scenes import HOUR, Disk, deviation, movement
+from harness.policy_scenes import HOUR, Disk, deviation
 from quotahost.broker.plugins.policies import setpoint as module
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.world import pauses
@@ -63,17 +63,6 @@ def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed
     assert pauses(course.factors) == 0
 
 
-@pytest.mark.parametrize("renewed", [1, 5])
-def test_a_volume_that_is_renewed_every_30_s_is_held_evenly(renewed: float) -> None:
-    period = {"volumes.period": f"{renewed}s"}
-    course = loop(4 * MB, 0, 1, hours=1.5, band=120 * MB, place=-0.1, kept=30, properties=period)
-    settled = course.factors[HOUR // 2 :]
-    assert 0.3 < min(settled) < max(settled) < 0.65
-    assert movement(settled) < 3
-    assert max(course.places[0]) < 0.85
-    assert pauses(course.factors) == 0
-
-
 def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
     lumps = tuple((at, 60 * DRAIN) for at in range(4 * HOUR, 6 * HOUR, 60))
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
@@ -99,13 +88,6 @@ def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_onc
     begins = next(at for at, factor in enumerate(course.factors) if at > ends and factor > 0)
     assert fmean(course.factors[begins + 60 : begins + 300]) > 0.05
     assert fmean(course.factors[3 * HOUR :]) == pytest.approx(0.2, rel=0.1)
-
-
-def test_a_pause_for_another_volume_is_over_as_soon_as_that_one_is() -> None:
-    full = Disk(place=1.5, cleanups=((2 * HOUR, 5 * scenes.BAND),))
-    course = scenes.play("setpoint", 2.1, Disk(2 * DRAIN, drain=DRAIN, every=60), full)
-    assert set(course.factors[10 : 2 * HOUR]) == {0.0}
-    assert fmean(course.factors[2 * HOUR + 30 : 2 * HOUR + 90]) > 0.4
 
 
 def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_its_own_demand() -> None:

@@ -104,14 +104,6 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
     assert written < 2 * promql.MAX_BYTES
 
 
-def test_too_many_series_are_a_failure(server: FakePrometheus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(promql, "MAX_SERIES", 2)
-    server.replies["up"] = success({("a", str(n)): 1 for n in range(2)})
-    assert len(promql_client(server.url).query("up").series) == 2
-    server.replies["up"] = success({("a", str(n)): 1 for n in range(3)})
-    assert "3 series; at most 2" in failure(promql_client(server.url))
-
-
 def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.connection.recv(1)  # until the client hangs up
     handler.close_connection = True
