@@ -91,7 +91,7 @@ class Driver(PipelineProcess):
 
     def __init__(self, folder: Path, node: KafkaNode, **options: object) -> None:
         # As if mirrored from another cluster: of its own only registered brokers would count, and there is one.
-        options = {"validity": "1h", "metrics_port": free_port(), "cluster": "bench", **options}
+        options = {"validity": "1h", "metrics_port": free_port(), "snapshots_topic": f"{SNAPSHOTS}=bench", **options}
         super().__init__(folder, node.bootstrap, **options)
 
     @contextmanager

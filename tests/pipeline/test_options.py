@@ -70,7 +70,6 @@ def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: 
 
 def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
     assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
-    assert options(**GIVEN, cluster="c").clusters("own") == {"__quotahost_snapshots": "c"}
     with pytest.raises(OptionsError, match="--snapshots-topic: name each topic once"):
         options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
     several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")

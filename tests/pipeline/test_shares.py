@@ -136,7 +136,7 @@ class World:
     def __init__(self, spark: SparkSession, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.spark, self.directory, self.partitions, self.seconds = spark, directory, 1, 0.0
         self.batch, self.fails, self.other_leads = 0, False, False
-        self.known: list[str] | None = None
+        self.known = [*map(str, range(8)), "2147483647", "x"]
         monkeypatch.setattr(pipeline, "kafka_sink", lambda writer, *_: Sink(self, writer))
         leader: Any = SimpleNamespace(run=7, stands_by=lambda: self.other_leads)
         self.clock = KafkaClock(lambda: MS, lambda: 0)

@@ -14,10 +14,10 @@ OPTIONS = options(bootstrap="b:1", checkpoint="/c", topics_prefix="t.")
 
 
 class Kafka:
-    """A cluster with topics of so many partitions, of which some are hidden."""
+    """A cluster with topics of so many partitions, of which some are hidden; some brokers come ``late``."""
 
-    def __init__(self, brokers: int = 3, hidden: str = "", there: dict[str, int] | None = None) -> None:
-        self._brokers, self._hidden, self.there = brokers, hidden, there or {}
+    def __init__(self, brokers: int = 3, late: int = 0, hidden: str = "", there: dict[str, int] | None = None) -> None:
+        self._brokers, self._late, self._hidden, self.there = brokers, late, hidden, there or {}
         self.made: dict[str, tuple[int, Mapping[str, str]]] = {}
 
     def cluster(self) -> tuple[str, list[str]]:
@@ -33,13 +33,17 @@ class Kafka:
         self.there[name] = partitions
         return True
 
+    def _wait(self, _: float) -> None:
+        self._brokers, self._late = self._brokers + self._late, 0
+
     def ensure(self) -> dict[str, tuple[int, Mapping[str, str]]]:
-        Topics(self, OPTIONS).ensure()  # type: ignore[arg-type]
+        Topics(self, OPTIONS).ensure(self._wait)  # type: ignore[arg-type]
         return self.made
 
 
-def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave() -> None:
-    made = Kafka().ensure()
+@pytest.mark.parametrize("late", [0, 2])
+def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late: int) -> None:
+    made = Kafka(brokers=3 - late, late=late).ensure()
     assert {replicas for replicas, _ in made.values()} == {3}
     configs = {name: config for name, (_, config) in made.items()}
     assert configs["t.snapshots"] == configs["t.cluster_volumes"] == COMPACTED

@@ -10,7 +10,8 @@ runs. A topic that somebody deletes is made anew with its own configuration, and
 defaults. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -161,6 +162,7 @@ _DEAD_LETTERS: Final = _DELETED | {
     "retention.ms": "604800000", "retention.bytes": "1073741824", "segment.bytes": "67108864",
 }  # fmt: skip
 _REPLICAS: Final = 3
+_GATHERING: Final = 5.0  # seconds for brokers that are still coming up: nobody adds replicas later
 
 
 class Topics:
@@ -175,7 +177,7 @@ class Topics:
         #: The configuration of each topic.
         self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
 
-    def ensure(self) -> None:
+    def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
         """Create the topics that are absent.
 
         Raises Unusable if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
@@ -189,7 +191,10 @@ class Topics:
             )
         # Among them may be topics that this client has no right to see; Kafka says that they exist.
         if absent := sorted(self._topics.keys() - there.keys()):
-            brokers = len(self._kafka.cluster()[1]) or 1
+            brokers = len(self._kafka.cluster()[1])
+            if brokers < _REPLICAS:
+                wait(_GATHERING)
+                brokers = len(self._kafka.cluster()[1]) or 1
             replicas = min(_REPLICAS, brokers)
             created = [name for name in absent if self._create(name, brokers, replicas)]
             if created and replicas < _REPLICAS:

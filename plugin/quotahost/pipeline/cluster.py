@@ -98,7 +98,7 @@ def _free_share(capacity: str, consumed: str) -> str:
 # ---- one row for each cluster ----------------------------------------------------------------------
 
 
-def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0, tellers: int = MAX_TELLERS) -> DataFrame:
+def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     """One row for each cluster, of a batch of :func:`state`, as :func:`record` reads it.
 
     Kafka's clock is so many ms ``ahead`` of the driver's. The column ``until`` is Kafka's time in ms at which a broker
@@ -114,11 +114,11 @@ def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0, tellers: int = MAX_
     }
     # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
     # A text with parameters takes 50 ms; the same query built from Column objects took 150 ms of Py4J.
-    return volumes.sparkSession.sql(_rollup_sql(tellers), args=arguments, state=volumes.coalesce(1))
+    return volumes.sparkSession.sql(_rollup_sql(), args=arguments, state=volumes.coalesce(1))
 
 
 @cache
-def _rollup_sql(tellers: int) -> str:
+def _rollup_sql() -> str:
     return sql(
         "rollup",
         free_share=_free_share("v.capacity", "v.consumed"),
@@ -134,7 +134,7 @@ def _rollup_sql(tellers: int) -> str:
         max_name=MAX_NAME,
         listed=MAX_LISTED,
         worst=MAX_WORST,
-        tellers=tellers,
+        tellers=MAX_TELLERS,
         topics=MAX_TOPICS,
     )
 

@@ -140,7 +140,7 @@ class Job:
         try:
             if self._registered(self._kafka.cluster()[1]):
                 self._has_new_brokers.set()
-            self._topics.ensure()
+            self._topics.ensure(stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
         except (Py4JError, Unusable, OSError) as problem:

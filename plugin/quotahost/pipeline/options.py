@@ -90,9 +90,6 @@ class Options(BaseModel):
     kafka: Json[dict[str, SecretStr]] = Field(
         default_factory=dict, description="The same as a JSON object, for the environment; it wins over the file."
     )
-    cluster: str | None = Field(
-        None, description="Id of the cluster that topics without one belong to; default: the bootstrap's."
-    )
     topics_prefix: TopicPrefix = Field(
         PREFIX, description="How the topics' names begin, as topics.prefix of the brokers."
     )
@@ -138,7 +135,7 @@ class Options(BaseModel):
         Raises OptionsError if it is that of another topic, too.
         """
         topics = self.snapshots_topic or (self.named(SNAPSHOTS),)
-        found = {topic: cluster or self.cluster or own for topic, cluster in map(_parted, topics)}
+        found = {topic: cluster or own for topic, cluster in map(_parted, topics)}
         if len(set(found.values())) < len(found):
             raise OptionsError(f"{option('snapshots_topic')}: {_ONE_EACH}")
         return found

@@ -77,7 +77,7 @@ class Queries:
         """Start nothing yet; ``own`` is the id of the cluster that lists its brokers."""
         self._spark, self._options, self._own, self._clock = spark, options, own, clock
         self._client, self._clusters = options.client(), options.clusters(own)
-        self._usage, self._usage_cluster = options.named(USAGE), options.cluster or own
+        self._usage = options.named(USAGE)
         self._listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
@@ -105,16 +105,15 @@ class Queries:
         before, self._listed = self._listed, self._listed | frozenset(brokers)
         return self._listed > before
 
-    def users(self) -> frozenset[str] | None:
-        """The brokers whose usage counts, also those that are down; None if the usage topic is another cluster's."""
-        return self._listed if self._usage_cluster == self._own else None
+    def users(self) -> frozenset[str]:
+        """The brokers whose usage counts, also those that are down."""
+        return self._listed
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
-        if (known := self.users()) is not None:
-            # Shares are only for brokers that the cluster has listed.
-            good = good.where(~large_of_stranger(self._usage, "brokerId", known))
+        # Shares are only for brokers that the cluster has listed.
+        good = good.where(~large_of_stranger(self._usage, "brokerId", self._listed))
         newest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:
@@ -145,7 +144,7 @@ class Queries:
 
     def _usage_records(self, task: int, times: int = 1) -> DataFrame:
         raw = self._read((self._usage,), task, times)
-        return shares.parse(raw, self._usage_cluster, self._options.validity)
+        return shares.parse(raw, self._own, self._options.validity)
 
     def _not_expired(self, time: str) -> str:
         """Whether a record is not of a broker long gone."""

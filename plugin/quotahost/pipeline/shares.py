@@ -84,7 +84,7 @@ def shares(
         run: the pipeline's run.
         sequence: the number of the computation in its run.
         expiry: a broker whose usage is older has no share at all.
-        known: ids of the brokers that the cluster has listed; others are a stranger's invention. None if nobody knows.
+        known: ids of the brokers that the cluster has listed; others are a stranger's invention. None for all.
         partitions: the number of partitions of the shares topic.
 
     Returns:
@@ -108,7 +108,7 @@ class SharesPublisher:
     """
 
     def __init__(
-        self, options: Options, leadership: Leadership, clock: KafkaClock, known: Callable[[], Collection[str] | None],
+        self, options: Options, leadership: Leadership, clock: KafkaClock, known: Callable[[], Collection[str]],
         partitions: Callable[[], int], monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """Publishes nothing yet.

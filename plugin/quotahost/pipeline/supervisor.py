@@ -183,15 +183,9 @@ class Supervisor:
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
         kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
-        if query.failures < ATTEMPTS or not kafka_answers or query.anew_without_batch:
-            return
-        if query.rebuilt_from_topics:
+        may_rebuild = query.rebuilt_from_topics and not query.anew_without_batch
+        if query.failures >= ATTEMPTS and kafka_answers and may_rebuild:
             self._rebuild(name, query, f"it has failed {query.failures} times in a row")
-        elif query.failures == ATTEMPTS:
-            log.error(
-                "query %s has failed %d times in a row; it is tried again. If its checkpoint can't be read, move its "
-                "whole directory away: the query begins a new one", name, ATTEMPTS,
-            )  # fmt: skip
 
     def _rebuild(self, name: str, query: _Query, why: str) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
