@@ -25,17 +25,14 @@ public final class LineLimit {
         this.nanoClock = nanoClock;
     }
 
-    public synchronized boolean isFull() {
-        return written.size() == lines && nanoClock.getAsLong() - written.peekFirst() < MINUTE;
-    }
-
     /** How many lines were left out since the last that was written, if this one is to be written; else NO. */
     public synchronized long pass() {
-        if (isFull()) {
+        boolean isFull = written.size() == lines;
+        if (isFull && nanoClock.getAsLong() - written.peekFirst() < MINUTE) {
             leftOut++;
             return NO;
         }
-        if (written.size() == lines) written.removeFirst();
+        if (isFull) written.removeFirst();
         written.addLast(nanoClock.getAsLong());
         long before = leftOut;
         leftOut = 0;
