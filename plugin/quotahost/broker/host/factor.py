@@ -51,6 +51,7 @@ STEP: Final = 0.01
 SHARE: Final = 0.1
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
+_MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
 #: One read of the factor source: what the known makes, why the rest is unknown ("" if nothing is), and how many seconds
@@ -364,7 +365,8 @@ class PauseMemory:
 
 def _read(file: Path) -> Scoped | None:
     try:
-        stored = _Stored.model_validate_json(file.read_bytes())
+        with file.open("rb") as opened:
+            stored = _Stored.model_validate_json(opened.read(_MOST_STORED))
     except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
     return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)
