@@ -111,11 +111,12 @@ public final class Requests {
     /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
     public static long records(TopicProduceData topic) {
         try {
-            // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3.
+            // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3, and the lowest version
+            // is that of all of these: the compiler puts the number in here.
             MessageSizeAccumulator sizes = new MessageSizeAccumulator();
             ObjectSerializationCache texts = new ObjectSerializationCache();
             for (PartitionProduceData each : topic.partitionData()) {
-                each.addSize(sizes, texts, PartitionProduceData.HIGHEST_SUPPORTED_VERSION);
+                each.addSize(sizes, texts, PartitionProduceData.LOWEST_SUPPORTED_VERSION);
             }
             return sizes.totalSize() - sizes.sizeExcludingZeroCopy();
         } catch (RuntimeException | LinkageError e) {
