@@ -138,7 +138,7 @@ public final class TopicQuotas {
     private void log(double expected) {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
         if (turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
-        LOG.warn("Produce requests are turned back, since this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
+        LOG.warn("Produce requests were turned back; this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
                 Math.round(totalRate), Math.round(expected), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
         turnedBack.forEach(use -> use.turnedBack.reset());
     }

@@ -273,7 +273,7 @@ class TopicQuotasTest {
         configure(TOTAL, Map.of());
         String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
 
-        assertEquals(1, LogCapture.lines(log, "Produce requests are turned back"), log);
+        assertEquals(1, LogCapture.lines(log, "Produce requests were turned back"), log);
         assertEquals(1, LogCapture.lines(log, "greedy (1 requests, "), log);
     }
 
