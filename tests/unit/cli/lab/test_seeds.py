@@ -32,7 +32,7 @@ def test_in_thousands_of_scenes_nothing_goes_wrong(seeds: range) -> None:
 _ramp, _view = ByteLimits.ramp, Roster.view
 #: What is broken (an object's attribute), how, and by which checks it must be found.
 MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
-    "a PAUSE ends at once": ([(Pauses, "held", lambda *_: None)], {"hold"}),
+    "a PAUSE ends at once": ([(Pauses, "_until", lambda *_: None)], {"hold"}),
     "limits rise at once": ([(Slowing, "share", lambda *_: 1.0)], {"burst"}),
     "limits fall in one step": (
         [(Tap, "_lowest", lambda *_: 0.0), (Tap, "_mean", lambda tap, *_: tap._factor)], {"mute"}
