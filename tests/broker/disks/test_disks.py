@@ -31,10 +31,23 @@ from tests.broker.support.node import changed, cluster_with_fence, restart_stopp
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, FakePipeline, wait_for_source
 from tests.broker.support.pipeline import TOPIC as RECORDS
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, silent_for, state, transitions, wait_for_state
+from tests.broker.support.seen import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    causes,
+    gauge,
+    silent_for,
+    state,
+    transitions,
+    wait_for_state,
+)
 from tests.broker.support.volumes import SNAPSHOTS as TOPIC
+from tests.broker.support.volumes import DiskLimits, published
 
 HARD: Final = PREFIX + "static.storage.hard"
+SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
 SCOPE: Final = PREFIX + "factor.scope"
 STRICT: Final = PREFIX + "fenced.brokers"
@@ -62,7 +75,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     yield
     restart_stopped(cluster)
-    alter_broker_config(cluster.brokers[0], {HARD: None, OVERRIDES: None}, broker=1)
+    alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
     wait_for_state(cluster, OPEN)
 
 
@@ -92,6 +105,23 @@ def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_i
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
+
+
+@pytest.mark.proves("proposal-035.progressive", "proposal-035.states")
+def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
+    first = cluster.brokers[0]
+    disk = published(first)
+    assert disk.capacity > disk.consumed
+    limits = DiskLimits.around(disk)
+    alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
+    wait_for_state(cluster, THROTTLE)
+    for node in cluster.brokers:
+
+        def has_factor(node: KafkaNode = node) -> bool:
+            left = limits.factor(published(first).consumed)
+            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
+
+        eventually(has_factor, what="the factor that follows from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -16,8 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad
+from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -148,6 +149,29 @@ def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_count
     assert attempt(config, topic) is None
 
 
+def test_a_producer_with_acks_0_appends_nothing(node: KafkaNode, topic: str) -> None:
+    set_factor(node, 0)
+    before = rejections(node)
+    attempt(node.client_config("alice", "forget") | {"acks": "0"}, topic)
+    eventually(lambda: rejections(node) > before)
+    assert end_offset(node, topic) == 0
+
+
+def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str) -> None:
+    fill_topic(node.client_config("alice", "filler"), topic, 2_000_000)
+    set_factor(node, 0)
+    with ConsumerLoad(node.client_config("bob", "reader"), topic) as load:
+        eventually(lambda: load.meter.bytes > 4_000_000)
+    assert load.errors == []
+    own = {"group.id": topic, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    member = Consumer(node.client_config("bob", "member") | own)
+    member.subscribe([topic])
+    message = eventually(lambda: member.poll(1))
+    (committed,) = member.commit(message=message, asynchronous=False)
+    assert committed.error is None
+    member.close()
+
+
 @pytest.mark.proves("proposal-035.own-updates")
 def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other_clients_do_not(
     node: KafkaNode, topic: str
@@ -182,6 +206,18 @@ def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: Kafka
     eventually(lambda: limit() == pytest.approx(50e6 / 3), what="a window's share of three")
     set_factor(node, 1)
     eventually(lambda: limit() == 50e6)
+
+
+def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:
+    alter_broker_config(node, {PREFIX + "shadow": "all"})
+    set_factor(node, 0)
+    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) is None)
+    before, shadowed = rejections(node), gauge(node, "Fence", "Shadowed")
+    assert attempt(node.client_config("alice", "shadow"), topic) is None
+    assert gauge(node, "Fence", "Shadowed") == shadowed + 1
+    assert rejections(node) == before
+    alter_broker_config(node, {PREFIX + "shadow": None})
+    eventually(lambda: attempt(node.client_config("alice", "shadow"), topic) == TURNED_BACK)
 
 
 def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:
