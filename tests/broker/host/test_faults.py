@@ -131,6 +131,18 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     check_serves(node, "settled")
 
 
+def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
+    config = node.client_config(client_id="loaded")
+    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
+        eventually(lambda: has_own_quota(node, ANYONE, "loaded"))
+        for megabytes in range(20, 40, 4):
+            change(node, "newcomers.fetch", f"{megabytes}M")
+        before = producer.meter.bytes, consumer.meter.bytes
+        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
+    assert producer.errors == consumer.errors == []
+    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
+
+
 @pytest.mark.proves("faults.names")
 def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     settle(node)
@@ -142,15 +154,3 @@ def test_a_flood_of_names_fills_the_table_and_no_more(node: KafkaNode) -> None:
     check_serves(node, "one-too-many")
     assert quota_now(node, ANYONE, "one-too-many").newcomer
     node.wait_for_log(f"The quota table is full .{PREFIX}clients.max=1000")
-
-
-def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
-    config = node.client_config(client_id="loaded")
-    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: has_own_quota(node, ANYONE, "loaded"))
-        for megabytes in range(20, 40, 4):
-            change(node, "newcomers.fetch", f"{megabytes}M")
-        before = producer.meter.bytes, consumer.meter.bytes
-        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
-    assert producer.errors == consumer.errors == []
-    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
