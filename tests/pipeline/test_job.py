@@ -1,7 +1,6 @@
 """The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -264,35 +263,3 @@ def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running)
     assert len(set(orders)) == len(orders)
     assert (running.metric("batches_total", query="volumes") or 0) > 0
     assert (running.metric("state_rows", query="volumes") or 0) > 0
-
-
-@pytest.mark.driver  # for minutes
-def test_after_the_topics_have_got_another_prefix_no_broker_is_listed_twice(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A broker would look stale as well, by what the checkpoint has of the topic of before: all brokers would pause."""
-    with KafkaNode(tmp_path / "node") as node:
-        # Long enough for what came by the first topics to be stale.
-        for prefix, seconds in (("first.", 0), ("second.", 20)):
-            running = Running(spark, node, tmp_path / "pipeline", prefix=prefix)
-            try:
-                _report_for(node, prefix, seconds)
-            finally:
-                running.end()
-            assert {each.stale for each in published(node.bootstrap, f"{prefix}cluster_volumes")} == {0}
-
-
-def _report_for(node: KafkaNode, prefix: str, seconds: float) -> None:
-    """Report as broker 1 for so many seconds at least, until records and shares follow; all shares can be read."""
-    used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
-    brokers, begun = Snapshots(node.bootstrap, prefix), time.monotonic()
-
-    def told() -> bool:
-        brokers.publish("1", [volume("/a", 100, 1)])
-        brokers.use("1", used)
-        records = published(node.bootstrap, f"{prefix}cluster_volumes")
-        written = read_all(node.bootstrap, f"{prefix}shares")
-        given = [shares.decode(each.key(), each.value() or b"").clients for each in written]
-        return time.monotonic() - begun > seconds and bool(records and records[-1].reporting and given and given[-1])
-
-    eventually(told, PATIENCE, poll=1)
