@@ -1,11 +1,14 @@
 """Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
 
+import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from quotahost.errors import QuotahostError
-from quotahost.pipeline.main import lock, refusal
+from harness.system.waiting import eventually
+from quotahost.pipeline.main import lock, refusal, wait_for
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.session import checkpoint_files
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
@@ -28,16 +31,41 @@ def test_what_executors_do_not_reach_is_refused(directory: str, master: str, def
     assert (problem == "") != refused
 
 
-def test_of_two_pipelines_with_one_directory_the_second_ends(tmp_path: Path) -> None:
+def taken(*directories: object) -> ExitStack:
+    locks = lock(map(str, directories))
+    assert locks is not None
+    return locks
+
+
+def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = taken(tmp_path)
+    progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
     directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
-    with lock([str(tmp_path)]), pytest.raises(QuotahostError, match="another pipeline uses file:"):
-        lock(directories)
-    lock(directories).close()
+    second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
+    second.start()
+    eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
+    assert waited == []
+    first.close()
+    second.join(30)
+    assert len(caplog.records) == 1
+    assert lock(directories) is None
+    assert waited[0] is not None
+    waited[0].close()
+    taken(*directories).close()
+
+
+def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with taken(tmp_path):
+        assert wait_for([str(tmp_path)], Progress(), stop) is None
 
 
 def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
     elsewhere = ["hdfs://h/c", "s3a://b/c"]
-    with lock(elsewhere):
-        lock(elsewhere).close()
+    assert lock(elsewhere) is not None
     assert [checkpoint_files(each) for each in elsewhere] == [{}, {}]
     assert all(map(checkpoint_files, ["/var/c", "c", "file:///c"]))

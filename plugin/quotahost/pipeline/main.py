@@ -1,7 +1,7 @@
 """The pipeline as a program: ``quotahost pipeline`` calls ``run``, also where ``spark-submit`` runs that command.
 
 1. It reads the options, and starts the metrics.
-2. It ends where another pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
+2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
    other for ever.
 3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
 4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
@@ -14,7 +14,7 @@ import logging
 import shlex
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +23,9 @@ from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 
+from quotahost.background import LoggedOnce
 from quotahost.errors import QuotahostError
+from quotahost.pipeline import log
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option
@@ -40,6 +42,7 @@ from quotahost.pipeline.session import (
 )
 from quotahost.text import EscapingFormatter, short
 
+_LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.
 _LOCK: Final = "_quotahost.lock"
 
@@ -48,7 +51,7 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
-    is in use, can't be written to or reached by executors, a topic can't be used, or the cluster doesn't answer.
+    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,7 +64,9 @@ def run(chosen: Options) -> None:
             progress.serve(chosen.metrics_port, chosen.metrics_address)
     directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
     with _in_words(f"--{' or --'.join(directories)} can't be written to", "name a directory of this process's user"):
-        locks = lock(directories.values())
+        locks = wait_for(directories.values(), progress, stop)
+    if locks is None:
+        return
     try:
         with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
             # Under spark-submit the master need not be the option's.
@@ -103,11 +108,10 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
     )
 
 
-def lock(directories: Iterable[str]) -> ExitStack:
-    """Lock directories for this process until the result is closed or the process ends.
+def lock(directories: Iterable[str]) -> ExitStack | None:
+    """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    HDFS and object stores know no locks, so nothing is locked there. Raises QuotahostError if another process uses one,
-    OSError if one can't be written to.
+    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to.
     """
     with ExitStack() as locks:
         for directory in filter(on_this_machine, directories):
@@ -118,11 +122,23 @@ def lock(directories: Iterable[str]) -> ExitStack:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise QuotahostError(
-                    f"another pipeline uses {directory}, and two would end each other's queries: end one of them, or "
-                    "give each a --checkpoint and a --history of its own"
-                ) from None
+                return None
         return locks.pop_all()
+
+
+def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
+    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
+    in_use = LoggedOnce(log)
+    while not stop.is_set():
+        if locks := lock(directories):
+            return locks
+        progress.standing_by.set(1)
+        in_use.report(
+            "another pipeline uses the same --checkpoint or --history; this one stands by until that one ends. "
+            "To let both run, give each directories of its own"
+        )
+        stop.wait(_LOOK)
+    return None
 
 
 def configure_logging() -> None:

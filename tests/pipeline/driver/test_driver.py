@@ -102,9 +102,31 @@ def test_of_two_pipelines_the_one_launched_last_wins_and_both_say_so(node: Kafka
             eventually(lambda: first.metric("rows_total", query="shares") >= 1, PATIENCE)
         # The first goes on, with a new run.
         eventually(lambda: (found := newest(node.bootstrap)) and found.run > winner and found.reporting, PATIENCE)
-        os.killpg(first.pid, signal.SIGTERM)  # to its JVM as well, as systemd does
-        eventually(lambda: not first.running, PATIENCE)
-        assert first.exit_code == 0
+
+
+@pytest.mark.proves("faults.two-pipelines")
+def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, tmp_path: Path) -> None:
+    """Otherwise the two would end each other's queries, which have one checkpoint."""
+    story = Story(node)
+    first = pipeline(node, tmp_path / "first")
+    second = pipeline(node, tmp_path / "second", checkpoint=tmp_path / "first/checkpoint")
+    with first:
+        story.told(1)
+        runs = {each.run for each in published(node.bootstrap)}
+        second.launch()
+        try:
+            second.wait_for_log("another pipeline uses the same --checkpoint or --history; this one stands by")
+            story.told(1)
+            assert {each.run for each in published(node.bootstrap)} == runs
+            assert "failed and is started again" not in first.log_text()
+            first.kill()
+            story.told(1)
+            assert len({each.run for each in published(node.bootstrap)}) == 2
+            os.killpg(second.pid, signal.SIGTERM)  # to its JVM as well, as systemd does
+            eventually(lambda: not second.running, PATIENCE)
+            assert second.exit_code == 0
+        finally:
+            second.kill()
 
 
 @pytest.mark.proves("faults.checkpoint")
