@@ -5,6 +5,7 @@ Every other module is checks, from some of these facts to findings (:class:`quot
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
@@ -12,12 +13,14 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.broker.discovery import survey
+from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
@@ -26,6 +29,12 @@ from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
+#: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
+_IMPATIENT: Final = {
+    "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
+    "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
+    "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
+}  # fmt: skip
 
 _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
@@ -121,6 +130,7 @@ def _cluster(
     broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, party: Party | None
 ) -> Iterator[Section]:
     yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
+    yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return
     # What the properties' own kafka.* may do, if they stand there in full.
@@ -133,3 +143,25 @@ def _cluster(
         theirs = config.get("bootstrap.servers", against)
         findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))
     yield Section("Topics, as the brokers' plugins", findings)
+
+
+def check_client_software() -> Iterator[Finding]:
+    """Which connected clients use a library that gives up early in a PAUSE, by the gauges of this machine's brokers."""
+    connections = Counter[str]()
+    brokers = running()
+    asked = False
+    for broker in brokers:
+        try:
+            with BrokerSocket(broker) as connection:
+                told = numbers_of(gauges(connection.ask), "ImpatientClients")
+                connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
+                asked = True
+        except Unanswered as problem:
+            yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
+    remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
+    impatient = +connections
+    yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())
+    if asked and not impatient:
+        yield good("no connected client has a library that is known to give up early in a PAUSE")
+    if not brokers:
+        yield note("the software of clients is not known: no broker of this machine can be asked by this user")

@@ -13,10 +13,12 @@ import pytest
 from quotahost.api import Role
 from quotahost.broker.host.probe import attach_library, problems
 from quotahost.cli.console import Level
+from quotahost.cli.doctor.doctor import check_client_software
 from quotahost.cli.doctor.installation import Interpreter, ask, check_python, check_version
 from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 from quotahost.settings.declaration import PREFIX
+from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.packages import distribute, distribute_quotahost, plant
 from tests.unit.cli.commands import CLASS, properties_file, run, told, write_jar
 
@@ -175,6 +177,24 @@ def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
+
+
+def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:
+    for connections, level in ((3, Level.WEAK), (0, Level.GOOD)):
+        gauges = [["ImpatientClients", "sarama", "Connections", connections], ["Fence", "", "Closed", "0.0"]]
+        broker.answers["gauges"] = gauges
+        (finding,) = check_client_software()
+        assert finding.level is level
+        assert level is Level.GOOD or finding.text.startswith("3 connections use sarama")
+    for odd in (7, [["ImpatientClients", "sarama"]], [["ImpatientClients", ["sarama"], "Connections", "many"]]):
+        broker.answers["gauges"] = odd
+        (finding,) = check_client_software()
+        assert (finding.level, "isn't of this version" in finding.text) == (Level.NOTE, True)
+    del broker.answers["gauges"]
+    first, *_ = check_client_software()
+    assert (first.level, "broker 1" in first.text) == (Level.NOTE, True)
+    broker.close()
+    assert [finding.level for finding in check_client_software()] == [Level.NOTE]
 
 
 # ---- the interpreter that a broker would start, and the version of Kafka ----
