@@ -1,9 +1,9 @@
 """What a shorter retention of a topic would free on one volume.
 
-Kafka deletes whole segments, the oldest first, and never the one that it appends to (LocalLog, UnifiedLog): each whose
-newest record is older than the retention. The last entry of its ``.timeindex`` has that record's timestamp (12 bytes:
-milliseconds, offset), which producers may have chosen. A topic without a retention by time is cut to a part of the age
-that it has, also where Kafka keeps so many bytes of it.
+Kafka deletes whole segments, the oldest first, and never the one that it appends to (LocalLog, UnifiedLog). By time it
+deletes a segment whose newest record is older than the retention; the last entry of its ``.timeindex`` has that
+record's timestamp (12 bytes: milliseconds, offset), which producers may have chosen. By size it deletes for as long as
+what is left is at least the retention.
 
 With tiered storage (KIP-405) Kafka deletes no segment that it has not uploaded yet, however old it is. Which ones it
 has uploaded, no file says. But one that is past its retention for longer than Kafka takes to look for such segments
@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -32,6 +31,7 @@ _BLOCK: Final = 512
 class Segment(NamedTuple):
     """A segment of a partition."""
 
+    length: int  # bytes of its records
     used: int  # bytes that it takes on the disk, with its indexes
     newest: float  # when its newest record is from, in seconds since 1970
 
@@ -61,6 +61,10 @@ class Retention:
         compacted = "delete" not in properties.get("cleanup.policy", "delete")
         return cls(None if millis is None else millis / 1000, kept("bytes"), compacted, is_tiered)
 
+    @property
+    def by_size(self) -> bool:
+        return self.seconds is None and self.size is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Cut:
@@ -68,7 +72,7 @@ class Cut:
 
     topic: str
     kept: Retention  # now
-    base: float | None  # the seconds that are cut; None if nothing is closed
+    base: float | None  # the seconds, or bytes of a partition, that are cut; None if nothing is closed
     freed: Sequence[int]
     overdue: int = 0  # bytes that the present retention should have freed already; told of tiered topics alone
 
@@ -76,16 +80,28 @@ class Cut:
 def cut(topic: str, kept: Retention, partitions: Iterable[str], now: float | None = None) -> Cut:
     """Work out the cuts of one topic from the segments in these directories (``now`` in seconds since 1970)."""
     now = time.time() if now is None else now
-    closed = [segments(partition)[:-1] for partition in partitions]
+    logs = [segments(partition) for partition in partitions]
 
-    def freed(age: float) -> int:
-        """Bytes of the closed segments that are older, up to the first that isn't."""
-        old = (takewhile(lambda segment: now - segment.newest > age, log) for log in closed)
-        return sum(segment.used for log in old for segment in log)
+    def freed(limit: float, lately: float = 0.0) -> int:
+        """Bytes that such a retention frees, without those that it could not free ``lately`` seconds ago."""
+        size = 0
+        for log in logs:
+            left = sum(segment.length for segment in log)
+            for segment in log[:-1]:
+                left -= segment.length
+                # By size, it counts from the segment's end, which came after its newest record.
+                age = now - segment.newest
+                is_past = left >= limit and (not lately or age > lately) if kept.by_size else age > limit + lately
+                if not is_past:
+                    break
+                size += segment.used
+        return size
 
-    oldest = max((now - segment.newest for log in closed for segment in log), default=None)
-    base = oldest if kept.seconds is None else kept.seconds
-    overdue = freed(kept.seconds + LOOKED_FOR) if kept.tiered and kept.seconds is not None else 0
+    # A topic that is kept for ever is cut to a part of the age that it has.
+    oldest = max((now - segment.newest for log in logs for segment in log[:-1]), default=None)
+    limit = kept.size if kept.by_size else kept.seconds
+    base = oldest if limit is None else limit
+    overdue = freed(limit, LOOKED_FOR) if kept.tiered and limit is not None else 0
     return Cut(topic, kept, base, [0 if base is None else freed(base / share) for share in SHARES], overdue)
 
 
@@ -97,7 +113,7 @@ def segments(partition: str) -> list[Segment]:
             others = (log.with_suffix(suffix) for suffix in _INDEXES)
             files = [log.stat(), *(file.stat() for file in others if file.exists())]
             newest = _newest(log.with_suffix(".timeindex")) or files[0].st_mtime
-            found.append(Segment(sum(file.st_blocks for file in files) * _BLOCK, newest))
+            found.append(Segment(files[0].st_size, sum(file.st_blocks for file in files) * _BLOCK, newest))
     return found
 
 

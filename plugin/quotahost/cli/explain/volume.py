@@ -34,9 +34,13 @@ _BUDGETS: Final = ("budget", "used", "of", "share", "its writers")
 _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
-_WHO: Final = (
-    "of the clients with a quota of their own these produce most on this broker. Kafka doesn't tell which client "
-    "writes to which topic: a topic is the last affected one that the client asked to write to, on whatever volume."
+_NOT_BY_TOPIC: Final = (
+    "Kafka doesn't tell which client writes to which topic: of the clients with a quota of their own these produce "
+    "most on this broker."
+)
+_LATELY: Final = (
+    "A topic is the last affected one that the client asked to write to, on whatever volume; of the other clients with "
+    "a quota of their own these produce most on this broker."
 )
 _CLOSED: Final = (
     "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
@@ -119,7 +123,7 @@ def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str
 def show_volume(screen: Console, broker: str, look: Look, measured: MeasuredVolume) -> None:
     show_facts(screen, volume_facts(broker, look, measured))
     _titled(screen, "What fills it", _TOPICS, topic_rows(measured))
-    _titled(screen, "Who writes", _CLIENTS, client_rows(look), _WHO)
+    _titled(screen, "Who writes", _CLIENTS, client_rows(look), _LATELY if look.marks else _NOT_BY_TOPIC)
 
 
 def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> None:
@@ -200,15 +204,13 @@ def client_rows(look: Look) -> Iterable[Sequence[str]]:
 
 
 def cut_row(cut: Cut) -> Sequence[str]:
-    kept, base = cut.kept, cut.base
+    kept, base, show = cut.kept, cut.base, show_bytes if cut.kept.by_size else show_span
     if kept.compacted:
         return printable(cut.topic), "compacted: no retention applies", "", ""
-    if kept.seconds is not None:
-        now = show_span(kept.seconds)
-    else:
-        now = "for ever" if kept.size is None else f"{show_bytes(kept.size)} a partition"
-        now += f"; its oldest closed segment is {show_span(base)} old" if base else ""
-    parts = ["" if base is None else f" ({show_span(base / share)})" for share in SHARES]
+    now = f"{show(base or 0)} a partition" if kept.by_size else show_span(kept.seconds or 0)
+    if not kept.by_size and kept.seconds is None:
+        now = f"for ever; its oldest closed segment is {show_span(base)} old" if base else "for ever"
+    parts = ["" if base is None else f" ({show(base / share)})" for share in SHARES]
     return printable(cut.topic), now, *(show_bytes(size) + part for size, part in zip(cut.freed, parts, strict=True))
 
 
