@@ -36,6 +36,7 @@ from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change,
 from quotahost.errors import QuotahostError, Unusable
 from quotahost.kafka.client import NoAnswer, reach
 from quotahost.kafka.commands import CompactedTopic
+from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
@@ -148,11 +149,24 @@ class Cluster:
             else:
                 entities[key], values[key] = entity, value
         if validate_only:
-            return refusals
+            lacking = self._lacking() if values else ""
+            return refusals | (dict.fromkeys(entities.values(), lacking) if lacking else {})
         try:
             return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
         except QuotahostError as error:  # the client quotas are changed, and what became of them must be told
             return refusals | dict.fromkeys(entities.values(), str(error))
+
+    def _lacking(self) -> str:
+        """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
+        topic = self._topic.name
+        try:
+            rights = ask_rights(self._config, [topic])
+        except QuotahostError as error:
+            raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
+        if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
+            return ""
+        act = "create" if topic in rights.missing else "write to"
+        return f"this client may not {act} {topic}; see docs/security.md"
 
     def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
         """The changes that were not made. Brokers have Kafka's 10 s at most after the controller has taken them.
