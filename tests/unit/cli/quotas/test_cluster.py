@@ -100,6 +100,7 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
     monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, "quotas")
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
     plan = compare(declared, cluster.recorded(), prune=prune)
