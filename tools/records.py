@@ -43,7 +43,7 @@ def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
     # pydantic puts the version last, as it is no positional argument.
     attributes = sorted((field.name for field in dataclasses.fields(codec.record)), key=lambda name: "version" in name)
     for attribute, (name, form) in zip(attributes, schema["properties"].items(), strict=True):
-        needed = "yes" if name in schema.get("required", ()) else ""
+        needed = "yes" if name in schema["required"] else ""
         meaning = _VERSION if "version" in attribute else _of_json(meanings[attribute], module)
         yield f"| `{name}` | {_kind(form, schema.get('$defs', {}))} | {needed} | {meaning} |"
     yield ""

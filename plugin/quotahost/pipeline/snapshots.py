@@ -218,21 +218,21 @@ def _like(texts: str) -> str:
 
 
 def misread(json: str) -> str:
-    """``json`` or ``schema`` for a snapshot that from_json has misread, else null. It reads the text again.
+    """``json``, ``schema`` or ``limit`` for a snapshot that from_json has misread, else null. It reads the text again.
 
     ``json`` is an SQL expression for the text.
     """
     sides = ("softLimit", "hardLimit")
-    limits = [test(f"v.{side}") for side in sides for test in (_null, _null_in)]
+    of_volume = [_other("v.volumeName"), _no_texts("v.topics"), *(_null(f"v.{side}") for side in sides)]
     schema = [
         "t._corrupt IS NOT NULL", _other("t.clusterId"), _other("t.brokerId"), _null("t.offlineLogDirs"),
-        _no_texts("CAST(t.offlineLogDirs AS ARRAY<VARIANT>)"), *(_null_in(f"t.{side}") for side in sides),
-        _any("t.volumes", "v", [_other("v.volumeName"), _no_texts("v.topics"), *limits]),
+        _no_texts("CAST(t.offlineLogDirs AS ARRAY<VARIANT>)"), _any("t.volumes", "v", of_volume),
     ]  # fmt: skip
+    limit = [*(_null_in(f"t.{side}") for side in sides), _any("t.volumes", "v", [_null_in(f"v.{s}") for s in sides])]
     read = f"from_json({plainly(json)}, '{_VARIANTS}', map('columnNameOfCorruptRecord', '_corrupt'))"
     return (
         f"transform(array({read}), t -> CASE WHEN NOT {is_json(json)} THEN 'json' "
-        f"WHEN {' OR '.join(schema)} THEN 'schema' END)[0]"
+        f"WHEN {' OR '.join(schema)} THEN 'schema' WHEN {' OR '.join(limit)} THEN 'limit' END)[0]"
     )
 
 

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
-from quotahost.records.codec import IS_KEY, RECORD, As, Codec, NullIs, Refused, Versioned, Whole
+from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
 from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -140,20 +140,20 @@ class ClusterRecord(Versioned):
     sequence: Long
     computed_at: Time
     newest_snapshot_at: Time | None = None
-    reporting: Long = 0
-    stale: Long = 0
-    missing: Long = 0
+    reporting: Needed[Long] = 0
+    stale: Needed[Long] = 0
+    missing: Needed[Long] = 0
     stale_brokers: Ids = ()
     missing_brokers: Ids = ()
-    offline: Count = 0
+    offline: Needed[Count] = 0
     offline_dirs: Annotated[
         tuple[OfflineDir, ...], Field(alias="offlineLogDirs", max_length=MAX_LISTED), NullIs(())
     ] = ()
-    volume_count: Count = 0
+    volume_count: Needed[Count] = 0
     capacity: Sum = 0
     consumed: Sum = 0
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
-    fullest: Listed = ()
+    fullest: Needed[Listed] = ()
     silent: Annotated[Listed, NullIs(()), Field(alias="silentVolumes")] = ()
     worst: Annotated[Worst, As(_WorstJson | None, _worst, _worst_json)] = field(
         default_factory=lambda: dict.fromkeys(LimitType, ())

@@ -2,8 +2,8 @@
 
 1. A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
    and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
-   (:class:`NullIs`), or is the record's key as well (``IS_KEY``). What fields have in common lies in
-   :mod:`quotahost.records.fields`.
+   (:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``). What fields have in
+   common lies in :mod:`quotahost.records.fields`.
 2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
    one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
 3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
@@ -17,7 +17,7 @@ import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -35,9 +35,12 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.errors import QuotahostError
 
-#: Of several faults the first of these is reported, as by the pipeline's SQL. A record of another version may differ in
-#: anything else, too.
-REASONS: Final = ("version", "json", "schema", "size", "key")
+Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
+REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
+
+# Faults that no form can express, in the order in which they are reported: as the pipeline's SQL looks for them.
+_RULES: Final = ("key", "size", "schema", "volumes", "limit")
+_LIMITS: Final = ("softLimit", "hardLimit")
 _VERSIONS: Final = ("schemaVersion", "version", "schema_version")
 
 _T = TypeVar("_T")
@@ -124,13 +127,32 @@ def _is_key(name: str, info: ValidationInfo) -> str:
 
 IS_KEY: Final = AfterValidator(_is_key)  # annotates the id that is also the key of the record
 
+_NEEDED: Final = "needed"
+Needed = Annotated[_T, _NEEDED]  # a field that JSON must have, although the dataclass has a default for it
+
+
+class Record:
+    """Base of the records: makes pydantic insist on the fields that are Needed."""
+
+    __slots__ = ()  # else the records, whose classes have slots, would have a __dict__ as well
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        # The default serves Python's constructor only; pydantic would use it for JSON without the field as well.
+        schema = handler.resolve_ref_schema(handler(source))
+        hints = get_type_hints(cls, include_extras=True)
+        for declared in schema["schema"]["fields"]:
+            if _NEEDED in getattr(hints[declared["name"]], "__metadata__", ()):
+                declared["schema"] = declared["schema"]["schema"]
+        return schema
+
 
 # By keyword only: a field with a default must not stand before those of the records that have none.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Versioned:
-    """Base of the records whose JSON names its version, which is no part of their value; this one if it doesn't."""
+class Versioned(Record):
+    """Base of the records whose JSON must name its version, which is no part of their value."""
 
-    version: Annotated[Whole, Field(ge=VERSION, le=VERSION)] = field(default=VERSION, compare=False, repr=False)
+    version: Needed[Annotated[Whole, Field(ge=VERSION, le=VERSION)]] = field(default=VERSION, compare=False, repr=False)
 
 
 # ---- how it is read and written --------------------------------------------------------------------
@@ -145,12 +167,13 @@ _LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
 class Codec(Generic[_T]):
     """Encodes and decodes the records that one dataclass, ``record``, declares."""
 
-    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str]) -> None:
+    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str], lossy: bool = False) -> None:
         """Make pydantic's adapter of the declaration.
 
         A record's value may have ``most`` bytes; ``key`` gives the id that a record names, which is its key in UTF-8.
+        ``lossy`` writes ``?`` for half a surrogate pair, for which every reader would refuse the whole record.
         """
-        self.record, self._most, self._key = record, most, key
+        self.record, self._most, self._key, self._lossy = record, most, key, lossy
         self._adapter = TypeAdapter(record)
 
     def schema(self) -> dict[str, Any]:
@@ -170,36 +193,47 @@ class Codec(Generic[_T]):
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:
-            reason, text = min(
-                ((_reason(details), _text(details)) for details in error.errors(include_url=False)),
-                key=lambda fault: REASONS.index(fault[0]),
+            # The first of several that are alike.
+            (_, reason), first = min(
+                ((_judged(details), details) for details in error.errors(include_url=False)),
+                key=lambda pair: pair[0][0],
             )
-        raise Refused(reason, text)
+        raise Refused(reason, _text(first))
 
     def encode(self, record: _T) -> bytes:
         """A record's value as JSON.
 
         Left out are the id of its cluster while it is unknown (""), an unknown age, and a list of budgets where there
-        are none. Half a surrogate pair, which no reader takes, is ``?`` here. Raises Refused if no reader takes it.
+        are none. Raises Refused if no reader would take the record.
         """
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False)
         for name, unknown in (("clusterId", ""), ("ageMs", None), ("budgets", None)):
             if name in fields and fields[name] == unknown:
                 del fields[name]
-        # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate.
-        value = json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+        # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
+        value = json.dumps(fields, separators=(",", ":"), ensure_ascii=not self._lossy).encode(errors="replace")
         # A record that readers refuse would silence its writer for them, so it isn't written.
         self.decode(self._key(record).encode(errors="replace"), value)
         return value
 
 
-def _reason(details: ErrorDetails) -> str:
-    if details["loc"][:1] in [(name,) for name in _VERSIONS]:
-        return "version"
+def _judged(details: ErrorDetails) -> tuple[int, str]:
+    """The place of a fault among several, of which the least is reported, and its reason.
+
+    A record of another version may differ in anything else too, so that its version comes first. Then the order is that
+    of the pipeline's SQL, as far as pydantic looks on after a fault.
+    """
+    where = details["loc"]
+    if where[:1] in [(name,) for name in _VERSIONS]:
+        return 0, "version"
     if refused := _refused(details):
-        return refused.reason
-    return "json" if details["type"] == "json_invalid" else "schema"
+        return 3 + _RULES.index(refused.reason), refused.reason
+    if details["type"] == "json_invalid":
+        return 1, "json"
+    if where == ("volumes",) and details["type"] == "too_long":
+        return 1, "volumes"
+    return (2, "limit") if len(where) > 1 and where[-2] in _LIMITS else (1, "schema")
 
 
 def _refused(details: ErrorDetails) -> Refused | None:

@@ -113,11 +113,11 @@ def _limit(fields: LimitJson, _: object) -> Limit | None:
     if not fields:
         return None
     if "type" not in fields or "level" not in fields:
-        raise Refused("schema", f"a limit needs a type and a level, but one has only its {next(iter(fields))}")
+        raise Refused("limit", f"a limit needs a type and a level, but one has only its {next(iter(fields))}")
     try:
         return Limit(fields["type"], fields["level"])
     except ValueError as error:
-        raise Refused("schema", str(error)) from None
+        raise Refused("limit", str(error)) from None
 
 
 def limit_json(given: Limit | None) -> LimitJson:

@@ -125,7 +125,7 @@ class BrokerLook(Versioned):
         )  # fmt: skip
 
 
-CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker)
+CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker, lossy=True)
 encode, decode = CODEC.encode, CODEC.decode
 
 

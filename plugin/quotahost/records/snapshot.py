@@ -27,7 +27,7 @@ from pydantic import (
 
 from quotahost.model import Volume
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
-from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, NullIs, Refused, Whole
+from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
 from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for
 
 MAX_BYTES: Final = 256 * 1024
@@ -46,7 +46,7 @@ def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ..
     """The volumes of the broker that the record names, which is read before them."""
     counts = Counter(volume["name"] for volume in listed)
     if twice := [name for name, count in counts.items() if count > 1]:
-        raise Refused("schema", f"the volume {reprlib.repr(twice[0])} is listed more than once")
+        raise Refused("volumes", f"the volume {reprlib.repr(twice[0])} is listed more than once")
     # The broker is absent where its id was refused: pydantic goes on to the other fields, to find all faults.
     broker = info.data.get("broker", "")
     return tuple(Volume(broker, **volume) for volume in listed)
@@ -72,15 +72,15 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
 
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Record):
     """One broker's volumes at one time. A volume without limits of its own gets the broker's (the proposal's note 2).
 
     Attributes:
         broker: the broker's id.
         captured_at: when the volumes were read, by the broker's clock.
         volumes: the broker's volumes.
-        soft: from where producers are throttled, for all its volumes; JSON always has it, ``{}`` for no such limit.
-        hard: where producers are paused, likewise.
+        soft: from where producers are throttled, for all its volumes; None if the broker sets no such limit.
+        hard: where producers are paused; None if the broker sets no such limit.
         offline: log directories that are offline or can't be read.
         cluster: the id of the broker's cluster; "" while it is unknown.
         age_ms: how long before the record was written the volumes were read, in ms by the broker's monotonic clock;
@@ -98,9 +98,8 @@ class Snapshot:
         tuple[Volume, ...],
         As(Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
-    # The proposal's schema wants both: the default is no limit's JSON, so pydantic refuses a record without one.
-    soft: Annotated[OwnLimit, Field(alias="softLimit", validate_default=True)] = None
-    hard: Annotated[OwnLimit, Field(alias="hardLimit", validate_default=True)] = None
+    soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
+    hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
     cluster: Annotated[Name, Field(alias="clusterId")] = ""
     age_ms: Long | None = None

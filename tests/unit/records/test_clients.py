@@ -42,7 +42,7 @@ ONE = {"user": "alice", "clientId": "app", "quotaType": "PRODUCE", "rate": 5.0, 
     ("kind", "name", "values", "reason"),
     [
         *((kind, *each) for kind in CODECS for each in (
-            ("version", [0], "version"), ("user", ["u" * MAX_NAMES], "size"), ("user", [None], "schema"),
+            ("version", [...], "version"), ("user", ["u" * MAX_NAMES], "size"), ("user", [None], "schema"),
             ("brokerId", [1], "schema"), ("clientId", [7], "schema"), ("quotaType", ["REQUEST", None], "schema"),
             ("quota", [0, -1, "3M", float("nan"), 1e400], "schema"),
             ("clients", [..., None, [ONE, ONE], [ONE | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)]], "schema"))),

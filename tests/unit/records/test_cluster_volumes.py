@@ -10,7 +10,7 @@ import pytest
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir, decode, encode
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, decode, encode
 from quotahost.records.codec import Refused
 
 SCHEMA: Any = cluster_volumes.CODEC.schema()
@@ -33,10 +33,9 @@ def read(value: dict[str, Any]) -> ClusterRecord:
 
 
 def test_what_has_no_value_may_be_null_or_left_out() -> None:
-    needed = {*SCHEMA["required"], "reporting", "volumeCount", "fullest"}
+    needed = set(SCHEMA["required"])
     bare = {name: value for name, value in content().items() if name in needed}
-    nullable = {name for name, form in SCHEMA["properties"].items() if {"type": "null"} in form.get("anyOf", ())}
-    nulls = dict.fromkeys(nullable - needed)
+    nulls = dict.fromkeys(name for name in content() if name not in needed)
     assert read(bare) == read(bare | nulls)
     assert read(bare).volumes == (DISK,)
     assert read(bare).affected is None, "a record without topics, as earlier pipelines wrote it, is for all"
@@ -62,7 +61,8 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
             {"fullest": [volume(bytesPerSecond="NaN")]}, {"worst": []},
             {"worst": {"MinFreeBytes": [volume()] * (MAX_WORST + 1)}},
             *({"affectedTopics": listed} for listed in (
-                "a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)])),
+                "a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)])))),
+        *((each, "limit") for each in (
             {"fullest": [volume(hardLimit={"type": "MinFreeBytes"})]},
             {"fullest": [volume(hardLimit={"type": "MinFreePercentage", "level": 101})]},
             {"worst": {"MinFreeBytes": [volume(softLimit={"type": "x", "level": 1})]}})),
@@ -90,10 +90,9 @@ def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_an
 
 def test_topics_that_do_not_fit_into_the_record_are_left_out() -> None:
     topics = frozenset(f"{n:03}".ljust(249, "x") for n in range(1000))
-    # Names that take six bytes a character in JSON, as many as the record lists.
-    brokers = tuple("\x01" * 1020 + f"{n:04}" for n in range(64))
-    dirs = (OfflineDir(brokers[0], brokers[0]),)
-    given = replace(RECORD, stale_brokers=brokers, missing_brokers=brokers, offline_dirs=dirs * 2, affected=topics)
+    # Names that take twelve bytes a character in JSON, as many as the record lists.
+    brokers = tuple(f"{n:04}" + "\U0001f600" * 1020 for n in range(64))
+    given = replace(RECORD, stale_brokers=brokers, missing_brokers=brokers[:9], affected=topics)
     found = decode(b"c", encode(given))
     assert (found.affected, found.stale_brokers) == (None, brokers)
-    assert decode(b"c", encode(replace(given, offline_dirs=()))).affected == topics
+    assert decode(b"c", encode(replace(given, missing_brokers=()))).affected == topics

@@ -34,7 +34,8 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
     WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL
       THEN if(try_parse_json(text) IS NOT NULL AND {is_json}, 'schema', 'json')
     WHEN at IS NULL OR s.softLimit IS NULL OR s.hardLimit IS NULL OR s.volumes IS NULL THEN 'schema'
-    WHEN size(s.volumes) > {max_volumes} OR size(s.volumes) > 0 AND (  -- array_contains is null if an item is null
+    WHEN size(s.volumes) > {max_volumes} THEN 'volumes'
+    WHEN size(s.volumes) > 0 AND (  -- array_contains is null if an item is null
         coalesce(array_contains(s.volumes.capacity, -1) OR array_min(s.volumes.capacity) < 0, TRUE)
         OR coalesce(array_contains(s.volumes.consumed, -1) OR array_min(s.volumes.consumed) < 0, TRUE)
         OR array_contains(s.volumes.volumeName, '') IS NULL
@@ -47,16 +48,16 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
       OR s.ageMs < 0 OR length(s.brokerId) > {max_name} OR length(s.clusterId) > {max_name}
       OR size(s.offlineLogDirs) > {max_volumes}
       OR size(s.offlineLogDirs) > 0
-        AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE))
-      OR size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes)
-      OR {bad_soft} OR {bad_hard}
-      -- The lambda runs only where some volume has a limit of its own.
-      OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
-          OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
-        AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'schema'
+        AND exists(s.offlineLogDirs, name -> coalesce(length(name) > {max_name}, TRUE)) THEN 'schema'
     -- from_json takes the number 7 for the text "7", and text after the closing brace; brokers take neither.
     WHEN misread IS NOT NULL THEN misread
     WHEN broker <> s.brokerId THEN 'key'
+    WHEN size(s.volumes) > 1 AND size(array_distinct(s.volumes.volumeName)) < size(s.volumes) THEN 'volumes'
+    WHEN {bad_soft} OR {bad_hard}
+      -- The lambda runs only where some volume has a limit of its own.
+      OR (coalesce(array_max(s.volumes.softLimit.type), array_max(s.volumes.hardLimit.type)) IS NOT NULL
+          OR coalesce(array_max(s.volumes.softLimit.level), array_max(s.volumes.hardLimit.level)) IS NOT NULL)
+        AND exists(s.volumes, v -> {bad_soft_of_volume} OR {bad_hard_of_volume}) THEN 'limit'
     WHEN timestamp < TIMESTAMP'{oldest}' THEN 'time'
     WHEN s.clusterId <> '' AND s.clusterId <> bound THEN 'cluster'
   END AS error
