@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
