@@ -26,16 +26,11 @@ from quotahost.throttling import quota_window
 
 _NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
 _MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
-_SILENCE: Final = 1.0  # seconds
 
 
 def is_silent(used: ClientUse) -> bool:
-    """Whether a client has asked for nothing for a second longer than Kafka delays it in the mean, or used nothing.
-
-    Its rate shows that late, as Kafka's rates fall only as windows pass. Who is muted is idle because Kafka told it to
-    wait, and as silent would lose its share to other brokers.
-    """
-    return used.idle > _SILENCE + used.delay_ms / 1000 or used.rate < 1
+    """Whether a client has asked for nothing for as long as Kafka's windows reach back: its rate has run out."""
+    return used.rate < 1
 
 
 class Demands:
@@ -121,8 +116,8 @@ class PublishUsage:
             key, quota = key_of(usage), self._quotas.rate(*key_of(usage))
             # Kafka counts no bytes of a client; they are the sum of its rate over time.
             moved = self._moved.get(key, 0.0) + usage.rate * elapsed
-            # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.
-            gone = usage.rate < 1 and moved < 1
+            # A silent client stays in the records until all is told.
+            gone = is_silent(usage) and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
             if quota is not None and quota < math.inf and not gone and len(clients) < MOST:
                 clients[key] = Used(*key, usage.rate, demands[key], quota, moved)

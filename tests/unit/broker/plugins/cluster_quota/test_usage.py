@@ -145,10 +145,6 @@ COURSES: dict[str, list[Look]] = {
         (1e5, {"delay_ms": 300.0, "after": 12.0}, None), (0, {"delay_ms": 300.0, "after": 0.0}, 0.0),
         (5e5, {"delay_ms": 300.0, "after": 1.0}, 6.25e5),
     ],
-    "it asks for nothing for a second longer than it is delayed": [
-        (8e5, {"idle": 1.0}, 1e6), (8e5, {"idle": 1.1}, 0.0), (8e5, {"idle": 6.0, "delay_ms": 5e3}, None),
-        (8e5, {"idle": 6.1, "delay_ms": 5e3}, 0.0),
-    ],
     "that Kafka has forgotten the last delay shows nothing": [
         (5e5, {"delay_ms": 300.0}, 6.25e5), (5e5, {"delay_ms": 0.0}, 6.25e5),
     ],
