@@ -12,13 +12,14 @@ import math
 import threading
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.broker.plugins.cluster_quota.usage import is_silent, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.listeners import Listeners
@@ -32,9 +33,20 @@ from quotahost.throttling import quota_window
 
 # ---- the rate that each client is given ----
 
-#: Of a client's rate: each new rate makes Kafka go through all its sensors, so no smaller change is handed on.
-_CHANGE: Final = 0.01
+# Each new rate makes Kafka go through all its sensors, so small changes are not worth handing on.
+_CHANGE: Final = 0.1  # of a client's rate: a change of so much is handed on at once
+_SLIGHT: Final = 0.01  # of a client's rate: a change of so much is handed on once the rate is _SETTLED
+_SETTLED: Final = 10.0  # seconds
 _BEGINS: Final = 3.0  # seconds until the shares consider a client that begins to use this broker
+
+
+@dataclass(slots=True)
+class _Given:
+    """A client's rate in bytes/s, since when it has it (monotonic seconds), and whether by a fresh share."""
+
+    rate: float
+    since: float
+    fresh: bool
 
 
 class GivenRates:
@@ -47,9 +59,10 @@ class GivenRates:
 
     def __init__(self, window: float, clock: Clock, wall: Clock) -> None:
         self._clock, self._window = clock, window
+        self._demands = Demands(window)
         self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
         self._shares: Mapping[ClientKey, Share] = {}
-        self._given: dict[ClientKey, float] = {}  # bytes/s
+        self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1  # that are registered; the supplier sets it
 
@@ -66,8 +79,9 @@ class GivenRates:
 
     def rate(self, key: ClientKey, quota: float) -> float:
         """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
+        given = self._given.get(key)
         # A quota that was lowered live holds at once, and not only from the next look on.
-        return min(self._given.get(key, self._part(quota)), quota)
+        return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUse], settings: Settings) -> list[ClientKey]:
         """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed.
@@ -76,25 +90,25 @@ class GivenRates:
         """
         now, fresh = self._clock(), self.newest.known()[1] <= settings.validity.total_seconds()
         uses = {key_of(usage): usage for usage in used}
-        self._begun = {key: self._begun.get(key, now) for key, use in uses.items() if not is_silent(use)}
+        self._demands.look(uses.values(), now)
+        self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
-        given: dict[ClientKey, float] = {}
+        given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
         for key in self._given.keys() | (self._shares.keys() if fresh else set()):
             quota = quotas.rate(*key)
             if quota is None or quota == math.inf:
                 continue
             share = self._shares.get(key) if fresh else None
-            rate = self._given.get(key, self._part(quota))
+            before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
             wanted = self._wanted(key, quota, share, now, settings.floor_bytes)
-            after = self._step(rate, wanted, uses.get(key), settings.max_mute.total_seconds())
-            # Equal parts are exact, so that they never sum to more than the quota.
-            if after != rate and (share is None or abs(after - rate) >= _CHANGE * rate):
+            after = self._step(before, wanted, uses.get(key), settings.max_mute.total_seconds())
+            if after != before.rate and _worth_it(before, after, share is not None, now):
                 changed.append(key)
-                rate = after
+                before = _Given(after, now, share is not None)
             # Back at its equal part without a share, a client needs no memory: rate() works the equal part out.
-            if share is not None or rate != self._part(quota):
-                given[key] = rate
+            if share is not None or before.rate != self._part(quota):
+                given[key] = before
         # Replaced as a whole: clients whose quota is gone are forgotten.
         self._given = given
         return changed
@@ -117,14 +131,20 @@ class GivenRates:
         # An equal part below floor.bytes stays as it is: that floor on every broker could sum to more than the quota.
         return min(quota, max(shared, min(part, floor) if considered else part))
 
-    def _step(self, rate: float, wanted: float, used: ClientUse | None, max_mute: float) -> float:
+    def _step(self, before: _Given, wanted: float, used: ClientUse | None, max_mute: float) -> float:
         """The wanted rate, or on the way down to it as far as the client's measured rate allows."""
         # Upwards no step mutes anybody, and of a client that Kafka doesn't measure there is no rate to mute it for.
-        if wanted >= rate or used is None:
+        if wanted >= before.rate or used is None:
             return wanted
         # Kafka mutes for (rate - limit) / limit x window (QuotaUtils.throttleTime): at this limit for max_mute.
         lowest = used.rate * self._window / (self._window + max_mute)
-        return max(wanted, min(rate, lowest))
+        return max(wanted, min(before.rate, lowest))
+
+
+def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
+    change = abs(after - before.rate)
+    slight = change >= _SLIGHT * before.rate and now - before.since >= _SETTLED
+    return fresh != before.fresh or change >= _CHANGE * before.rate or slight
 
 
 # ---- the supplier ----

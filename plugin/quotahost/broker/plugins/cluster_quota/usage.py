@@ -9,6 +9,7 @@ While somebody watches, it publishes the whole broker besides, for ``quotahost t
 import math
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 
@@ -26,37 +27,73 @@ from quotahost.throttling import quota_window
 
 _NEAR: Final = 0.9  # of its limit: from here on the limit is what holds the client back
 _MORE: Final = 1.25  # times its rate is the demand of a client that nothing holds back: room to grow in
+_SILENCE: Final = 1.0  # seconds
+#: Request threads note the beat of a clock that the watch moves every 0.2 s, so that they read no time themselves.
+_BEAT: Final = 0.25  # seconds; nobody knows more exactly when a client last asked
+_HELD: Final = 1.5  # seconds for which a new delay shows that the client is held back
 
 
-def is_silent(used: ClientUse) -> bool:
-    """Whether a client has asked for nothing for as long as Kafka's windows reach back: its rate has run out."""
-    return used.rate < 1
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A client at the last look; times in monotonic seconds."""
+
+    asked_at: float  # when it last asked
+    waits_until: float  # until when Kafka makes it wait since then
+    delay_ms: float  # the mean of its delays
+    delayed_at: float | None  # when that mean last changed, because Kafka delayed it once more; None if it never did
 
 
 class Demands:
-    """Estimates demands, and remembers from look to look when Kafka delayed each client."""
+    """Estimates demands, and remembers each client from look to look."""
 
     def __init__(self, window: float) -> None:
-        """``window``: the seconds over which Kafka measures."""
         self._window = window
-        #: The mean of a client's delays, and when it last moved, because Kafka delayed the client once more.
-        self._delays: dict[ClientKey, tuple[float, float]] = {}
+        self._seen: dict[ClientKey, _Seen] = {}
+        self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
 
     def look(self, used: Iterable[ClientUse], now: float) -> dict[ClientKey, float | None]:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
-        ``used`` is what Kafka measures now; ``now`` in seconds, monotonic.
+        The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``used`` is what Kafka
+        measures now; ``now`` in seconds, monotonic.
         """
-        before, self._delays, demands = self._delays, {}, dict[ClientKey, float | None]()
-        for use in used:
-            delay_ms, at = before.get(key := key_of(use), (use.delay_ms, -math.inf))
-            # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
-            self._delays[key] = use.delay_ms, now if use.delay_ms not in (delay_ms, 0) else at
-            near = use.limit is not None and use.rate >= _NEAR * use.limit
-            # Who was delayed within the windows waits, or has sent less because of it; the rate doesn't show that.
-            held = near or now - self._delays[key][1] <= self._window
-            demands[key] = 0.0 if is_silent(use) else None if held else use.rate * _MORE
-        return demands
+        uses = {key_of(usage): usage for usage in used}
+        self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
+        # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
+        self.silent = frozenset(
+            key for key, usage in uses.items() if usage.idle > _SILENCE and now > self._seen[key].waits_until + _SILENCE
+        )
+        return {key: self._demand(key, usage, now) for key, usage in uses.items()}
+
+    def _see(self, before: _Seen | None, used: ClientUse, now: float) -> _Seen:
+        asked_at = now - used.idle
+        # Of the past there is only the mean of the delays. It reaches back a minute and is too short where many small
+        # ones are among them, so it serves for the first look alone.
+        if before is None:
+            return _Seen(asked_at, asked_at + used.delay_ms / 1000, used.delay_ms, None)
+        waits_until = before.waits_until
+        # A smaller difference is the clock's coarseness and no new request.
+        if asked_at > before.asked_at + _BEAT:
+            # Kafka makes it wait for (rate - limit) / limit x window (``QuotaUtils.throttleTime``), by the limit at the
+            # time when it asked; a later limit doesn't change the wait.
+            if used.limit and used.rate > used.limit:
+                waits_until = now + (used.rate / used.limit - 1) * self._window
+            else:  # it is free to ask since its last request; it does not wait until this look
+                waits_until = asked_at
+        # A mean that falls to 0 shows only that Kafka has forgotten the last delay.
+        moved = used.delay_ms != before.delay_ms and used.delay_ms > 0
+        return _Seen(max(asked_at, before.asked_at), waits_until, used.delay_ms, now if moved else before.delayed_at)
+
+    def _demand(self, key: ClientKey, used: ClientUse, now: float) -> float | None:
+        if key in self.silent:
+            return 0.0
+        seen = self._seen[key]
+        delayed = seen.delayed_at is not None and now - seen.delayed_at <= _HELD
+        # After its wait a client gets a moment to ask again before its measured rate counts, which is low by then.
+        waits = seen.asked_at + _BEAT < seen.waits_until and now < seen.waits_until + _SILENCE
+        near = used.limit is not None and used.rate >= _NEAR * used.limit
+        return None if delayed or waits or near else used.rate * _MORE
 
 
 def key_of(used: ClientUse) -> ClientKey:
@@ -116,8 +153,8 @@ class PublishUsage:
             key, quota = key_of(usage), self._quotas.rate(*key_of(usage))
             # Kafka counts no bytes of a client; they are the sum of its rate over time.
             moved = self._moved.get(key, 0.0) + usage.rate * elapsed
-            # A silent client stays in the records until all is told.
-            gone = is_silent(usage) and moved < 1
+            # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.
+            gone = key in self._demands.silent and usage.rate < 1 and moved < 1
             # The broker lists the busiest clients first, so those beyond MOST are the least busy.
             if quota is not None and quota < math.inf and not gone and len(clients) < MOST:
                 clients[key] = Used(*key, usage.rate, demands[key], quota, moved)

@@ -203,9 +203,9 @@ class Client:
         self.sequence += 1
         self.rates.take(Shares("1", 1, self.sequence, WALL, (Share(*key, share, quota),)), True, 60)
 
-    def look(self, rate: float | None = None, after: float = 0.5) -> list[ClientKey]:
+    def look(self, rate: float | None = None, idle: float = 0.0, after: float = 0.5) -> list[ClientKey]:
         self.clock.now += after
-        used = [] if rate is None else [use(rate=rate, limit=self.given)]
+        used = [] if rate is None else [use(rate=rate, limit=self.given, idle=idle)]
         return self.rates.look(self.quotas, used, SETTINGS)
 
     def active(self, share: float, rate: float) -> None:
@@ -226,12 +226,19 @@ def client() -> Client:
     return Client()
 
 
-def test_no_small_change_is_handed_on_but_for_the_way_back_to_an_equal_part(client: Client) -> None:
+def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(client: Client) -> None:
     client.active(2e6, 1e6)
-    client.share(2.019e6)
+    client.share(2.19e6)
     assert client.look(1e6) == []
-    client.share(2.02e6)
+    client.share(2.2e6)
     assert client.look(1e6) == [KEY]
+    client.share(2.25e6)
+    assert client.look(1e6, after=9) == []
+    assert client.look(1e6, after=1) == [KEY]
+    assert client.given == 2.25e6
+
+
+def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(client: Client) -> None:
     client.share(1.001e6)
     assert client.look(5e5) == [KEY]
     assert client.look(5e5, after=61) == [KEY]
@@ -253,7 +260,10 @@ def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_fi
 #: The share and the rate at first, the next share with its quota and client, then looks; and the rate at the end.
 COURSES: dict[str, tuple[tuple[float, float], tuple[Any, ...], list[dict[str, float]], float]] = {
     "who uses little is taken down at once": ((2.9e6, 1e4), (50e3,), [{"rate": 1e4}], 50e3),
-    "who has left has an equal part again": ((2.9e6, 2.9e6), (50e3,), [{"rate": 2.5e6}, {"rate": 0.0}], 1e6),
+    "who has left has an equal part again": (
+        (2.9e6, 2.9e6), (50e3,),
+        [{"rate": 2.5e6, "idle": 3, "after": 3}, {"rate": 2.2e6, "idle": 4.5, "after": 1.5}], 1e6,
+    ),
     "no share goes below the floor": ((2e6, 1.0), (10.0,), [{"rate": 1}], 35e3),
     "never more than the quota": ((2e6, 1e5), (4e6,), [{"rate": 1e5}], 3e6),
     "a share of another quota is scaled": ((4e6, 1e5), (2e6, 6e6), [{"rate": 1e5}], 1e6),

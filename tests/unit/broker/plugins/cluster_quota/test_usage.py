@@ -84,9 +84,11 @@ def test_what_of_a_clients_use_is_news(world: World, first: ClientUse, then: Cli
     assert world.run(then) == sent
 
 
-def test_a_client_whose_rate_has_run_out_goes(world: World) -> None:
+def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(world: World) -> None:
     world.run(use())
-    assert world.run(use(rate=0.5)) == 1
+    assert [world.run(use(idle=idle)) for idle in (0.5, 1.0, 1.5)] == [0, 0, 1]
+    assert world.kafka.sent[-1].clients[0].demand == 0
+    assert world.run(use(idle=13.0, rate=0.5)) == 1
     assert world.kafka.sent[-1].clients == ()
     assert world.broker.number("Usage", "Clients") == 0
 
@@ -136,26 +138,58 @@ def test_records_add_up_to_what_clients_moved(world: World, windows: int, every:
 
 WINDOW = 12.0
 
+
+class Looks:
+    def __init__(self) -> None:
+        self.demands, self.now = Demands(WINDOW), 100.0
+
+    def look(
+        self, rate: float, limit: float | None = 1e6, idle: float = 0.0, delay: float = 0.0, after: float = 0.5
+    ) -> float | None:
+        self.now += after
+        used = use(rate=rate, limit=limit, delay_ms=1000 * delay, idle=idle)
+        return self.demands.look([used], self.now)[key_of(used)]
+
+
+@pytest.fixture
+def looks() -> Looks:
+    return Looks()
+
+
 Look = tuple[float, dict[str, Any], float | None]  # a rate, its circumstances, and the demand at that look
 COURSES: dict[str, list[Look]] = {
-    **{f"{rate:g} of {limit}": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
-        (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, None, 3.75e6))},
-    "a new delay shows that Kafka holds it back within the windows, until its rate has run out": [
-        (5e5, {"delay_ms": 200.0}, 6.25e5), (5e5, {"delay_ms": 300.0}, None),
-        (1e5, {"delay_ms": 300.0, "after": 12.0}, None), (0, {"delay_ms": 300.0, "after": 0.0}, 0.0),
-        (5e5, {"delay_ms": 300.0, "after": 1.0}, 6.25e5),
+    **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
+        (0.0, 1e6, 0.0), (4e5, 1e6, 5e5), (8.9e5, 1e6, 1.1125e6), (9e5, 1e6, None), (3e6, 1e6, None),
+        (3e6, None, 3.75e6))},
+    "it asks now and then": [(0, {}, 0), (4e5, {"idle": 0.9, "after": 1.0}, 5e5)],
+    "it asked nothing for a second": [
+        (8e5, {}, 1e6), (8e5, {"idle": 0.5}, 1e6), (8e5, {"idle": 1.2, "after": 0.7}, 0),
     ],
-    "that Kafka has forgotten the last delay shows nothing": [
-        (5e5, {"delay_ms": 300.0}, 6.25e5), (5e5, {"delay_ms": 0.0}, 6.25e5),
+    "it waits out its throttle time and is silent a second later": [
+        (0, {}, 0), (2e6, {}, None),  # (2 - 1) / 1 x 12 s
+        *((1e5, {"idle": float(waited), "after": 1.0}, None) for waited in range(1, 13)),
+        (1e5, {"idle": 13.1, "after": 1.1}, 0),
+    ],
+    "a limit that is lowered while it is silent makes it no less silent": [
+        (0, {}, 0), (1e6, {"limit": 3e6}, 1.25e6), (1e6, {"limit": 3e6, "idle": 1.5, "after": 1.5}, 0),
+        (9.5e5, {"limit": 3e5, "idle": 2.0}, 0),
+    ],
+    "a limit that is raised while it waits changes nothing about its wait": [
+        (0, {}, 0), (2e6, {"limit": 1e6}, None), (1e6, {"limit": 9e6, "idle": 5.0, "after": 5.0}, None),
+    ],
+    "first seen while it is delayed it waits as long as its delays were": [
+        (1e5, {"idle": 4.0, "delay": 5.0}, None), (1e5, {"idle": 6.1, "delay": 5.0, "after": 2.1}, 0),
+    ],
+    "a new delay shows that Kafka holds it back, and none that Kafka has forgotten the last one": [
+        (5e5, {"delay": 0.2}, 6.25e5), (5e5, {"delay": 0.3}, None), (5e5, {"delay": 0.3, "after": 1.0}, None),
+        (5e5, {"delay": 0.3, "after": 1.0}, 6.25e5), (5e5, {"delay": 0.0}, 6.25e5),
     ],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
-def test_the_demand_of_a_client_from_look_to_look(course: list[Look]) -> None:
-    demands, now = Demands(WINDOW), 100.0
+def test_the_demand_of_a_client_from_look_to_look(looks: Looks, course: list[Look]) -> None:
     for rate, circumstances, demand in course:
-        now += circumstances.pop("after", 0.5) or 0.0
-        given: dict[str, Any] = {"limit": 1e6} | circumstances
-        used = use(rate=rate, **given)
-        assert demands.look([used], now)[key_of(used)] == (demand if demand is None else pytest.approx(demand))
+        assert looks.look(rate, **circumstances) == (demand if demand is None else pytest.approx(demand))
+    looks.demands.look([], looks.now)
+    assert looks.look(1e5, idle=5) == 0, "a client that is no longer seen is forgotten"
