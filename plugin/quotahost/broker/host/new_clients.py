@@ -267,14 +267,21 @@ class AnswerTable(Answers):
 
     def __init__(self) -> None:
         super().__init__()
+        # The row that was asked for last: most clients that come at once have the same.
+        self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
         self._room = MOST_DISTINCT
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type."""
+        last_answers, last_distinct, last_would, row = self._last
+        if distinct is last_distinct and answers == last_answers and would == last_would:
+            return row
         known_ids = EACH if distinct is None else self._numbered(distinct)
-        return self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
+        row = self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
+        self._last = answers, distinct, would, row
+        return row
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
