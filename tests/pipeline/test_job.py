@@ -48,12 +48,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, prefix: str = PREFIX) -> None:
+    def __init__(
+        self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = PREFIX
+    ) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory, self.brokers = directory, Snapshots(node.bootstrap)
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", interval="2s",
-            validity="15s", history=str(directory / "history"), topics_prefix=prefix,
+            validity=validity, history=str(directory / "history"), topics_prefix=prefix,
         )  # fmt: skip
         self._stop = threading.Event()
         self._job = Job(spark, options, self.progress)
