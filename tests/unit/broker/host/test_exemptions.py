@@ -187,11 +187,3 @@ def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str
     node = node_of(4, brokers)
     shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
     assert serve(shim).arguments("spare") == [[["__remote_log_metadata"] if tiering else []]]
-
-
-def test_what_names_a_principal_builder_of_others_makes_is_not_known(caplog: pytest.LogCaptureFixture) -> None:
-    builder = "principal.builder.class"
-    kafkas = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
-    assert names({builder: kafkas}) == ["broker", "controller"]
-    assert names({f"listener.name.internal.{builder}": "org.acme.Builder"}) == ["controller"]
-    assert EXCLUDED in caplog.text

@@ -13,8 +13,6 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.broker.host.broker import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
-from quotahost.broker.host.logs import Logs
-from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client, ClusterVolumes, Volume
 from quotahost.settings.declaration import PREFIX
@@ -308,19 +306,3 @@ def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine:
     shim.reconfigure(supplier="mine")
     serve(shim)
     assert PREFIX + "plugin.mine.share" in shim.asked
-
-
-def test_no_traceback_of_a_plugin_shows_a_password_that_the_broker_knows(
-    mine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(supplier: Any, client: Client, quota_type: Any) -> None:
-        raise RuntimeError("can't log in with 'S3CR3T  1'")
-
-    monkeypatch.setattr(mine.Supplier, "quota", fails)
-    shim = FakeShim({"supplier": "mine", "kafka.bootstrap.servers": "b:9092", "kafka.sasl.password": "S3CR3T  1"})
-    shim.arrive(("alice", "a"))
-    with Logs(shim) as logs:
-        Host(shim, Clock(), logs=logs).run()
-    told = "\n".join(shim.lines)
-    assert "can't log in with '***'" in told
-    assert "S3CR3T" not in told
