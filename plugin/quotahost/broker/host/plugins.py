@@ -42,6 +42,7 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
+_TYPES: Final = 100  # of errors that are remembered, of one method
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
@@ -87,6 +88,8 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         faults = self._faults.setdefault((plugin, what), {})
+        if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
+            faults.clear()
         fault = faults.setdefault(type(error).__qualname__, LoggedOnce(log, logging.ERROR, self._clock))
         fault.report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
