@@ -28,6 +28,7 @@ OTHERS: Final = "(other files)"
 MOST: Final = 10  # topics that take most; as many that grow most
 _REPLICA: Final = re.compile(r"([A-Za-z0-9._-]{1,249})-([0-9]{1,10})(?:\.[0-9a-f]{32}-(future|delete|stray))?")
 _GOING: Final = {"delete": " (being deleted)", "stray": " (stray)", "future": "", None: ""}
+_STAY: Final = (None, "future")
 _METADATA: Final = "__cluster_metadata"
 _BLOCK: Final = 512  # POSIX counts st_blocks in these, whatever the file system's own blocks are
 _LOG: Final = ".log"
@@ -38,7 +39,7 @@ def topic_of(directory: str) -> tuple[str, bool]:
     match = _REPLICA.fullmatch(directory)
     if match is None:
         return OTHERS, False
-    return match[1] + _GOING[match[3]], match[3] in (None, "future")
+    return match[1] + _GOING[match[3]], match[3] in _STAY
 
 
 def replicas(directory: str) -> Iterator[tuple[str, int]]:
@@ -47,7 +48,7 @@ def replicas(directory: str) -> Iterator[tuple[str, int]]:
         for number, entry in enumerate(entries):
             if number >= MAX_ENTRIES:
                 raise OSError(f"{directory} has more than {MAX_ENTRIES:,} entries")
-            if (match := _REPLICA.fullmatch(entry.name)) and match[3] in (None, "future"):
+            if (match := _REPLICA.fullmatch(entry.name)) and match[3] in _STAY:
                 yield match[1], int(match[2])
 
 

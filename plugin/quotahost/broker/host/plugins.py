@@ -88,9 +88,12 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         faults = self._faults.setdefault((plugin, what), {})
-        if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
-            faults.clear()
-        fault = faults.setdefault(type(error).__qualname__, LoggedOnce(log, logging.ERROR, self._clock))
+        kind = type(error).__qualname__
+        if kind not in faults:
+            if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
+                faults.clear()
+            faults[kind] = LoggedOnce(log, logging.ERROR, self._clock)
+        fault = faults[kind]
         fault.report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,

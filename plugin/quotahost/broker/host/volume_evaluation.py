@@ -235,15 +235,15 @@ class Pauses:
         failure: tuple[Volume, BaseException] | None = None
         for volume in volumes:
             key = volume.broker, volume.name
-            # Of 20,000 volumes hardly any is in a PAUSE, and all are asked for several times a second.
-            known = bool(self._held) and key in self._held
+            known = key in self._held
             try:
                 # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
                 factor = Factor(policy[1].quota_factor(volume)).value
                 until = self._until(policy, share, volume, known) if known or factor == 0 else None
             except BaseException as error:  # see plugins.Guard
                 failure = failure or (volume, error)
-                held |= {key} & self._held
+                if known:
+                    held.add(key)
                 continue
             if until is None:
                 judged.append(Judged(volume, factor))

@@ -46,8 +46,6 @@ _WRONG: Final = {
 
 # ---- the form of a document ------------------------------------------------------------------------------------
 
-_LEAVE_OUT: Final = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
-
 
 def _name(value: object) -> str | Default:
     """A name, or Kafka's default; a name that looks like the default stands in a mapping, ``{name: <default>}``."""
@@ -64,7 +62,8 @@ def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity
     if value is None:
         raise ValueError("is empty; write a rate such as 10M, or leave the key out")
     if value == UNLIMITED:
-        raise ValueError(f"can't be {UNLIMITED} in Kafka; {_LEAVE_OUT}")
+        remedy = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
+        raise ValueError(f"can't be {UNLIMITED} in Kafka; {remedy}")
     return float(read(value))
 
 

@@ -77,6 +77,13 @@ def test_where_no_source_watches_disks_a_silent_host_is_no_full_disk_unless_that
         assert BROKER.applied(given, watches_disks=False).fallback_action is action
 
 
+def test_a_kind_of_error_that_is_known_is_logged_once_however_many_there_are(caplog: pytest.LogCaptureFixture) -> None:
+    guard, kinds = Guard(FakeShim()), [type(f"Error{number}", (Exception,), {}) for number in range(100)]
+    for kind in (*kinds, *kinds):
+        guard.report("mine", "read()", "the last answer stays", kind())
+    assert len(caplog.records) == 100
+
+
 class Task:
     """Runs each millisecond."""
 
