@@ -120,7 +120,7 @@ class BudgetSizes:
         """Ask Java for the sizes. Raises ConnectionError if it tells none."""
         told = self._replicas(names) if names else []
         if names and not any(told):
-            raise ConnectionError("Kafka shows the size of none of its logs (kafka.log:type=Log,name=Size)")
+            raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
         sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
         return _Reading(at, names, sizes, bytes(self._counts_as_leader(at, zip(names, told, strict=True))))
 

@@ -147,9 +147,10 @@ class LoadSource:
         # Threads that never waited have not begun: a broker opens its listeners at the end of its start.
         network = [{name: idle for name, idle in before.network_idle_ns.items() if idle > 0}, now.network_idle_ns]
         pressures: list[tuple[float, str]] = []
+        unknown: list[str] = []
         for attribute, target, threads, (was_ns, is_ns) in (
             ("HandlersIdle", section.handlers_idle, "request handlers", handlers),
-            ("NetworkIdle", section.network_idle, "network threads of ", network),
+            ("NetworkIdle", section.network_idle, "network threads", network),
         ):
             shares = [((is_ns[name] - was_ns[name]) / elapsed, name) for name in was_ns.keys() & is_ns.keys()]
             if shares:
@@ -157,14 +158,17 @@ class LoadSource:
                 idle = min(1.0, max(0.0, share))  # Kafka reads its clocks apart
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
-                    cause = f"this broker's {threads}{name} are {idle * 100:.0f} % idle (target {target:g} %)"
+                    whose = f"{threads} of {name}" if name else threads
+                    cause = f"this broker's {whose} are {idle * 100:.0f} % idle (target {target:g} %)"
                     pressures.append(((1 - idle) / (1 - target / 100), cause))
+            elif target:
+                unknown.append(threads)
         if now.queued >= 0:
             metrics.gauge("Load", "", "Queued", now.queued)
+        if unknown and now.at_ns - self._began_ns >= _START * _NS:
+            raise LookupError(f"this Kafka doesn't tell how busy its {' and its '.join(unknown)} are")
         if not pressures:
-            if now.at_ns - self._began_ns < _START * _NS:
-                return Factor(1.0)
-            raise LookupError("this Kafka doesn't tell how busy its request handlers and network threads are")
+            return Factor(1.0)
         pressure, cause = max(pressures)
         factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back)
         return Factor(factor, cause if factor < 1 else "")

@@ -157,8 +157,34 @@ def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[
     host.broker.loaded = Load(3 * S, -1, {}, -1)
     assert host.plugin.read() == Factor(1.0), "a broker that starts makes them later"
     host.broker.loaded = Load(200 * S, -1, {}, -1)
-    with pytest.raises(LookupError, match="doesn't tell how busy"):
+    with pytest.raises(LookupError, match="how busy its request handlers and its network threads are"):
         host.plugin.read()
+
+
+@pytest.mark.parametrize(
+    ("idle_ns", "network", "lacking"), [(-1, {"CLIENTS": S}, "request handlers"), (S, {}, "network threads")]
+)
+def test_one_counter_that_lacks_is_a_failure_where_it_has_a_target(
+    host: FakeHost[LoadSource], idle_ns: int, network: dict[str, int], lacking: str
+) -> None:
+    def load(second: int) -> Load:
+        return Load(second * S, max(-1, second * idle_ns), dict.fromkeys(network, second * S), 0)
+
+    for second in range(1, 120):
+        host.broker.loaded = load(second)
+        assert host.plugin.read() == Factor(1.0)
+    host.broker.loaded = load(122)
+    with pytest.raises(LookupError, match=f"how busy its {lacking} are"):
+        host.plugin.read()
+    host.reconfigure(
+        {
+            "plugin.load.handlers-idle": "0" if idle_ns < 0 else "20",
+            "plugin.load.network-idle": "0" if not network else "20",
+        }
+    )
+    for second in (123, 124):
+        host.broker.loaded = load(second)
+        assert host.plugin.read() == Factor(1.0), "there is no target any more"
 
 
 def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHost[LoadSource]) -> None:

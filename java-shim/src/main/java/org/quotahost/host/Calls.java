@@ -110,7 +110,7 @@ final class Calls {
                 entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs(System.nanoTime())),
-                entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1))),
+                entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1), System.nanoTime())),
                 entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
                 entry("held", a -> done(() -> host.questions.held = a.get(0))),

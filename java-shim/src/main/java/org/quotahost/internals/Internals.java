@@ -63,9 +63,15 @@ public final class Internals {
             "explain does not say which node counts partition mutations", () -> true);
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
             "a log directory that Kafka has taken out of service counts like any other", () -> true);
+    public static final Internal<Boolean> REPLICAS = new Internal<>("Replicas",
+            "budgets go by what was last known of their topics' sizes", () -> true);
+    public static final Internal<Boolean> LOAD = new Internal<>("Load",
+            "the factor source load fails, and its factor is 1", () -> true);
+    public static final Internal<Boolean> CLIENT_SOFTWARE = new Internal<>("ClientSoftware",
+            "the gauges ImpatientClients stay 0", () -> true);
 
     private static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, AUTHORIZER,
-            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS);
+            AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS, REPLICAS, LOAD, CLIENT_SOFTWARE);
 
     /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",

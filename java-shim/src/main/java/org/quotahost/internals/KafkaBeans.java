@@ -1,6 +1,7 @@
 package org.quotahost.internals;
 
 import java.lang.management.ManagementFactory;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -42,6 +43,8 @@ public final class KafkaBeans {
 
     private static final Found SOFTWARE = new Found("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*");
     private static final Found NETWORK = new Found("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*");
+    private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
+    private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
     private static final Found LOG_DIRS = new Found("kafka.log:type=LogManager,name=LogDirectoryOffline,*");
 
     private KafkaBeans() {}
@@ -136,6 +139,9 @@ public final class KafkaBeans {
 
     /** How many connections this broker has from clients with that software; now, as below, by System.nanoTime. */
     public static long connections(String software, long now) {
+        if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
+        boolean connected = NETWORK.names(now).stream().anyMatch(thread -> number(thread, "connection-count") > 0);
+        if (connected) missing(Internals.CLIENT_SOFTWARE, SOFTWARE, now);
         return SOFTWARE.names(now).stream().filter(name -> name.getKeyProperty("clientSoftwareName").equals(software))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
@@ -148,34 +154,38 @@ public final class KafkaBeans {
     public static String activeController() {
         if (Internals.CONTROLLER.isTakenAway()) return "";
         Object leader = attribute(name("kafka.server:type=raft-metrics"), "current-leader");
-        if (leader == null) missing(Internals.CONTROLLER, "no current-leader of kafka.server:type=raft-metrics");
+        boolean started = System.nanoTime() - LOADED > START_NANOS;
+        if (leader == null && started) Internals.CONTROLLER.failed("no current-leader of kafka.server:type=raft-metrics");
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
     /** The log directories that Kafka itself has taken out of service after an error. */
     public static String[] offlineLogDirs(long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        Set<ObjectName> names = LOG_DIRS.names(now);
-        if (names.isEmpty()) missing(Internals.OFFLINE_LOG_DIRS, "no LogDirectoryOffline of kafka.log:type=LogManager");
-        return names.stream().filter(name -> count(name, "Value") > 0).map(name -> name.getKeyProperty("logDirectory"))
+        missing(Internals.OFFLINE_LOG_DIRS, LOG_DIRS, now);
+        return LOG_DIRS.names(now).stream().filter(name -> count(name, "Value") > 0).map(name -> name.getKeyProperty("logDirectory"))
                 .map(directory -> directory.startsWith("\"") ? ObjectName.unquote(directory) : directory).toArray(String[]::new);
     }
 
-    /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; below 0 if this broker has none. */
-    public static long[] replicas(String[] topics, int[] partitions) {
+    /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; -1 if that isn't known, or it is gone. */
+    public static long[] replicas(String[] topics, int[] partitions, long now) {
         long[] sizes = new long[topics.length];
+        Arrays.fill(sizes, -1);
+        if (Internals.REPLICAS.isTakenAway()) return sizes;
         for (int i = 0; i < sizes.length; i++) {
             // Names of topics need no quotes in an MBean's name.
             String of = ",topic=" + topics[i] + ",partition=" + partitions[i];
             long size = count(name("kafka.log:type=Log,name=Size" + of), "Value");
             long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
-            sizes[i] = size < 0 ? -1 : size << 1 | (replicas > 0 ? 1 : 0);
+            if (size >= 0 && replicas >= 0) sizes[i] = size << 1 | (replicas > 0 ? 1 : 0);
+            else for (Found form : List.of(SIZES, LEADERS)) missing(Internals.REPLICAS, form, now);
         }
         return sizes;
     }
 
     /** For how many ns Kafka's threads were idle: now; request handlers; how many requests wait; by listener, network threads. */
     public static Object[] load(long now) {
+        if (Internals.LOAD.isTakenAway()) return new Object[] {now, -1, -1, Map.of()};
         // Of the pool of the broker's own request handlers (KIP-1207), and before Kafka 4.2 of all pools of the JVM.
         String pool = "kafka.server:type=KafkaRequestHandlerPool,name=", idle = "RequestHandlerAvgIdlePercent";
         long handlers = count(name(pool + "Broker" + idle), "Count");
@@ -184,10 +194,13 @@ public final class KafkaBeans {
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
+        missing(Internals.LOAD, NETWORK, now);
+        if (handlers < 0 && now - LOADED > START_NANOS) Internals.LOAD.failed("no " + idle + " of " + pool);
         return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
     }
 
-    private static void missing(Internals.Internal<?> use, String what) {
-        if (System.nanoTime() - LOADED > START_NANOS) use.failed(what);
+    /** An MBean of that form has to be there once the broker has started. */
+    private static void missing(Internals.Internal<?> use, Found form, long now) {
+        if (now - LOADED > START_NANOS && form.names(now).isEmpty()) use.failed("no " + form.form);
     }
 }

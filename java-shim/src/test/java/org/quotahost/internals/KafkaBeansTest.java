@@ -3,11 +3,15 @@ package org.quotahost.internals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
+import java.util.stream.Stream;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.metrics.KafkaMetricsContext;
 import org.apache.kafka.common.metrics.MetricConfig;
@@ -17,15 +21,26 @@ import org.apache.kafka.common.utils.Time;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.quotahost.util.Beans;
 import org.quotahost.util.LogCapture;
 
 /** What Kafka's MBeans tell; a broker whose configuration keeps what Kafka measures out of JMX says so at its start. */
 class KafkaBeansTest {
+    /** Goes on from test to test, as KafkaBeans looks for names once a minute. */
+    private static long now = System.nanoTime();
+
+    private static long later() {
+        return now += TimeUnit.HOURS.toNanos(1);
+    }
+
     @BeforeEach
     @AfterEach
     void forget() {
-        Internals.CLIENT_METERS.find(true);
+        List.of(Internals.CLIENT_METERS, Internals.OFFLINE_LOG_DIRS, Internals.REPLICAS, Internals.LOAD, Internals.CLIENT_SOFTWARE)
+                .forEach(each -> each.find(true));
     }
 
     private static boolean missing(Object reporters) {
@@ -73,7 +88,7 @@ class KafkaBeansTest {
         try (Beans kafka = new Beans()) {
             kafka.show(form.formatted("1.61", 1), Map.of("connections", 3));
             kafka.show(form.formatted("1.60", 2), Map.of("connections", 3));
-            assertEquals(6, KafkaBeans.connections("sarama", System.nanoTime() + TimeUnit.HOURS.toNanos(1)));
+            assertEquals(6, KafkaBeans.connections("sarama", later()));
         }
     }
 
@@ -81,7 +96,7 @@ class KafkaBeansTest {
     @Test
     void theThreadsOfAListenerThatComesLaterAreFoundWithinAMinute() throws Exception {
         String form = "kafka.server:type=socket-server-metrics,listener=%s,networkProcessor=%d";
-        long later = System.nanoTime() + TimeUnit.HOURS.toNanos(1);
+        long later = later();
         try (Beans kafka = new Beans()) {
             kafka.show(form.formatted("CONTROLLER", 0), Map.of("io-wait-time-ns-total", 7.0));
             assertEquals(Map.of("CONTROLLER", 7.0), KafkaBeans.load(later)[3]);
@@ -93,7 +108,7 @@ class KafkaBeansTest {
     @Test
     void aDirectoryThatFailsIsSeenAndOnceTheBrokerHasStartedNoFurtherOneIsLookedFor() throws Exception {
         String form = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=\"/data/%d\"";
-        long later = System.nanoTime() + TimeUnit.HOURS.toNanos(1);
+        long later = later();
         Map<String, Integer> gauge = new HashMap<>(Map.of("Value", 0));
         try (Beans kafka = new Beans()) {
             kafka.show(form.formatted(1), gauge);
@@ -101,6 +116,45 @@ class KafkaBeansTest {
             gauge.put("Value", 1);
             kafka.show(form.formatted(2), Map.of("Value", 1));
             assertEquals(List.of("/data/1"), List.of(KafkaBeans.offlineLogDirs(later)));
+        }
+    }
+
+    /** By the name of what is missing then: what is there of Kafka's MBeans, and what is asked for. */
+    static Stream<Arguments> whatABrokerHasThatHasStarted() {
+        String thread = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,networkProcessor=1";
+        return Stream.of(
+                arguments(Internals.LOAD, thread, (LongConsumer) KafkaBeans::load),
+                arguments(Internals.LOAD, "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
+                        (LongConsumer) KafkaBeans::load),
+                arguments(Internals.CLIENT_SOFTWARE, thread, (LongConsumer) now -> KafkaBeans.connections("sarama", now)),
+                arguments(Internals.REPLICAS, "kafka.log:type=Log,name=Size,topic=t,partition=0", (LongConsumer) now ->
+                        assertEquals(-1, KafkaBeans.replicas(new String[] {"t"}, new int[1], now)[0], "who leads isn't known")),
+                arguments(Internals.OFFLINE_LOG_DIRS, thread, (LongConsumer) KafkaBeans::offlineLogDirs));
+    }
+
+    @ParameterizedTest
+    @MethodSource("whatABrokerHasThatHasStarted")
+    void aCounterThatLacksIsNamedOnceTheBrokerHasStarted(Internals.Internal<?> use, String there, LongConsumer ask) throws Exception {
+        try (Beans kafka = new Beans()) {
+            kafka.show(there, Map.of("connection-count", 1.0, "io-wait-time-ns-total", 1.0, "Count", 1, "Value", 1));
+            ask.accept(System.nanoTime());
+            assertFalse(use.missing());
+            ask.accept(later());
+            assertTrue(use.missing());
+        }
+    }
+
+    @Test
+    void aReplicaWithItsSizeAndLeaderIsToldAndOneThatIsGoneIsNothingNew() throws Exception {
+        try (Beans kafka = new Beans()) {
+            for (int partition : List.of(0, 1)) {
+                kafka.show("kafka.log:type=Log,name=Size,topic=t,partition=" + partition, Map.of("Value", 50));
+                kafka.show("kafka.cluster:type=Partition,name=ReplicasCount,topic=t,partition=" + partition,
+                        Map.of("Value", 3 * partition));
+            }
+            long[] told = KafkaBeans.replicas(new String[] {"t", "t", "t"}, new int[] {0, 1, 2}, later());
+            assertEquals(List.of(100L, 101L, -1L), Arrays.stream(told).boxed().toList());
+            assertFalse(Internals.REPLICAS.missing());
         }
     }
 }
