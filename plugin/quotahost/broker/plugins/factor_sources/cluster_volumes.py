@@ -142,15 +142,8 @@ class ClusterVolumesSource:
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys(own.unknown + view.unknown))
         # The sums of a new pipeline that has not read all snapshots yet would let those on whose budget is used up.
-        budgets = self._budgeted(record if view.complete else None)
+        budgets = self._budgets.volumes(told_by(record) if record and view.complete else None)
         return ClusterVolumes(own.volumes + others, unknown, waiting, budgets)
-
-    def _budgeted(self, record: ClusterRecord | None) -> tuple[Volume, ...] | None:
-        """The budgets, with the sums of a record that has all brokers; without one they are not known."""
-        told: list[Used] | None = None
-        if record and (sums := record.budgets) is not None:
-            told = [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]
-        return self._budgets.volumes(told)
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
@@ -182,3 +175,10 @@ class ClusterVolumesSource:
                 metrics.gauge("ClusterRecord", "", attribute, value)
         if not self._by_standby:
             view.show(metrics)
+
+
+def told_by(record: ClusterRecord) -> list[Used] | None:
+    """What the brokers in service take of the budgets, and the others, by a record; None if it says nothing of them."""
+    if (sums := record.budgets) is None:
+        return None
+    return [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]

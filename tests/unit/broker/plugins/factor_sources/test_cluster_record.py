@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from harness import rollup as pipeline
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
+from quotahost.broker.plugins.factor_sources.cluster_volumes import told_by
 from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import LimitType, Volume
+from quotahost.model.budgets import Budget, in_cluster
 from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
 from quotahost.records.snapshot import Snapshot, encode
@@ -105,6 +107,7 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(w
 # ---- and of the same facts by snapshots ----
 
 OTHERS = ("2", "3", "4")
+BUDGETS = {"leaders": Budget("leaders", ("t",), 1), "replicas": Budget("replicas", ("t",), 1, replicas=True)}
 
 
 class Both(Clocks):
@@ -125,7 +128,9 @@ class Both(Clocks):
 
     def happens(self, what: str, broker: str, consumed: int) -> None:
         if what == "publishes" and self.brokers.get(broker) is False:
-            snapshot = Snapshot(broker, self.at(), (disk(broker, consumed),))
+            snapshot = Snapshot(
+                broker, self.at(), (disk(broker, consumed),), budgets=tuple((name, consumed) for name in BUDGETS)
+            )
             self.topic[broker] = pipeline.Record("t", 0, 0, self.at(), broker.encode(), encode(snapshot))
             self.roster.take(snapshot, True, VALIDITY)
         elif what == "stops" and broker in self.brokers:
@@ -143,6 +148,11 @@ class Both(Clocks):
         rules = Rules("c", registered=[broker for broker, fenced in self.brokers.items() if not fenced])
         (record,) = pipeline.rollup(brokers, rules, 1, 1, round(self.wall.now * 1000))
         return record
+
+    def budgets(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """What is used of the budgets, and what no longer counts, by the snapshots and by the record."""
+        told = [(snapshot.budgets or (), serves) for snapshot, _, serves in self.roster.latest("1")]
+        return in_cluster(BUDGETS, told), in_cluster(BUDGETS, told_by(self.record()) or [])
 
     def views(self) -> tuple[View, View]:
         return self.roster.view("1", self.settings), self.state.view(self.record(), self.settings)
@@ -170,5 +180,7 @@ def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int
         assert lost(view) == lost(known)
         assert set(view.volumes) == set(known.volumes) or not view.complete
         assert set(known.volumes) <= set(view.volumes)
+        by_snapshots, by_record = world.budgets()
+        assert by_record == by_snapshots or not view.complete
         running = {b for b, fenced in world.brokers.items() if not fenced}
         assert strict or lost(known) <= running, "only a broker that runs is unknown"
