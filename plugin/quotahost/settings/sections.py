@@ -81,7 +81,9 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     known = property_names(model)
     # A model that allows extra fields takes whatever the operator writes.
     is_open = model.model_config.get("extra") == "allow"
-    problems = [] if is_open else [_unknown(prefix, key, known) for key in section if key not in known]
+    #: Names that earlier versions had, by name what to do instead; a section may declare them as a ClassVar.
+    removed: Mapping[str, str] = getattr(model, "removed", {})
+    problems = [] if is_open else [_unknown(prefix, key, known, removed) for key in section if key not in known]
     keys = {key: _field_key(model, known[key]) if key in known else key for key in section}
     try:
         # Unknown names stay out: the model would report them once more, and without the nearest name.
@@ -100,7 +102,9 @@ def _field_key(model: type[BaseModel], field: str) -> str:
     return alias if isinstance(alias, str) else field
 
 
-def _unknown(prefix: str, key: str, known: Iterable[str]) -> Problem:
+def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
+    if key in removed:
+        return Problem(prefix + key, f"was removed: {removed[key]}", unknown=True)
     hint = meant(key, known, f"remove it; the plugin knows: {', '.join(known) or 'none'}", before=prefix)
     return Problem(prefix + key, f"unknown property; {hint}", unknown=True)
 

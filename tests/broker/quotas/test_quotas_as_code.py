@@ -17,7 +17,7 @@ from harness.clients.raw import introduce_clients
 from harness.kafka.admin import DEFAULT, describe_quotas, set_quota
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
-from harness.plugin import ROOT
+from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
 from quotahost.cli.quotas.cluster import Cluster, cluster_at
@@ -121,6 +121,23 @@ def test_two_operators_at_once_lose_nothing(client: list[str], tmp_path: Path) -
 def subprocess_of(client: list[str], *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "quotahost.cli", "quotas", *map(str, arguments), *client]
     return subprocess.run(command, capture_output=True, timeout=180, check=False, text=True)
+
+
+def test_the_properties_of_earlier_versions_are_taken_over(client: list[str], file: Path) -> None:
+    properties = file.with_name("server.properties")
+    old = PREFIX + "plugin.cluster-quota."
+    properties.write_text(
+        f"node.id=1\n{old}produce.default=3M\n{old}produce.users=alice:10M\n{old}fetch.clients=alice/:unlimited\n"
+    )
+    taken = run(client, "import-properties", "--yes", properties)
+    assert (taken.exit_code, "Applied 3 of 3 changes." in taken.output) == (0, True)
+    assert run(client, "export", "-o", file).exit_code == 0
+    assert read_declared([file]).quotas == {
+        Entity(CLIENT_DEFAULT, in_cluster=True): {"produce": 3e6},
+        Entity("alice", in_cluster=True): {"produce": 10e6},
+        Entity("alice", "", in_cluster=True): {"fetch": math.inf},
+    }
+    assert "Nothing to do" in run(client, "import-properties", "--yes", properties).output
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """``quotahost quotas``: quotas as code. docs/quotas.md describes the files and the commands.
 
-A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` if
-something couldn't be changed, ``export`` if something had to be left out.
+A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
+``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
 
 ``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
 commands import them when they run.
@@ -60,6 +60,7 @@ _Month: TypeAlias = Annotated[
     str | None, typer.Option(metavar="YYYY-MM", help="In UTC; without, the last month that is over.")
 ]
 _Csv: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the sums as CSV, too, in bytes.")]
+_Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A broker's server.properties.")]
 
 # ---- the commands ----------------------------------------------------------------------------------------------
 
@@ -127,6 +128,21 @@ def export(
         with writing(output):
             output.write_text(in_yaml(present), encoding="utf-8")
     raise typer.Exit(1 if missing else 0)
+
+
+@quotas.command()
+def import_properties(
+    file: _Properties, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
+    yes: _Yes = False,
+) -> None:  # fmt: skip
+    """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
+    _check_libraries()
+    from quotahost.cli.quotas.files import read_properties
+
+    declared = read_properties(file)
+    with _cluster(bootstrap, client_config, quotas_topic) as cluster:
+        is_done = _apply(cluster, declared, prune=False, yes=yes)
+    raise typer.Exit(0 if is_done else 1)
 
 
 @quotas.command()

@@ -9,6 +9,7 @@
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,14 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.documents import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
-from quotahost.errors import Unusable
+from quotahost.errors import QuotahostError, Unusable
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
+from quotahost.settings.declaration import PREFIX
+from quotahost.settings.rate_lists import parse_keyed_rates, parse_rates, unescaped
 from quotahost.text import bounded, meant, nearest, printable
 from quotahost.units import parse
 from quotahost.units.parse import UNLIMITED
@@ -43,6 +47,7 @@ _WRONG: Final = {
     **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false; write one of them"),
 }
+_OLD: Final = f"{PREFIX}plugin.cluster-quota."  # the properties of earlier versions
 
 # ---- the form of a document ------------------------------------------------------------------------------------
 
@@ -359,6 +364,62 @@ def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
         yield "nothing" if value is None else printable(value)
     words = details["msg"].removeprefix("Value error, ").replace("Input should be", "is wrong; write")
     yield _WRONG.get(details["type"], words)
+
+
+# ---- the properties of earlier versions ------------------------------------------------------------------------
+
+
+def read_properties(file: Path) -> Declared:
+    """The cluster-wide quotas of a properties file, where earlier versions kept them.
+
+    These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
+    ``.users``, ``.client-ids`` and ``.clients``. Raises Unusable if it has none, or a wrong one.
+    """
+    try:
+        broker = read_broker_file(file)
+    except QuotahostError as error:
+        raise Unusable(str(error)) from None
+    declared = Declared(sections={CLUSTER})
+    hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
+    problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
+    for name, text in broker.properties.items():
+        kind, _, names = name.removeprefix(_OLD).partition(".")
+        if name.startswith(_OLD) and kind != "tell":
+            try:
+                for (user, client_id), rate in _old_rates(kind, names, text).items():
+                    entity = Entity(user, client_id, in_cluster=True)
+                    declared.quotas.setdefault(entity, {})[kind] = math.inf if rate is None else rate
+            except ValueError as error:
+                problems.append(f"{file}: {name}={printable(text)} {error}")
+    if problems:
+        raise Unusable("\n".join(problems))
+    if not declared.quotas:
+        raise Unusable(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+    return declared
+
+
+def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | None, str | None], float | None]:
+    """Rates by user and client-id of one property, such as ``produce.users``; None is unlimited."""
+    if kind in ("produce", "fetch"):
+        match names:
+            case "default":
+                return {(DEFAULT, None): parse.parse_limit(text)}
+            case "users":
+                return {(user, None): rate for user, rate in parse_rates(text).items()}
+            case "client-ids":
+                return {(None, client_id): rate for client_id, rate in parse_rates(text).items()}
+            case "clients":
+                return dict(parse_keyed_rates(text, _user_and_client_id).items())
+    raise ValueError("is no property that quotahost had")
+
+
+def _user_and_client_id(name: str) -> tuple[str, str]:
+    pair = re.fullmatch(r"((?:\\.|[^\\/])+)/((?:\\.|[^\\/])*)", name, re.DOTALL)
+    if pair is None:
+        raise ValueError(
+            f"has {name!r}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \\/ for a slash in a name"
+        )
+    return unescaped(pair[1]), unescaped(pair[2])
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------

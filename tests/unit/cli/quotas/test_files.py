@@ -1,6 +1,7 @@
 """Files of declared quotas: what they mean, and how every mistake is told; and plans."""
 
 import math
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.cli.quotas import documents
-from quotahost.cli.quotas.files import Declared, in_yaml, read_declared
+from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
 from quotahost.cli.quotas.plan import Change, Entity, compare
 from quotahost.errors import Unusable
 from quotahost.model import DEFAULT
@@ -206,6 +207,53 @@ def test_a_file_that_is_nested_thousands_deep_is_refused(
 ) -> None:
     monkeypatch.setattr(documents, "_LOADER", loader)
     assert "nest" in problem(file, 2000 * nested)
+
+
+OF_SHARES = "client.quota.callback.plugin.cluster-quota"
+PROPERTIES = rf"""
+client.quota.callback.supplier=cluster-quota,client-quotas
+{OF_SHARES}.produce.default=unlimited
+{OF_SHARES}.produce.users=alice:3M,tenant\\:a:2M
+{OF_SHARES}.produce.client-ids=app:3M
+{OF_SHARES}.produce.clients=alice/app:4M,a\\/b/c\\/d:5M,alice/:6M
+{OF_SHARES}.fetch.users=alice:9M
+"""
+
+
+def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
+    file.write_text(PROPERTIES)
+    declared = read_properties(file)
+    assert declared.sections == {"cluster-quotas"}
+    assert declared.quotas == {
+        Entity(DEFAULT, in_cluster=True): {"produce": math.inf},
+        Entity("alice", in_cluster=True): {"produce": 3e6, "fetch": 9e6},
+        Entity("tenant:a", in_cluster=True): {"produce": 2e6},
+        Entity(None, "app", in_cluster=True): {"produce": 3e6},
+        Entity("alice", "app", in_cluster=True): {"produce": 4e6},
+        Entity("a/b", "c/d", in_cluster=True): {"produce": 5e6},
+        Entity("alice", "", in_cluster=True): {"produce": 6e6},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a=b", "has no quotas of client.quota.callback.plugin.cluster-quota.*"),
+        (f"{OF_SHARES}.produce.users=a:b:c", "begins with no name and rate"),
+        (f"{OF_SHARES}.produce.clients=alice:3M", "USER/CLIENT-ID:RATE"),
+        (f"{OF_SHARES}.produce.clients=a/b/c:3M", "USER/CLIENT-ID:RATE"),
+        (f"{OF_SHARES}.produce.clients=a/b:3M,a/b:4M", "twice; remove one"),
+        (f"{OF_SHARES}.produce.clients=a/b:x", "whose rate"),
+        (f"{OF_SHARES}.produce.default=10X", f"{OF_SHARES}.produce.default=10X has the unknown unit 'X'"),
+        (f"{OF_SHARES}.request.users=a:1", "is no property that quotahost had"),
+        (f"{PROPERTIES}config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
+         f"{OF_SHARES}.fetch.default has a value that only the broker's config provider knows; write it"),
+    ],
+)  # fmt: skip
+def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, told: str) -> None:
+    file.write_text(text)
+    with pytest.raises(Unusable, match=re.escape(told)):
+        read_properties(file)
 
 
 PRESENT = {

@@ -10,13 +10,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
+from quotahost.settings.sections import Section
 
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.
@@ -24,6 +25,18 @@ _MOST_APART: Final = 100
 #: With more client-ids than this, each client of a user is asked about: the sets go to Java with every answer.
 _MOST_DISTINCT: Final = 1000
 _MOST_KNOWN: Final = 1000  # users whose sets are kept
+_REMEDY: Final = (
+    "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
+    "--bootstrap HOST:PORT`, then remove this line"
+)
+_REMOVED: Final = ("default", "users", "client-ids", "clients")
+
+
+class ClusterQuotaSettings(Section):
+    """It has nothing to set."""
+
+    #: What earlier versions had (quotahost.settings.sections).
+    removed: ClassVar = {f"{kind}.{name}": _REMEDY for kind in ("produce", "fetch") for name in _REMOVED}
 
 
 class ClusterQuotas:

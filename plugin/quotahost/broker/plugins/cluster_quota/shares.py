@@ -18,7 +18,7 @@ from typing import Final
 
 from quotahost.api import Context
 from quotahost.background import Clock, LoggedOnce, Periodic
-from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
@@ -161,7 +161,9 @@ class ClusterQuota:
     Nobody produces to or fetches from a node that is only a controller, so nothing is followed there.
     """
 
-    def __init__(self, context: Context) -> None:
+    Section = ClusterQuotaSettings
+
+    def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
         settings, properties = context.settings, context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)

@@ -16,6 +16,7 @@ from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota, GivenRat
 from quotahost.model import QuotaType, Scope
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.records.usage import ClientKey
+from quotahost.settings.declaration import SettingsError
 from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
@@ -161,6 +162,15 @@ def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) ->
     with FakeHost(Role.SUPPLIER, ClusterQuota, SUPPLIER, name="cluster-quota", broker=broker) as host:
         assert host.quota("alice", "app", PRODUCE) is None
         assert host.plugin.distinct_client_ids("alice") == frozenset()
+
+
+@pytest.mark.parametrize("kind", ["produce", "fetch"])
+@pytest.mark.parametrize("name", ["default", "users", "client-ids", "clients"])
+def test_a_property_of_earlier_versions_is_refused_with_what_to_do(kind: str, name: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        World(**{f"plugin.cluster-quota.{kind}.{name}": "1M"})
+    assert f"{kind}.{name}: was removed: cluster-wide quotas are records of __quotahost_quotas" in str(refused.value)
+    assert "`quotahost quotas import-properties FILE --bootstrap HOST:PORT`" in str(refused.value)
 
 
 def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
