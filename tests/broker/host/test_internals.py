@@ -36,8 +36,10 @@ def missing(node: KafkaNode) -> set[str]:
 
 
 @pytest.mark.proves("faults.internals")
-def test_without_any_of_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path) -> None:
-    without = set(NAMES) - {"StandardAuthorizer"}
+@pytest.mark.parametrize(
+    "without", [set(NAMES), *(pytest.param({name}, marks=pytest.mark.long) for name in NAMES)], ids=["all", *NAMES]
+)
+def test_without_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, without: set[str]) -> None:
     options = [f"-Dquotahost.internals.without={','.join(without)}"]
     properties = FENCE | dict(QUICK_QUOTAS)
     with callback_node(tmp_path, SETTINGS, properties=properties, jvm_options=options) as node:
