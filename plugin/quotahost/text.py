@@ -16,10 +16,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
-def meant(name: str, known: Iterable[str], otherwise: str, before: str = "", after: str = "") -> str:
-    """``did you mean NAME?``, of the nearest known name with what stands around it; ``otherwise`` if none is alike."""
+def meant(name: str, known: Iterable[str], otherwise: str, before: str = "") -> str:
+    """``did you mean NAME?``, of the nearest known name with what stands before it; ``otherwise`` if none is alike."""
     like = nearest(name, known)
-    return f"did you mean {before}{like}{after}?" if like else otherwise
+    return f"did you mean {before}{like}?" if like else otherwise
 
 
 def bounded(lines: Sequence[str], most: int, what: str) -> list[str]:

@@ -88,10 +88,10 @@ def install(
     for old in before:
         say(f"  instead of {old.path.name} (quotahost {old.quotahost})")
     needed = {"class": CLASS, "python.executable": sys.executable}
-    say("\nAdd to the broker's server.properties, then restart it:\n")
+    say("\nAdd to the broker's server.properties:\n")
     for name, value in needed.items():
         say(javaproperties.join_key_value(PREFIX + name, value))
-    say(f"\nThen: quotahost doctor server.properties --kafka-home {shlex.quote(str(kafka_home))}")
+    say(f"\nLook before you restart it: quotahost doctor server.properties --kafka-home {shlex.quote(str(kafka_home))}")
 
 
 def _copy(source: Path, target: Path) -> None:

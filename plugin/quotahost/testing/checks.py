@@ -277,7 +277,8 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
     if len(lacking) == 4:
         return
     if lacking:
-        raise ContractBroken(12, f"a policy has all four methods of limits or none; this one lacks {lacking[0]}()")
+        names = ", ".join(f"{name}()" for name in lacking)
+        raise ContractBroken(12, f"a policy has all four methods of limits or none; this one lacks {names}")
     soft, hard = (_told(host, name, volume, Limit | None, "a Limit or None") for name in _LIMITS)
     breaches_soft, breaches_hard = (_told(host, name, volume, bool, "True or False") for name in _BREACHES)
     levels = byte_limits(volume, soft, hard)

@@ -231,7 +231,7 @@ POLICIES: list[tuple[Any, str, int]] = [
         (lambda self, v: v.consumed / max(v.capacity, v.consumed), "for the emptier", 6),
         (raising(ZeroDivisionError()), "raised ZeroDivisionError", 5))),
     *((with_limits(**instead), words, number) for instead, words, number in (
-        ({"hard_limit": None}, r"lacks hard_limit\(\)", 12),
+        ({"hard_limit": None, "breaches_soft_limit": None}, r"lacks hard_limit\(\), breaches_soft_limit\(\)", 12),
         ({"breaches_soft_limit": giving(False)}, "breaches its hard limit, but not its soft one", 12),
         (dict.fromkeys(BOTH_BREACHES, giving(False)), "doesn't breach", 12),
         (dict.fromkeys(BOTH_BREACHES, giving(True)), "not 0", 12),

@@ -28,8 +28,9 @@ from quotahost.background import Clock, LoggedOnce
 from quotahost.broker.discovery import PluginError, secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
-from quotahost.broker.host.broker import ClusterQuery, HostBroker
+from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.broker_status import answer_question
+from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory

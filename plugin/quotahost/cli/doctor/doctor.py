@@ -1,4 +1,4 @@
-"""``quotahost doctor`` and ``quotahost plugins``: gather the facts, run every check, and print what they found.
+"""``quotahost doctor``: gathers the facts, runs every check, and prints what they found.
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
 Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
@@ -12,15 +12,15 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.broker.discovery import survey
 from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
-from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
+from quotahost.cli.console import Finding, Section, good, note, say, show, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
+from quotahost.cli.plugins import check_plugins
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
 from quotahost.records.topics import Party
@@ -28,7 +28,6 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
 
-_PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 #: By what clients call their software (KIP-511): those that give up early in a PAUSE (docs/clients.md).
 _IMPATIENT: Final = {
     "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
@@ -99,31 +98,6 @@ def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
     if interpreter is None or not interpreter.quotahost:
         return note(text)
     return note(text, f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor")
-
-
-def plugins() -> None:
-    """Show every plugin installed for this Python, and whether it can be loaded."""
-    section = check_plugins()
-    console().print(table(section.columns, section.rows))
-    if section.is_wrong:
-        show([section])
-        raise typer.Exit(1)
-
-
-def check_plugins() -> Section:
-    """A row for each entry point. A broken one is weak here; it is wrong only where a property names it."""
-    rows, findings = [], list[Finding]()
-    for role, entries in survey().items():
-        for entry in entries:
-            rows.append((role, entry.name, entry.distribution, entry.version, entry.error or "ok"))
-            if entry.error:
-                broken = f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}"
-                findings.append(weak(broken, "mend or uninstall it"))
-    # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
-    if not rows:
-        remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
-        findings.append(wrong("none found, not even quotahost's own", remedy))
-    return Section("Plugins", findings, _PLUGINS, rows)
 
 
 def _cluster(

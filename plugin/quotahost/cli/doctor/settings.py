@@ -53,7 +53,8 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
         return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
-    findings.append(good(f"{broker.path} is understood; changes made live by kafka-configs.sh are not seen here"))
+    own = f"{broker.path}: quotahost's own properties are understood"  # those of plugins may be wrong all the same
+    findings.append(good(f"{own}; changes made live by kafka-configs.sh are not seen here"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
     models: dict[str, type[BaseModel] | None] = {}  # of the plugins' own settings, which tell secrets from the rest
     for role, name in configured(settings) if with_plugins else ():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.host.broker import ClusterQuery
+from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.messages import Batch, Event
 from quotahost.model import Client, ClusterVolumes, Volume

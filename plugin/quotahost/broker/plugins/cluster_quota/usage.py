@@ -3,7 +3,7 @@
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
 allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
 once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
-While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.status_publisher``).
+While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.publish_looks``).
 """
 
 import math
@@ -17,8 +17,8 @@ from quotahost.api import Context
 from quotahost.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
+from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher
 from quotahost.broker.plugins.tasks.publish_volumes import ChangePublisher
-from quotahost.broker.plugins.tasks.status_publisher import StatusPublisher
 from quotahost.model import ClientUse
 from quotahost.records.usage import ClientKey, Usage, Used, encode
 from quotahost.throttling import quota_window
@@ -130,7 +130,7 @@ class PublishUsage:
         self._looked_at: float | None = None
         self._moved: dict[ClientKey, float] = {}  # bytes since the last record, of those who would stand in the next
         self._quotas = ClusterQuotas(context, self._publisher.make_topics)
-        self._status = StatusPublisher(context, clock)
+        self._looks = LooksPublisher(context, clock)
 
     def run(self) -> None:
         started = self._clock()
@@ -141,7 +141,7 @@ class PublishUsage:
         self._context.metrics.gauge("Usage", "", "Clients", len(clients))
         self._quotas.show()
         self._publisher.offer(clients, self._encoded, _EVERY)
-        self._status.run()
+        self._looks.run()
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""

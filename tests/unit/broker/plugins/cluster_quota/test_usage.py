@@ -42,7 +42,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Usage], tmp_path: Path) -> Iterator[World]:
-    monkeypatch.setattr(usage_module, "StatusPublisher", lambda *_: Mock())
+    monkeypatch.setattr(usage_module, "LooksPublisher", lambda *_: Mock())
     made = World(tmp_path, published(decode))
     yield made
     made.context.closing.close()

@@ -2,7 +2,7 @@
 
 1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
    keeps the newest of each.
-2. Every two seconds, and at once for a new question, :class:`StatusPublisher` has the broker looked at and publishes
+2. Every two seconds, and at once for a new question, :class:`LooksPublisher` has the broker looked at and publishes
    that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
 3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
 
@@ -36,7 +36,7 @@ _MOST_HEARD: Final = 1000  # records between two looks at who watches
 BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
 
-class StatusPublisher:
+class LooksPublisher:
     """Looks at the broker every two seconds while somebody watches."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:

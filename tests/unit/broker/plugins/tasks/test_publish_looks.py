@@ -11,7 +11,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
-from quotahost.broker.plugins.tasks.status_publisher import OpenedVolumes, StatusPublisher
+from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher, OpenedVolumes
 from quotahost.model import Client
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.look import Answered, BrokerLook, decode
@@ -33,7 +33,7 @@ class World:
         self.broker.looked = look([use("alice"), use("bob")])
         self.broker.explained = {ALICE: ["broker\t42\t1", "state\tfactor\t1.0"]}
         self.context = context(self.broker, "publish-usage")
-        self.looks = StatusPublisher(self.context, self.clock)
+        self.looks = LooksPublisher(self.context, self.clock)
 
     def record(self, value: bytes, live: bool = True) -> None:
         follower(self.looks).take(b"watch", value, live)

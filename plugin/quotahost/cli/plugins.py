@@ -1,0 +1,35 @@
+"""``quotahost plugins``: what is installed for this Python, and whether it can be loaded. Doctor shows it, too."""
+
+from typing import Final
+
+import typer
+
+from quotahost.broker.discovery import survey
+from quotahost.cli.console import Finding, Section, console, show, table, weak, wrong
+
+_PLUGINS: Final = ("role", "name", "distribution", "version", "state")
+
+
+def plugins() -> None:
+    """Show every plugin installed for this Python, and whether it can be loaded."""
+    section = check_plugins()
+    console().print(table(section.columns, section.rows))
+    if section.is_wrong:
+        show([section])
+        raise typer.Exit(1)
+
+
+def check_plugins() -> Section:
+    """A row for each entry point. A broken one is weak here; it is wrong only where a property names it."""
+    rows, findings = [], list[Finding]()
+    for role, entries in survey().items():
+        for entry in entries:
+            rows.append((role, entry.name, entry.distribution, entry.version, entry.error or "ok"))
+            if entry.error:
+                broken = f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}"
+                findings.append(weak(broken, "mend or uninstall it"))
+    # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
+    if not rows:
+        remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
+        findings.append(wrong("none found, not even quotahost's own", remedy))
+    return Section("Plugins", findings, _PLUGINS, rows)
