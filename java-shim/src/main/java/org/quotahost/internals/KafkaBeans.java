@@ -1,5 +1,6 @@
 package org.quotahost.internals;
 
+import java.io.File;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.List;
@@ -8,6 +9,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
@@ -34,6 +36,8 @@ public final class KafkaBeans {
     /** Kafka makes some MBeans after its callback: of the quorum, and of its log directories. */
     private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final long LOADED = System.nanoTime();
+    private static final String SOFTWARE = "clientSoftwareName";
+    private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
     /**
      * What clients call their software (KIP-511) whose libraries give up within a minute of a PAUSE by default: sarama, and
@@ -41,20 +45,23 @@ public final class KafkaBeans {
      */
     public static final List<String> IMPATIENT = List.of("sarama", "unknown");
 
-    private static final Found SOFTWARE = new Found("kafka.server:type=socket-server-metrics,clientSoftwareName=*,*");
-    private static final Found NETWORK = new Found("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*");
+    /** Of network threads, and of connections by client software. */
+    private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
-    private static final Found LOG_DIRS = new Found("kafka.log:type=LogManager,name=LogDirectoryOffline,*");
+    private static volatile List<String> logDirs = List.of();
 
     private KafkaBeans() {}
 
-    /** The MBeans whose names have a form: to find them the JVM looks at the names of all, so once a minute at most. */
+    /**
+     * The MBeans whose names have a form. To find them the JVM looks at all of a domain, and Kafka's new sensors wait: with
+     * 200,000 MBeans of clients for 0.2 s. So that is done once a minute at most, and for a thousandth of the time.
+     */
     private static final class Found {
         private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1);
         private final ObjectName form;
         private Set<ObjectName> names = Set.of();
-        private long soughtAt = LOADED - A_MINUTE;
+        private long due = LOADED;
 
         Found(String form) {
             this.form = name(form);
@@ -63,14 +70,25 @@ public final class KafkaBeans {
         /** At the start it also looks whenever there are none, or one is gone. */
         synchronized Set<ObjectName> names(long now) {
             boolean begins = now - LOADED < START_NANOS && (names.isEmpty() || !names.stream().allMatch(SERVER::isRegistered));
-            if (!begins && now - soughtAt < A_MINUTE) return names;
-            soughtAt = now;
-            return names = SERVER.queryNames(form, null);
+            if (!begins && now - due < 0) return names;
+            long began = System.nanoTime();
+            names = SERVER.queryNames(form, null);
+            due = now + Math.max(A_MINUTE, 1_000 * (System.nanoTime() - began));
+            return names;
+        }
+
+        /** Those with such a key, and without another one. */
+        Stream<ObjectName> names(long now, String with, String without) {
+            return names(now).stream().filter(name -> name.getKeyProperty(with) != null && name.getKeyProperty(without) == null);
         }
     }
 
-    /** Finds out, at the start, whether Kafka shows any of its metrics in JMX at all. */
+    /** Finds out, at the start, which log directories there are, and whether Kafka shows any of its metrics in JMX at all. */
     public static void lookFor(Map<String, ?> configs) {
+        String directories = BrokerConfigs.text(configs.get("log.dirs"));
+        if (directories.isEmpty()) directories = BrokerConfigs.text(configs.get("log.dir"));
+        if (directories.isEmpty()) directories = "/tmp/kafka-logs";
+        logDirs = Stream.of(directories.split(",")).map(each -> new File(each.strip()).getAbsolutePath()).toList();
         String reporters = BrokerConfigs.text(configs.get("metric.reporters"));
         boolean isDefault = configs.get("metric.reporters") == null;
         if (isDefault || reporters.contains("JmxReporter") || SERVER.isRegistered(name(ANY))) return;
@@ -137,12 +155,17 @@ public final class KafkaBeans {
         return attribute(name, attribute) instanceof Number number ? number.longValue() : -1;
     }
 
+    private static Stream<ObjectName> networkThreads(long now) {
+        return SOCKETS.names(now, "networkProcessor", SOFTWARE);
+    }
+
     /** How many connections this broker has from clients with that software; now, as below, by System.nanoTime. */
     public static long connections(String software, long now) {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
-        boolean connected = NETWORK.names(now).stream().anyMatch(thread -> number(thread, "connection-count") > 0);
-        if (connected) missing(Internals.CLIENT_SOFTWARE, SOFTWARE, now);
-        return SOFTWARE.names(now).stream().filter(name -> name.getKeyProperty("clientSoftwareName").equals(software))
+        List<ObjectName> known = SOCKETS.names(now, SOFTWARE, "").toList();
+        boolean connected = networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
+        if (known.isEmpty() && connected) missing(Internals.CLIENT_SOFTWARE, SOFTWARE + " of " + SOCKETS.form, now);
+        return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
 
@@ -154,17 +177,17 @@ public final class KafkaBeans {
     public static String activeController() {
         if (Internals.CONTROLLER.isTakenAway()) return "";
         Object leader = attribute(name("kafka.server:type=raft-metrics"), "current-leader");
-        boolean started = System.nanoTime() - LOADED > START_NANOS;
-        if (leader == null && started) Internals.CONTROLLER.failed("no current-leader of kafka.server:type=raft-metrics");
+        if (leader == null) missing(Internals.CONTROLLER, "current-leader of kafka.server:type=raft-metrics", System.nanoTime());
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
     /** The log directories that Kafka itself has taken out of service after an error. */
     public static String[] offlineLogDirs(long now) {
         if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        missing(Internals.OFFLINE_LOG_DIRS, LOG_DIRS, now);
-        return LOG_DIRS.names(now).stream().filter(name -> count(name, "Value") > 0).map(name -> name.getKeyProperty("logDirectory"))
-                .map(directory -> directory.startsWith("\"") ? ObjectName.unquote(directory) : directory).toArray(String[]::new);
+        Map<String, Long> offline = new TreeMap<>();
+        for (String directory : logDirs) offline.put(directory, count(name(LOG_DIR + Sanitized.bean(directory)), "Value"));
+        if (offline.values().stream().allMatch(value -> value < 0)) missing(Internals.OFFLINE_LOG_DIRS, LOG_DIR, now);
+        return offline.keySet().stream().filter(directory -> offline.get(directory) > 0).toArray(String[]::new);
     }
 
     /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; -1 if that isn't known, or it is gone. */
@@ -178,7 +201,7 @@ public final class KafkaBeans {
             long size = count(name("kafka.log:type=Log,name=Size" + of), "Value");
             long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
             if (size >= 0 && replicas >= 0) sizes[i] = size << 1 | (replicas > 0 ? 1 : 0);
-            else for (Found form : List.of(SIZES, LEADERS)) missing(Internals.REPLICAS, form, now);
+            else for (Found each : List.of(SIZES, LEADERS)) if (each.names(now).isEmpty()) missing(Internals.REPLICAS, each.form, now);
         }
         return sizes;
     }
@@ -190,17 +213,17 @@ public final class KafkaBeans {
         String pool = "kafka.server:type=KafkaRequestHandlerPool,name=", idle = "RequestHandlerAvgIdlePercent";
         long handlers = count(name(pool + "Broker" + idle), "Count");
         if (handlers < 0) handlers = count(name(pool + idle), "Count");
-        Map<String, Double> waited = NETWORK.names(now).stream().collect(Collectors.groupingBy(
+        Map<String, Double> waited = networkThreads(now).collect(Collectors.groupingBy(
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
-        missing(Internals.LOAD, NETWORK, now);
-        if (handlers < 0 && now - LOADED > START_NANOS) Internals.LOAD.failed("no " + idle + " of " + pool);
+        if (waited.isEmpty()) missing(Internals.LOAD, "io-wait-time-ns-total of " + SOCKETS.form, now);
+        if (handlers < 0) missing(Internals.LOAD, idle + " of " + pool, now);
         return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
     }
 
-    /** An MBean of that form has to be there once the broker has started. */
-    private static void missing(Internals.Internal<?> use, Found form, long now) {
-        if (now - LOADED > START_NANOS && form.names(now).isEmpty()) use.failed("no " + form.form);
+    /** Says what isn't there, if the broker has started. */
+    private static void missing(Internals.Internal<?> use, Object what, long now) {
+        if (now - LOADED > START_NANOS) use.failed("no " + what);
     }
 }

@@ -106,16 +106,17 @@ class KafkaBeansTest {
     }
 
     @Test
-    void aDirectoryThatFailsIsSeenAndOnceTheBrokerHasStartedNoFurtherOneIsLookedFor() throws Exception {
-        String form = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=\"/data/%d\"";
-        long later = later();
+    void aDirectoryThatFailsIsSeen() throws Exception {
+        KafkaBeans.lookFor(Map.of("log.dirs", "/data/1, /data/a:b"));
+        String form = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
         Map<String, Integer> gauge = new HashMap<>(Map.of("Value", 0));
         try (Beans kafka = new Beans()) {
-            kafka.show(form.formatted(1), gauge);
-            assertEquals(0, KafkaBeans.offlineLogDirs(later).length);
+            kafka.show(form + "\"/data/1\"", Map.of("Value", 0));
+            kafka.show(form + "\"/data/a:b\"", gauge);
+            assertEquals(0, KafkaBeans.offlineLogDirs(later()).length);
             gauge.put("Value", 1);
-            kafka.show(form.formatted(2), Map.of("Value", 1));
-            assertEquals(List.of("/data/1"), List.of(KafkaBeans.offlineLogDirs(later)));
+            assertEquals(List.of("/data/a:b"), List.of(KafkaBeans.offlineLogDirs(later())));
+            assertFalse(Internals.OFFLINE_LOG_DIRS.missing());
         }
     }
 
