@@ -97,6 +97,9 @@ def install(
 def _copy(source: Path, target: Path) -> None:
     """Copy under another name first: no wildcard of a classpath (``libs/*``) takes it while it is half written."""
     copy = target.with_suffix(".part")
-    shutil.copyfile(source, copy)
-    copy.chmod(0o644)  # whatever the umask: the broker may run as another user
-    copy.replace(target)
+    try:
+        shutil.copyfile(source, copy)
+        copy.chmod(0o644)  # whatever the umask: the broker may run as another user
+        copy.replace(target)
+    finally:
+        copy.unlink(missing_ok=True)  # of a disk that is full it would take the rest

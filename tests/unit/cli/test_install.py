@@ -67,7 +67,8 @@ def test_an_install_that_cannot_be_done_says_why_and_leaves_nothing_behind(
     write_jar(package / "_jar" / "quotahost.jar")
     assert "no folder libs" in installed(tmp_path)
 
-    def full(*_: object) -> None:
+    def full(_: Path, copy: Path) -> None:
+        copy.write_bytes(b"half a jar")
         raise OSError("No space left on device")
 
     monkeypatch.setattr("shutil.copyfile", full)
