@@ -8,7 +8,7 @@ commands import them when they run.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from rich.text import Text
 
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
-from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Refusals
+from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.errors import QuotahostError, Unusable
 from quotahost.records.topics import QUOTAS
 from quotahost.text import bounded
@@ -110,23 +110,23 @@ def export(
     bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    missing = ""
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
         from quotahost.cli.quotas.files import in_yaml
 
-        present = dict(cluster.client_quotas())
+        present, odd = _without_odd(cluster.client_quotas())
+        left_out = bounded(odd, _MOST_KEPT, "entities")
         try:
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            missing = f"left out: all cluster-wide quotas and budgets: {error}"
-    for words in filter(None, (*cluster.warnings, missing)):
+            left_out.append(f"all cluster-wide quotas and budgets: {error}")
+    for words in (*cluster.warnings, *(f"left out: {what}" for what in left_out)):
         say(words, to_stderr=True)
     if output is None:
         say(in_yaml(present), end="")
     else:
         with writing(output):
             output.write_text(in_yaml(present), encoding="utf-8")
-    raise typer.Exit(1 if missing else 0)
+    raise typer.Exit(1 if left_out else 0)
 
 
 @quotas.command()
@@ -195,6 +195,19 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
         if len(kept) > _MOST_KEPT:
             screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
     return planned
+
+
+def _without_odd(present: Quotas) -> tuple[dict[Entity, Mapping[str, Amount]], list[str]]:
+    """The client quotas that a file can have, and of each other entity why it can't.
+
+    Kafka takes NaN and, for some keys, infinity. Such an entity is left out as a whole, and so apply lets it be: of one
+    that the file names it would remove what the file lacks.
+    """
+    told: dict[Entity, str] = {}
+    for entity, rates in present.items():
+        if odd := ", ".join(f"{key} {rate}" for key, rate in rates.items() if not math.isfinite(rate)):
+            told[entity] = f"{entity}: a file can't have its {odd}; set a number"
+    return {entity: rates for entity, rates in present.items() if entity not in told}, list(told.values())
 
 
 def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> bool:

@@ -1,8 +1,10 @@
 """What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
 
+import math
 import re
 import ssl
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace as Answer
@@ -14,6 +16,7 @@ from quotahost.cli import asking
 from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
+from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.errors import Unusable
@@ -24,7 +27,7 @@ from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
 
-def one_broker(**answer: list[Answer]) -> Any:
+def one_broker(**answer: Any) -> Any:
     """Connections to a cluster of one broker, which answers so whatever it is asked."""
     cluster = Answer(brokers=lambda: [Answer(node_id=1)])
     return Answer(cluster=cluster, send=None, run=lambda *_: Answer(**answer))
@@ -107,6 +110,32 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     for validate_only in (False, True):
         assert bool(cluster.change(plan, validate_only=validate_only)) is not prune
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
+
+
+def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = [("alice", "request_percentage", math.inf), ("bob", "request_percentage", 50.0),
+             ("carol", "consumer_byte_rate", math.nan)]  # fmt: skip
+    entries = [
+        Answer(
+            entity=[Answer(entity_type="user", entity_name=user)],
+            values=[Answer(key="producer_byte_rate", value=1e6), Answer(key=key, value=rate)],
+        )
+        for user, key, rate in given
+    ]
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: Topic())
+    cluster = Cluster(one_broker(error_code=0, entries=entries), {}, "quotas")
+    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(cluster))
+    done = run("quotas", "export", "--bootstrap", "b", "-o", tmp_path / "quotas.yaml")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines() == [
+        "left out: user alice: a file can't have its request_percentage inf; set a number",
+        "left out: user carol: a file can't have its consumer_byte_rate nan; set a number",
+    ]
+    plan = compare(read_declared([tmp_path / "quotas.yaml"]).quotas, cluster.client_quotas(), prune=False)
+    assert {change.key for change in plan.changes} == {"bytes", "of", "topics"}, "of the budget, which isn't Kafka's"
+    assert {change.entity for change in plan.not_managed} == {Entity("alice"), Entity("carol")}
 
 
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
