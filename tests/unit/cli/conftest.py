@@ -39,7 +39,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a quotahost that carries no jar yet."""
     folder = tmp_path / "package"
     (folder / "_jar").mkdir(parents=True)
-    monkeypatch.setattr(install, "files", lambda _: folder)
+    monkeypatch.setattr(install, "_CARRIED", folder / "_jar" / "quotahost.jar")
     return folder
 
 
