@@ -53,8 +53,8 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 # ---- asking and measuring --------------------------------------------------------------------------------------
 
 
-def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
-    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code."""
+def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> list[str]:
+    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; all their names."""
     screen = screen or console()
     with connect(which) as broker:
         state, disks, look = ask_volumes(broker.ask)
@@ -64,7 +64,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
             show_budgets(screen, look.volumes)
-            return 0
+            return list(volumes)
         volume = dict(disks.places).get(name, name)
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
@@ -82,12 +82,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
             cuts = [cut(topic, kept[topic], seen.partitions[topic]) for topic in topics]
             note += stalled_uploads(cuts)
             _titled(screen, "What a shorter retention would free", _CUTS, map(cut_row, cuts), note)
-    return 0
-
-
-def volume_names(which: str) -> list[str]:
-    with connect(which) as broker:
-        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
+        return list(volumes)
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
