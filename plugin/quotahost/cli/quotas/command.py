@@ -88,8 +88,19 @@ def apply(
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
     declared = _declared(files)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        is_done = _apply(cluster, declared, prune, yes)
-    raise typer.Exit(0 if is_done else 1)
+        planned = _compared(cluster, declared, prune)
+        if not planned.changes:
+            say(_NOTHING)
+            return
+        if not yes:
+            typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
+        refusals = cluster.change(planned)
+        left = cluster.not_made(planned, refusals)
+    made = len(planned.changes) - len(left)
+    say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
+    _show_changes(console(), left)
+    _show_refusals(console(), refusals)
+    raise typer.Exit(1 if left else 0)
 
 
 @quotas.command()
@@ -208,23 +219,6 @@ def _without_odd(present: Quotas) -> tuple[dict[Entity, Mapping[str, Amount]], l
         if odd := ", ".join(f"{key} {rate}" for key, rate in rates.items() if not math.isfinite(rate)):
             told[entity] = f"{entity}: a file can't have its {odd}; set a number"
     return {entity: rates for entity, rates in present.items() if entity not in told}, list(told.values())
-
-
-def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> bool:
-    """Change what differs; whether all of it was done."""
-    planned = _compared(cluster, declared, prune)
-    if not planned.changes:
-        say(_NOTHING)
-        return True
-    if not yes:
-        typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
-    refusals = cluster.change(planned)
-    left = cluster.not_made(planned, refusals)
-    made = len(planned.changes) - len(left)
-    say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
-    _show_changes(console(), left)
-    _show_refusals(console(), refusals)
-    return not refusals and not left
 
 
 # ---- what they show --------------------------------------------------------------------------------------------
