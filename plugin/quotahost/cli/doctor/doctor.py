@@ -88,7 +88,7 @@ def doctor(
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
     if against:
         sections += _cluster(broker, settings, against, client_config, party)
-    show(sections)
+    show(sections, console())
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))
@@ -103,10 +103,10 @@ def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
 
 def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
-    section = check_plugins()
-    console().print(table(section.columns, section.rows))
+    section, screen = check_plugins(), console()
+    screen.print(table(section.columns, section.rows))
     if section.is_wrong:
-        show([section])
+        show([section], screen)
         raise typer.Exit(1)
 
 
