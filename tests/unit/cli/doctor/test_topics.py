@@ -245,7 +245,6 @@ def closing() -> Iterator[str]:
     [
         ({}, "its listener asks for another security.protocol"),
         ({"security.protocol": "SSL"}, "TLS fails: either its listener has no TLS, or"),
-        ({"bootstrap.servers": "127.0.0.1:1"}, "nobody listens there"),
         ({"no.such.option": "secret"}, "No such configuration property"),
     ],
 )
