@@ -169,8 +169,7 @@ class Section:
         return any(finding.level is Level.WRONG for finding in self.findings)
 
 
-def show(sections: Iterable[Section], screen: Console | None = None) -> None:
-    screen = screen or console()
+def show(sections: Iterable[Section], screen: Console) -> None:
     for section in sections:
         screen.print(Text(f"\n{section.title}", style="bold"))
         for finding in section.findings:

@@ -7,10 +7,7 @@ import shlex
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,6 +20,7 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
+_CARRIED: Final = Path(__file__).parents[1] / "_jar" / "quotahost.jar"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +49,17 @@ def jars_in(libs: Path) -> list[Jar]:
     return [jar for path in sorted(libs.glob("quotahost*.jar")) if (jar := read_jar(path))]
 
 
-@contextmanager
-def carried_jar() -> Iterator[Jar]:
-    """The jar inside this package, as a file while the context lasts; a QuotahostError if it was built without."""
-    resource = files("quotahost") / "_jar" / "quotahost.jar"
-    if not resource.is_file():
+def carried_jar() -> Jar:
+    """The jar inside this package. Raises QuotahostError if it was built without."""
+    if not _CARRIED.is_file():
         raise QuotahostError(
             "this quotahost was built without its jar; in a source tree run `make build`, "
             "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
         )
-    # Java needs a path, and the package may be imported from a zip file.
-    with as_file(resource) as path:
-        jar = read_jar(path)
-        if jar is None:
-            raise QuotahostError(f"{path} is not quotahost's jar; run `make build` again")
-        yield jar
+    jar = read_jar(_CARRIED)
+    if jar is None:
+        raise QuotahostError(f"{_CARRIED} is not quotahost's jar; run `make build` again")
+    return jar
 
 
 def install(
@@ -75,7 +69,8 @@ def install(
     libs = kafka_home / "libs"
     if not libs.is_dir():
         raise QuotahostError(f"{kafka_home} holds no folder libs; name the folder that Kafka was unpacked to")
-    with carried_jar() as jar, writing(libs):
+    jar = carried_jar()
+    with writing(libs):
         target = libs / f"quotahost-{jar.quotahost}.jar"
         # The older jars go last: if the copy fails, the broker keeps the one that it has. A running broker keeps the
         # files that it has open: it sees the change when it is restarted.
@@ -97,6 +92,9 @@ def install(
 def _copy(source: Path, target: Path) -> None:
     """Copy under another name first: no wildcard of a classpath (``libs/*``) takes it while it is half written."""
     copy = target.with_suffix(".part")
-    shutil.copyfile(source, copy)
-    copy.chmod(0o644)  # whatever the umask: the broker may run as another user
-    copy.replace(target)
+    try:
+        shutil.copyfile(source, copy)
+        copy.chmod(0o644)  # whatever the umask: the broker may run as another user
+        copy.replace(target)
+    finally:
+        copy.unlink(missing_ok=True)  # of a disk that is full it would take the rest

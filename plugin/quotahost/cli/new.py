@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -89,7 +88,7 @@ def new(
 
 
 def _files(role: Role, module: str) -> Iterator[tuple[str, str]]:
-    example, packaged = _EXAMPLES[role], files("quotahost") / "examples"
+    example, packaged = _EXAMPLES[role], Path(__file__).parents[1] / "examples"
     examples = packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"  # of a source tree
     for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
         text = (examples / example / file).read_text(encoding="utf-8")

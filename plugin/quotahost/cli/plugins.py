@@ -12,10 +12,10 @@ _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 
 def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
-    section = check_plugins()
-    console().print(table(section.columns, section.rows))
+    section, screen = check_plugins(), console()
+    screen.print(table(section.columns, section.rows))
     if section.is_wrong:
-        show([section])
+        show([section], screen)
         raise typer.Exit(1)
 
 

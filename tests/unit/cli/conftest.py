@@ -36,11 +36,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a quotahost that carries no jar yet."""
-    folder = tmp_path / "package"
-    (folder / "_jar").mkdir(parents=True)
-    monkeypatch.setattr(install, "files", lambda _: folder)
-    return folder
+    """Where a quotahost that carries no jar yet would carry it."""
+    monkeypatch.setattr(install, "_CARRIED", tmp_path / "carried.jar")
+    return tmp_path / "carried.jar"
 
 
 @pytest.fixture

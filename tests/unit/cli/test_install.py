@@ -25,7 +25,7 @@ from tests.unit.cli.commands import run, write_jar
 
 @pytest.mark.proves("mission.one-jar")
 def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path, kafka: Path) -> None:
-    jar = write_jar(package / "_jar" / "quotahost.jar", "0.2.0")
+    jar = write_jar(package, "0.2.0")
     kafka = kafka.rename(kafka.with_name("Kafka's home"))
     result = run("install", "--kafka-home", kafka)
     assert result.exit_code == 0
@@ -41,7 +41,7 @@ def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path,
 
 
 def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package: Path, kafka: Path) -> None:
-    write_jar(package / "_jar" / "quotahost.jar", "0.2.0")
+    write_jar(package, "0.2.0")
     libs = kafka / "libs"
     write_jar(libs / "quotahost-0.1.0.jar", "0.1.0")
     (libs / "quotahost-0.2.0.jar").write_bytes(b"half a jar")
@@ -64,10 +64,11 @@ def test_an_install_that_cannot_be_done_says_why_and_leaves_nothing_behind(
         return result.output
 
     assert "`make build`" in installed(), "the package has no jar yet"
-    write_jar(package / "_jar" / "quotahost.jar")
+    write_jar(package)
     assert "no folder libs" in installed(tmp_path)
 
-    def full(*_: object) -> None:
+    def full(_: Path, copy: Path) -> None:
+        copy.write_bytes(b"half a jar")
         raise OSError("No space left on device")
 
     monkeypatch.setattr("shutil.copyfile", full)

@@ -30,10 +30,15 @@ RULES: Final = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["
     "path", [*sorted(CONF.glob("*.properties")), CONF / "secured/broker.properties"], ids=lambda path: path.stem
 )
 def test_properties_are_understood(path: Path) -> None:
-    settings = Settings.from_properties(javaproperties.loads(path.read_text(encoding="utf-8")))
+    understood(javaproperties.loads(path.read_text(encoding="utf-8")))
+
+
+def understood(properties: dict[str, str]) -> Settings:
+    settings = Settings.from_properties(properties)
     for role, name in discovery.configured(settings):
         if name != "off-peak":  # its own package's tests check it
             discovery.plugin_settings(role, name, settings)
+    return settings
 
 
 def test_every_file_is_listed() -> None:
@@ -171,10 +176,6 @@ def is_forbidden(name: str) -> bool:
     return begins and name not in STRIMZI["forbidden_prefix_exceptions"]
 
 
-def properties() -> dict[str, str]:
-    return {name: str(value) for name, value in CONFIG.items()}
-
-
 @pytest.mark.parametrize("document", THEIRS, ids=lambda document: document["metadata"]["name"])
 def test_each_resource_fits_strimzis_schema(document: dict[str, Any]) -> None:
     assert document["apiVersion"] == "kafka.strimzi.io/" + STRIMZI["schemas"][document["kind"]]["apiVersion"]
@@ -196,17 +197,10 @@ def test_the_document_names_all_that_the_operator_drops_of_the_callbacks() -> No
     assert f"Strimzi {STRIMZI['version']}" in DOCUMENT
 
 
-def test_the_properties_are_understood() -> None:
-    settings = Settings.from_properties(properties())
-    for role, name in discovery.configured(settings):
-        discovery.plugin_settings(role, name, settings)
+def test_the_properties_are_understood_and_strimzis_own_users_are_exempt() -> None:
+    settings, name = understood({name: str(value) for name, value in CONFIG.items()}), KAFKA["metadata"]["name"]
     assert settings.python_executable == "/opt/quotahost/bin/python3", "as strimzi.Containerfile has it"
-
-
-def test_strimzis_own_users_are_exempt() -> None:
-    name = KAFKA["metadata"]["name"]
-    expected = {f"CN={user.format(name)},O=io.strimzi" for user in OWN_USERS}
-    assert set(Settings.from_properties(properties()).excluded_principals) == expected
+    assert set(settings.excluded_principals) == {f"CN={user.format(name)},O=io.strimzi" for user in OWN_USERS}
 
 
 def test_the_pipelines_user_has_the_rights_that_it_needs_and_no_other() -> None:

@@ -14,7 +14,7 @@ import typer
 
 from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
-from quotahost.cli.console import Finding, Section, good, note, say, show, weak, wrong
+from quotahost.cli.console import Finding, Section, console, good, note, say, show, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
 from quotahost.cli.doctor.settings import check_settings, check_weaknesses
@@ -87,7 +87,7 @@ def doctor(
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
     if against:
         sections += _cluster(broker, settings, against, client_config, party)
-    show(sections)
+    show(sections, console())
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))

@@ -22,7 +22,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -120,8 +119,7 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
-            with carried_jar() as jar:
-                yield from _versions(jar, interpreter, "pip install --force-reinstall quotahost")
+            yield from _versions(carried_jar(), interpreter, "pip install --force-reinstall quotahost")
         except QuotahostError as error:
             yield note(str(error))
         return
@@ -182,9 +180,8 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
     libs = kafka_home.absolute() / "libs"
     options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp")
     try:
-        with nullcontext() if jars_in(libs) else carried_jar() as carried:  # without one of the broker's own
-            class_path = f"{libs}/*:{carried.path}" if carried else f"{libs}/*"
-            done = _run_java(*options, class_path, "org.quotahost.internals.Internals")
+        ours = "" if jars_in(libs) else f":{carried_jar().path}"  # without one of the broker's own
+        done = _run_java(*options, f"{libs}/*{ours}", "org.quotahost.internals.Internals")
         *lines, end = done.stdout.splitlines() or [""]
         if end != "end":  # the folder may have no Kafka in it
             raise QuotahostError(_last_line(done.stderr) or "java printed nothing")

@@ -72,14 +72,15 @@ def main(arguments: Sequence[str]) -> int:
     which = name_of(given.pid, given.broker_id)
     if given.volume is None:
         try:
-            return explain_client(named(given.client, given.user, given.client_id), which, given.type)
+            return explain_client(named(given.client, given.user, given.client_id), which, given.type, console())
         except ArgumentTypeError as wrong:
             made.error(str(wrong))
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
     from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
 
-    return explain_volume(given.volume, which, given.interval)
+    explain_volume(given.volume, which, given.interval, console())
+    return 0
 
 
 def named(client: str | None, user: str | None, client_id: str | None) -> Client:
@@ -95,7 +96,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
     return Client(name, rest)
 
 
-def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console | None = None) -> int:
+def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console) -> int:
     """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code."""
     with connect(which) as broker:
 
@@ -108,9 +109,8 @@ def explain_client(client: Client, which: str, type: QuotaType | None, screen: C
         return show(parse(explained(broker.ask, client, largest), client), type, screen)
 
 
-def show(answer: Answer, type: QuotaType | None, screen: Console | None = None) -> int:
+def show(answer: Answer, type: QuotaType | None, screen: Console) -> int:
     """Print the answer for one quota type, or for all of them if it is None; the exit code."""
-    screen = screen or console()
     quotas = [quota for quota in answer.quotas if type in (None, quota.type)]
     show_facts(screen, common_facts(answer))
     for quota in quotas:

@@ -21,7 +21,7 @@ from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
-from quotahost.cli.console import console, one_line, show_facts, shown, table
+from quotahost.cli.console import one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
 from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
@@ -53,9 +53,8 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 # ---- asking and measuring --------------------------------------------------------------------------------------
 
 
-def explain_volume(name: str, which: str, seconds: float, screen: Console | None = None) -> int:
-    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; the exit code."""
-    screen = screen or console()
+def explain_volume(name: str, which: str, seconds: float, screen: Console) -> list[str]:
+    """Explain the volume of this name, or with one of its log directories, or list all if it is ""; all their names."""
     with connect(which) as broker:
         state, disks, look = ask_volumes(broker.ask)
         volumes = {use.name: use for use in look.volumes if not use.budget}
@@ -64,7 +63,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
             show_budgets(screen, look.volumes)
-            return 0
+            return list(volumes)
         volume = dict(disks.places).get(name, name)
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
@@ -82,12 +81,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console | None
             cuts = [cut(topic, kept[topic], seen.partitions[topic]) for topic in topics]
             note += stalled_uploads(cuts)
             _titled(screen, "What a shorter retention would free", _CUTS, map(cut_row, cuts), note)
-    return 0
-
-
-def volume_names(which: str) -> list[str]:
-    with connect(which) as broker:
-        return [volume.name for volume in ask_volumes(broker.ask)[2].volumes if not volume.budget]
+        return list(volumes)
 
 
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:

@@ -8,7 +8,7 @@ commands import them when they run.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from rich.text import Text
 
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
-from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Refusals
+from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.errors import QuotahostError, Unusable
 from quotahost.records.topics import QUOTAS
 from quotahost.text import bounded
@@ -89,8 +89,7 @@ def apply(
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
     declared = _declared(files)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        is_done = _apply(cluster, declared, prune, yes)
-    raise typer.Exit(0 if is_done else 1)
+        _apply(cluster, declared, prune, yes)
 
 
 @quotas.command()
@@ -111,23 +110,23 @@ def export(
     bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC, output: _Output = None
 ) -> None:
     """Write all quotas of the cluster as a file for plan, apply and drift."""
-    missing = ""
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
         from quotahost.cli.quotas.files import in_yaml
 
-        present = dict(cluster.client_quotas())
+        present, odd = _without_odd(cluster.client_quotas())
+        left_out = bounded(odd, _MOST_KEPT, "entities")
         try:
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            missing = f"left out: all cluster-wide quotas and budgets: {error}"
-    for words in filter(None, (*cluster.warnings, missing)):
+            left_out.append(f"all cluster-wide quotas and budgets: {error}")
+    for words in (*cluster.warnings, *(f"left out: {what}" for what in left_out)):
         say(words, to_stderr=True)
     if output is None:
         say(in_yaml(present), end="")
     else:
         with writing(output):
             output.write_text(in_yaml(present), encoding="utf-8")
-    raise typer.Exit(1 if missing else 0)
+    raise typer.Exit(1 if left_out else 0)
 
 
 @quotas.command()
@@ -141,8 +140,7 @@ def import_properties(
 
     declared = read_properties(file)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        is_done = _apply(cluster, declared, prune=False, yes=yes)
-    raise typer.Exit(0 if is_done else 1)
+        _apply(cluster, declared, prune=False, yes=yes)
 
 
 @quotas.command()
@@ -213,12 +211,12 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
     return planned
 
 
-def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> bool:
-    """Change what differs; whether all of it was done."""
+def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> None:
+    """Change what differs. Ends with 1 if some of it couldn't be done."""
     planned = _compared(cluster, declared, prune)
     if not planned.changes:
         say(_NOTHING)
-        return True
+        return
     if not yes:
         typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
     refusals = cluster.change(planned)
@@ -227,7 +225,20 @@ def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> 
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
     _show_changes(console(), left)
     _show_refusals(console(), refusals)
-    return not refusals and not left
+    raise typer.Exit(1 if left else 0)
+
+
+def _without_odd(present: Quotas) -> tuple[dict[Entity, Mapping[str, Amount]], list[str]]:
+    """The client quotas that a file can have, and of each other entity why it can't.
+
+    Kafka takes NaN and, for some keys, infinity. Such an entity is left out as a whole, and so apply lets it be: of one
+    that the file names it would remove what the file lacks.
+    """
+    told: dict[Entity, str] = {}
+    for entity, rates in present.items():
+        if odd := ", ".join(f"{key} {rate}" for key, rate in rates.items() if not math.isfinite(rate)):
+            told[entity] = f"{entity}: a file can't have its {odd}; set a number"
+    return {entity: rates for entity, rates in present.items() if entity not in told}, list(told.values())
 
 
 # ---- what they show --------------------------------------------------------------------------------------------

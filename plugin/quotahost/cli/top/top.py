@@ -111,7 +111,9 @@ class Attached:
         if use := question.client:
             require_one_client(use)
             return Panel(lines_of(partial(explain_client, use.client, self._which, use.quota_type)))
-        from quotahost.cli.explain.volume import explain_volume, volume_names  # only here: one look needs none of it
+        from quotahost.cli.explain.volume import explain_volume  # only here: one look needs none of it
 
-        volumes = () if question.volume else [Question(volume=name) for name in volume_names(self._which)]
-        return Panel(lines_of(partial(explain_volume, question.volume, self._which, _BETWEEN)), volumes)
+        names: list[str] = []
+        explain = partial(explain_volume, question.volume, self._which, _BETWEEN)
+        lines = lines_of(lambda screen: names.extend(explain(screen)))
+        return Panel(lines, () if question.volume else [Question(volume=name) for name in names])

@@ -64,14 +64,6 @@ def test_topics_that_everybody_may_write_to_or_read_are_weak(
     assert all(finding.level is Level.WEAK and finding.remedy for finding in findings)
 
 
-def test_the_declared_names_are_those_of_brokers() -> None:
-    known = settings()
-    assert {topic.name for topic in TOPICS if topic.brokers} == {
-        known.snapshots_topic, known.cluster_volumes_topic, known.usage_topic, known.shares_topic,
-        known.watch_topic, known.looks_topic, known.quotas_topic,
-    }  # fmt: skip
-
-
 NONE = frozenset[str]()
 USER = {"user": "x"}  # some credentials
 Cluster = Callable[..., list[tuple[Level, str]]]
@@ -253,7 +245,6 @@ def closing() -> Iterator[str]:
     [
         ({}, "its listener asks for another security.protocol"),
         ({"security.protocol": "SSL"}, "TLS fails: either its listener has no TLS, or"),
-        ({"bootstrap.servers": "127.0.0.1:1"}, "nobody listens there"),
         ({"no.such.option": "secret"}, "No such configuration property"),
     ],
 )

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.dump import QuotaState
+from quotahost.cli.console import console
 from quotahost.cli.explain.answer import Answer, common_facts, limited_by, quota_facts
 from quotahost.cli.explain.explain import show
 from quotahost.model import Client, LimitedBy, QuotaType
@@ -223,12 +224,6 @@ def test_a_fact_about_the_broker_the_client_or_its_quota(
     assert (words in told, bool(told)) == (True, bool(words))
 
 
-README_EXAMPLE = answer(
-    quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=FACTOR),
-    pid=4242, fence_installed=True, **THROTTLE,
-)  # fmt: skip
-
-
 def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
     assert dict(common_facts(answer(**BUSY)))["factor"] == "1, on PRODUCE"
     assert dict(common_facts(answer(**OF_FETCH)))["factor"] == "0.5, on FETCH"
@@ -236,9 +231,10 @@ def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
 
 def test_the_document_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     document = (DOCS / "operate.md").read_text()
-    assert show(README_EXAMPLE, PRODUCE) == 0
+    slowed = quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=FACTOR)
+    assert show(answer(slowed, pid=4242, fence_installed=True, **THROTTLE), PRODUCE, console()) == 0
     printed = capsys.readouterr().out.strip("\n")
     assert f"```console\n$ quotahost explain --client alice/app --type produce\n{printed}\n```" in document
     one = mutations(user="", client_id="terraform", supplier="controller-mutation", tokens=-45.0)
-    assert show(answer(one), MUTATIONS) == 0
+    assert show(answer(one), MUTATIONS, console()) == 0
     assert "\n".join(capsys.readouterr().out.strip("\n").splitlines()[-5:]) in document

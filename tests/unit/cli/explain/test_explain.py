@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from quotahost.cli.explain import broker_socket as brokers
+from quotahost.cli.top.live import Question
+from quotahost.cli.top.top import Attached
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.holders import holder
@@ -250,6 +252,7 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     head, row, *_ = told(0, (), *VOLUME, "--pid", OURS).splitlines()
     assert head.split() == ["volume", "capacity", "consumed", "soft", "hard", "factor"]
     name = row.split()[0]
+    assert Attached().answer(Question()).volumes == [Question(volume=name)]
     words = (f"{name}, with {volume}", "\norders ", "user alice, client-id app",
              "can't be asked: the Python host did not answer")  # fmt: skip
     for which in (str(volume), name):

@@ -1,8 +1,12 @@
 """What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
 
+import math
 import re
+import socket
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace as Answer
@@ -14,6 +18,7 @@ from quotahost.cli import asking
 from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
+from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.errors import Unusable
@@ -24,7 +29,7 @@ from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
 
-def one_broker(**answer: list[Answer]) -> Any:
+def one_broker(**answer: Any) -> Any:
     """Connections to a cluster of one broker, which answers so whatever it is asked."""
     cluster = Answer(brokers=lambda: [Answer(node_id=1)])
     return Answer(cluster=cluster, send=None, run=lambda *_: Answer(**answer))
@@ -109,30 +114,43 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
 
 
+def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = [("alice", "request_percentage", math.inf), ("bob", "request_percentage", 50.0),
+             ("carol", "consumer_byte_rate", math.nan)]  # fmt: skip
+    entries = [
+        Answer(
+            entity=[Answer(entity_type="user", entity_name=user)],
+            values=[Answer(key="producer_byte_rate", value=1e6), Answer(key=key, value=rate)],
+        )
+        for user, key, rate in given
+    ]
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: Topic())
+    cluster = Cluster(one_broker(error_code=0, entries=entries), {}, "quotas")
+    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(cluster))
+    done = run("quotas", "export", "--bootstrap", "b", "-o", tmp_path / "quotas.yaml")
+    assert done.exit_code == 1
+    assert done.stderr.splitlines() == [
+        "left out: user alice: a file can't have its request_percentage inf; set a number",
+        "left out: user carol: a file can't have its consumer_byte_rate nan; set a number",
+    ]
+    plan = compare(read_declared([tmp_path / "quotas.yaml"]).quotas, cluster.client_quotas(), prune=False)
+    assert {change.key for change in plan.changes} == {"bytes", "of", "topics"}, "of the budget, which isn't Kafka's"
+    assert {change.entity for change in plan.not_managed} == {Entity("alice"), Entity("carol")}
+
+
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
     server, file, key = tls_server(tmp_path)
     certificate = file.read_text()
     config = {"ssl.ca.pem": certificate, "ssl.certificate.pem": certificate, "ssl.key.pem": key.read_text()}
     server.load_verify_locations(file)
     server.verify_mode = ssl.CERT_REQUIRED
-    ends = handshaken(module._context(config), server)
-    assert ends.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)
-
-
-def handshaken(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
-    """The server's end of a connection in memory, after its handshake."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = (
-        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
-        server.wrap_bio(to_server, to_client, server_side=True),
-    )
-    for _ in range(3):
-        for end in ends:
-            try:
-                end.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-    return ends[1]
+    ours, theirs = socket.socketpair()
+    with ThreadPoolExecutor(1) as pool:
+        accepted = pool.submit(server.wrap_socket, theirs, server_side=True)
+        with module._context(config).wrap_socket(ours, server_hostname="localhost"), accepted.result() as end:
+            assert end.getpeercert(True) == ssl.PEM_cert_to_DER_cert(certificate)
 
 
 # ---- use ----

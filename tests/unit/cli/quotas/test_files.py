@@ -4,10 +4,8 @@ import math
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +40,7 @@ def test_every_level_of_quotas_and_budgets_can_be_declared_and_are_written_again
         quotas:
           - {user: alice, client-id: app, producer_byte_rate: 10M}
           - {user: alice, client-id: <default>, consumer_byte_rate: 1Ki}
-          - {user: alice, request_percentage: 12.5%}
+          - {user: alice, request_percentage: 12.5%, label: "team a"}
           - {user: <default>, client-id: <default>, controller_mutation_rate: 0.5}
           - {client-id: <default>, producer_byte_rate: 1K}
           - {ip: 10.0.0.7, connection_creation_rate: 5}
@@ -50,11 +48,11 @@ def test_every_level_of_quotas_and_budgets_can_be_declared_and_are_written_again
           - {user: {name: <default>}, producer_byte_rate: 1}
           - {user: bob}
         cluster-quotas:
-          - {user: <default>, produce: 3M}
+          - {user: <default>, produce: 3M, label: "007"}
           - {user: alice, client-id: app, produce: unlimited, fetch: 1M}
           - {user: alice, client-id: '', produce: 6M}
         budgets:
-          - {topics: [orders.*], bytes: 500G}
+          - {topics: [orders.*], bytes: 500G, label: team-b}
           - {name: team, topics: [b, a.*], bytes: 2T, of: replicas}
         """,
     )
@@ -74,6 +72,8 @@ def test_every_level_of_quotas_and_budgets_can_be_declared_and_are_written_again
         Entity(budget="orders.*"): {"topics": "orders.*", "bytes": 500 * 10**9, "of": "leaders"},
         Entity(budget="team"): {"topics": "a.*, b", "bytes": 2 * 10**12, "of": "replicas"},
     }
+    labelled = Entity("alice"), Entity(DEFAULT, in_cluster=True), Entity(budget="orders.*")
+    assert declared.labels == dict(zip(labelled, ("team a", "007", "team-b"), strict=True))
     assert declared.sections == {"quotas", "cluster-quotas", "budgets"}
     assert not declared.prune
     assert read(file, "prune: true").prune
@@ -135,8 +135,9 @@ OF_A = "quotas:\n- user: a\n  "
         ("quotas: &a [*a]", "FILE:1: quotas: has an alias or anchor (* or &); write out what it stands for"),
         ("quotas:\n- user: *a", "FILE:2: quotas[0].user: has an alias or anchor"),
         ("&a quotas: []", "FILE:1: has a key that is no text"),
-        ("quotas: " + 100 * "[", "FILE:1: quotas[0][0]: is nested too deeply"),
-        ("quotas: " + 100 * "{a: ", "FILE:1: quotas.a.a: is nested too deeply"),
+        # Deeper than Python calls itself; libyaml refuses 1,000 levels in words of its own.
+        ("quotas: " + 900 * "[", "FILE:1: quotas[0][0]: is nested too deeply"),
+        ("quotas: " + 900 * "{a: ", "FILE:1: quotas.a.a: is nested too deeply"),
         ("cluster-quotas:\n- client-id: ''\n  produce: 3", "FILE:2: cluster-quotas[0]: names nobody"),
         *((f"budgets:\n- {entry}", words) for entry, words in (
             ("{topics: [a, b], bytes: 1G}", "has several topics and no name"),
@@ -197,16 +198,6 @@ def test_strimzis_users_are_read(file: Path) -> None:
         Entity("free"): {},
     }  # fmt: skip
     assert declared.left_out == ["KafkaTopic orders"]
-
-
-@pytest.mark.parametrize("loader", [documents._LOADER, yaml.BaseLoader], ids=["libyaml", "without"])
-@pytest.mark.parametrize("nested", ["[", "{a: ", "- "])
-@pytest.mark.proves("faults.yaml-bomb")
-def test_a_file_that_is_nested_thousands_deep_is_refused(
-    file: Path, monkeypatch: pytest.MonkeyPatch, loader: Any, nested: str
-) -> None:
-    monkeypatch.setattr(documents, "_LOADER", loader)
-    assert "nest" in problem(file, 2000 * nested)
 
 
 OF_SHARES = "client.quota.callback.plugin.cluster-quota"
@@ -339,18 +330,3 @@ def test_a_budget_may_be_for_the_topics_of_a_label_that_any_file_gives(tmp_path:
     assert set(declared.labels.values()) == {"team-a"}
     assert declared.sections == {"budgets"}
     assert read(tmp_path / "written.yaml", in_yaml(declared.quotas)).quotas == declared.quotas
-
-
-def test_a_label_changes_no_quota(file: Path) -> None:
-    declared = read(
-        file,
-        """
-        quotas: [{user: alice, producer_byte_rate: 1M, label: "team a"}]
-        cluster-quotas: [{user: <default>, produce: 1M, label: "007"}]
-        budgets: [{topics: [orders.*], bytes: 1G, label: team-b}, {topics: [logs], bytes: 1G}]
-        """,
-    )
-    labelled = Entity("alice"), Entity(DEFAULT, in_cluster=True), Entity(budget="orders.*")
-    assert declared.labels == dict(zip(labelled, ("team a", "007", "team-b"), strict=True))
-    assert declared.quotas[Entity("alice")] == {"producer_byte_rate": 1e6}
-    assert set(declared.quotas[Entity(budget="orders.*")]) == {"topics", "bytes", "of"}

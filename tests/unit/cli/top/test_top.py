@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from harness.system.waiting import eventually
+from quotahost.cli.console import lines_of
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
@@ -218,13 +219,11 @@ def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
 
 
 def test_a_column_counts_the_brokers() -> None:
-    console = Console(width=120, highlight=False)
-    with console.capture() as text:
-        console.print(whole(merged({"1": look([use()]), "2": look([use()])}, {"1", "2"}), Choice(), 120))
-    lines = text.get().splitlines()
-    assert lines[0].startswith("2 of 2 brokers  OPEN")
-    assert "brokers" in lines[2]
-    assert lines[3].split() == ["alice", "app", "PRODUCE", "2.00", "MB/s", "4.00", "MB/s", "50", "%", "2"]
+    seen = merged({"1": look([use()]), "2": look([use()])}, {"1", "2"})
+    first, _, columns, row = lines_of(lambda screen: screen.print(whole(seen, Choice(), 120)))
+    assert first.startswith("2 of 2 brokers  OPEN")
+    assert "brokers" in columns
+    assert row.split() == ["alice", "app", "PRODUCE", "2.00", "MB/s", "4.00", "MB/s", "50", "%", "2"]
 
 
 SLOW = use("bob", "slow", rate=5e5, quota=1e6, delay_ms=300.0, bound=LimitedBy.FACTOR)
