@@ -116,21 +116,6 @@ def test_a_text_says_what_would_be(would: tuple[Answer | None, ...]) -> None:
     assert tuple(would_be(text, each) for each in QUOTA_TYPES) == would
 
 
-@pytest.mark.parametrize(
-    ("code", "tags", "depends"),
-    [
-        (CLIENT, ("a%2Fb", "c/d"), True),
-        (USER, ("a%2Fb", ""), False),
-        (CLIENT_ID, ("", "c/d"), True),
-        (ALL, ("<broker>", ""), False),
-        (GROUP, ("<group g%20h>", ""), False),
-    ],
-)
-def test_a_scope_has_the_tags_that_java_would_give_it(code: int, tags: tuple[str, str], depends: bool) -> None:
-    would = Answer(code, 1.0, "g h", "s")
-    assert (would.tags("a/b", "c/d"), would.is_of_client_id) == (tags, depends)
-
-
 def test_names_are_sanitized_as_kafka_does() -> None:
     # What SanitizedTest holds equal to Kafka's own Sanitizer.
     assert tag("CN=a b*~+ü-_.") == "CN%3Da%20b%2A%7E%2B%C3%BC-_."
