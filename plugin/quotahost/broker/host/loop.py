@@ -113,7 +113,8 @@ class Host:
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
+        asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
+        self._opened.callback(asking.close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
@@ -259,5 +260,4 @@ class Host:
         self._scheduler.set([])
         self._shadow.close()
         close(list(self._plugins), self._guard)
-        self._cluster.close()
         self._opened.close()
