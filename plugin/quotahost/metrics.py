@@ -21,26 +21,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One metric.
+    """One metric."""
 
-    Attributes:
-        type: the MBean's type.
-        attribute: the MBean's attribute.
-        prometheus: the Prometheus name, without ``quotahost_`` and the end of its kind.
-        kind: gauge or counter.
-        help: its meaning.
-        label: Prometheus' name for the MBean's name, "" where there is one bean of the type; of the type ``CLIENTS``
-            the names of several labels, which are columns in JMX.
-        shown_by: the plugins, or the part of the broker, that show it; "" for every broker.
-    """
-
-    type: str
-    attribute: str
-    prometheus: str
+    type: str  # the MBean's
+    attribute: str  # the MBean's
+    prometheus: str  # the Prometheus name, without ``quotahost_`` and the end of its kind
     kind: Kind
-    help: str
+    help: str  # its meaning
+    #: Prometheus' name for the MBean's name, "" where there is one bean of the type; of the type ``CLIENTS`` the names
+    #: of several labels, which are columns in JMX.
     label: str = ""
-    shown_by: str = ""
+    shown_by: str = ""  # the plugins, or the part of the broker, that show it; "" for every broker
 
 
 def _bean(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Gauge, Row
+from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -42,41 +42,24 @@ _ANSWERS: Final[dict[str, Any]] = {
 
 @dataclass
 class FakeShim(Shim):
-    """Hands out the batches of its script, one for each ``take``, and closes when none is left.
+    """Hands out the batches of its script, one for each ``take``, and closes when none is left."""
 
-    Attributes:
-        given: the properties that a host starts with, without ``client.quota.callback.``.
-        started: those that the broker has started with, if they are others.
-        script: batches, and functions that a test runs between them on the host thread.
-        table: for each client what was published last.
-        distinct: for each client, the client-ids of its principal whose answers differ, or messages.EACH.
-        factors: every factor that the host has set; so do ``affected``, ``budgets`` and ``of_types``.
-        in_force: the properties of each ``ready``.
-        failed: the plugin of every counted failure.
-        lines: of the log.
-        shown: every gauge and counter by type, name and attribute.
-        told: what calls are answered with, by their names; an exception is raised, a function is called for it.
-        called: those calls and their arguments.
-        numbers: what the question ``gauges`` is answered with; ``answers`` has those of others by their first word. An
-            exception is raised.
-        answered: by ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
-        clock: the host's, which each ``take`` moves on by ``pace`` seconds.
-    """
-
-    given: dict[str, str] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)  # the properties that a host starts with, without their prefix
     node: dict[str, str] = field(default_factory=lambda: node_of(1))
+    #: Batches, and functions that a test runs between them on the host thread.
     script: deque[Batch | Callable[[], None]] = field(default_factory=deque)
-    table: dict[Client, Row] = field(default_factory=dict)
-    started: dict[str, str] = field(default_factory=dict)
+    table: dict[Client, Row] = field(default_factory=dict)  # for each client what was published last
+    started: dict[str, str] = field(default_factory=dict)  # the properties of the broker's start, if they are others
     asked: Sequence[str] = ()
-    in_force: list[dict[str, str]] = field(default_factory=list)
+    in_force: list[dict[str, str]] = field(default_factory=list)  # the properties of each ``ready``
     refused: str | None = None
-    factors: list[float] = field(default_factory=list)
-    affected: list[Affected | None] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    factors: list[float] = field(default_factory=list)  # each other one that the host has set
+    affected: list[Affected | None] = field(default_factory=list)  # with each; so do ``budgets`` and ``of_types``
+    failed: list[str] = field(default_factory=list)  # the plugin of every counted failure
+    lines: list[str] = field(default_factory=list)  # of the log
     configured: Settings | None = None
     measured: Collection[QuotaType] = ()
+    #: For each client, the client-ids of its principal whose answers differ, or messages.EACH.
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     has_fence: bool = False
     second_life: bool = False
@@ -84,16 +67,18 @@ class FakeShim(Shim):
     full: bool = False
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
     of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
-    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # numbers by type, name and attribute
     again: list[Client] = field(default_factory=list)
+    #: To questions by their first word; an exception is raised. ``gauges`` is answered with what is shown.
     answers: dict[str, Any] = field(default_factory=lambda: {"state": dump.state(), "uses": dump.uses(), "marks": []})
     questions: list[tuple[str, ...]] = field(default_factory=list)
+    #: By ticket, the host's answers to questions of Java's; to "validate", why the properties are refused.
     answered: dict[str, Any] = field(default_factory=dict)
-    numbers: list[Gauge] = field(default_factory=list)
+    #: What calls are answered with, by their names; an exception is raised, a function is called for it.
     told: dict[str, Any] = field(default_factory=dict)
-    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
-    clock: Clock = field(default_factory=Clock)
-    pace: float = 0.0
+    called: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)  # those calls and their arguments
+    clock: Clock = field(default_factory=Clock)  # the host's
+    pace: float = 0.0  # seconds by which each ``take`` moves it on
 
     def arrive(self, *clients: tuple[str, str]) -> None:
         self.script.append(Batch([Client(*c) for c in clients]))
@@ -182,7 +167,7 @@ class FakeShim(Shim):
 
     def ask(self, *words: str) -> Any:
         self.questions.append(words)
-        answer = self.answers.get(words[0], list(map(list, self.numbers)))
+        answer = self.answers.get(words[0], [[*key, value] for key, value in self.shown.items()])
         if isinstance(answer, Exception):
             raise answer
         if words[0] == "uses":
@@ -226,12 +211,9 @@ class FakeShim(Shim):
         """Those of each call of this name."""
         return [list(arguments) for called, arguments in self.called if called == name]
 
-    def rate(self, principal: str, client_id: str, quota_type: int = 0) -> float | None:
+    def rate(self, principal: str, client_id: str) -> float | None:
         """The rate that the host published for a client; None if unlimited."""
-        return self.table[Client(principal, client_id)].answers[quota_type].rate
-
-    def code(self, principal: str, client_id: str) -> int:
-        return self.table[Client(principal, client_id)].answers[0].code
+        return self.table[Client(principal, client_id)].answers[0].rate
 
 
 def serve(shim: FakeShim) -> FakeShim:

@@ -113,9 +113,6 @@ def draw_explain(value: Value, screen: Console) -> None:
 
 def draw_volume(value: Value, screen: Console) -> None:
     volume.show_volume(screen, value(str), look_of(value), value(MeasuredVolume))
-
-
-def draw_volumes(value: Value, screen: Console) -> None:
     screen.print(console.table(volume.VOLUMES, [volume.volume_row(value(VolumeUse))]))
     screen.print(console.table("abcd", [volume.cut_row(dataclasses.replace(value(Cut), freed=(1, 2)))]))
 
@@ -127,11 +124,8 @@ def look_of(value: Value) -> Look:
 
 
 def draw_look(value: Value, screen: Console) -> None:
-    screen.print(whole(look_of(value), Choice(), 120))
-
-
-def draw_cluster(value: Value, screen: Console) -> None:
     look, name = look_of(value), value(str)
+    screen.print(whole(look, Choice(), 120))
     screen.print(whole(merged({name: look, "2": look}, {name, f"{name}3"}), Choice(), 120))
 
 
@@ -159,13 +153,8 @@ def draw_findings(value: Value, screen: Console) -> None:
     console.show([Section("Settings", [value(Finding)], ("property",), [[value(str)]])], screen)
 
 
-DRAWN: Final = (
-    draw_explain, draw_volume, draw_volumes, draw_look, draw_cluster, draw_panels, draw_screen, draw_findings,
-)  # fmt: skip
-
-
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@pytest.mark.parametrize("draw", DRAWN)
+@pytest.mark.parametrize("draw", [draw_explain, draw_volume, draw_look, draw_panels, draw_screen, draw_findings])
 def test_nothing_commands_a_terminal_or_forges_a_line(draw: Callable[[Value, Console], None], text: str) -> None:
     for flag, number, member in product((True, False), NUMBERS, range(6)):
         stream = io.StringIO()

@@ -29,10 +29,6 @@ class AnswersChanged(Protocol):
         """Announce changed answers for one principal, one client-id, both together, or all clients."""
 
 
-def nobody_asks(principal: str | None = None, client_id: str | None = None) -> None:
-    """Ignore the announcement, in a context without a host."""
-
-
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin(Generic[PluginT_co]):
     """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
@@ -65,7 +61,7 @@ class Context(Generic[SectionT_co]):
     log: logging.Logger  # writes to the broker's own log
     #: A supplier calls it, from any thread, when quotas that it returned are no longer what it would return now: for
     #: one ``principal``, one ``client_id``, both together or, without an argument, for all clients.
-    answers_changed: AnswersChanged = nobody_asks
+    answers_changed: AnswersChanged = lambda principal=None, client_id=None: None
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
-from fractions import Fraction
 from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -15,11 +14,11 @@ from pydantic import BaseModel
 
 from quotahost.api import Context, Role
 from quotahost.broker.plugins.factor_sources.direct import Fixed
-from quotahost.broker.plugins.suppliers.client_quotas import ClientQuotas
+from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.suppliers.from_properties import Static
 from quotahost.model import Client, ClusterVolumes, Factor, Limit, LimitType, Quota, QuotaType, Scope, Volume
 from quotahost.settings.declaration import SettingsError
-from quotahost.testing import CLIENT_QUOTAS, FakeHost, check_factor_source, check_policy, check_supplier, check_task
+from quotahost.testing import FakeHost, check_factor_source, check_policy, check_supplier, check_task
 
 CAROL = Client("carol", "batch")
 SPECIAL = Volume("9", "/special", 10, 5, Limit(LimitType.CONSUMED_BYTES, 4), Limit(LimitType.MIN_FREE_PERCENTAGE, 10))
@@ -70,22 +69,13 @@ def counting(plugin: Any, *_: Any) -> Quota:
 SOFT, HARD = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 10)
 
 
+LIMITED = {"static.storage.soft.min-free-percent": "0.2", "static.storage.hard.min-free-percent": "0.1"}
+check_limited = partial(check_policy, properties=LIMITED)
+
+
 def with_limits(**instead: Any) -> type:
     """A sound policy that can be asked for its limits, with methods replaced; None takes one away."""
-
-    def used(volume: Volume) -> Fraction:
-        return Fraction(volume.consumed, volume.capacity)
-
-    def factor(self: Any, volume: Volume) -> float:
-        return float(min(Fraction(1), max(Fraction(0), 10 * (Fraction(9, 10) - used(volume)))))
-
-    methods = {
-        "quota_factor": factor,
-        "soft_limit": lambda self, volume: SOFT, "hard_limit": lambda self, volume: HARD,
-        "breaches_soft_limit": lambda self, volume: used(volume) > Fraction(8, 10),
-        "breaches_hard_limit": lambda self, volume: used(volume) >= Fraction(9, 10),
-    }  # fmt: skip
-    return plugin(**{name: method for name, method in (methods | instead).items() if method})
+    return type("Sample", (Limits,), instead)
 
 
 # ---- what keeps the contract ----
@@ -137,8 +127,8 @@ def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
 
 
 def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volumes_given() -> None:
-    check_policy(with_limits())
-    check_policy(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
+    check_limited(with_limits())
+    check_limited(with_limits(soft_limit=lambda self, volume: None, breaches_soft_limit=lambda self, volume: True))
     judged: list[Volume] = []
     check_policy(plugin(quota_factor=lambda self, volume: judged.append(volume) or 1.0), volumes=[SPECIAL])
     assert SPECIAL in judged
@@ -170,26 +160,11 @@ class Demanding:
         return Quota(self.context.section.rate)
 
 
-@pytest.mark.parametrize(
-    ("properties", "words"),
-    [
-        ({}, "plugin.demanding.rate"),
-        ({"plugin.demanding.rate": "fast"}, "plugin.demanding.rate=fast"),
-        ({"plugin.demanding.rate": "1", "plugin.demanding.rat": "1"}, "unknown property"),
-    ],
-)
-def test_properties_are_validated_as_at_a_brokers_start(properties: dict[str, str], words: str) -> None:
-    with pytest.raises(AssertionError, match=r"would not start.*contract 1 of") as failure:
-        check_supplier(Demanding, properties)
-    assert words in str(failure.value)
-    with pytest.raises(SettingsError, match="demanding"):
-        FakeHost(Role.SUPPLIER, Demanding, properties)
-
-
 BOTH_BREACHES = ("breaches_soft_limit", "breaches_hard_limit")
 SUPPLIERS: list[tuple[Any, str, int]] = [
     *((entry, "would not start: supplier ", 1) for entry in (
         raising(RuntimeError("no such file")), raising(SystemExit(3)), plugin(), "no-such-plugin")),
+    (Demanding, r"would not start: .*plugin\.demanding\.rate: is required", 1),
     *((plugin(quota=quota), words, number) for quota, words, number in (
         *((raising(error), f"raised {type(error).__name__}", 5)
           for error in (KeyError("alice"), SystemExit(1), TimeoutError("late"))),
@@ -263,7 +238,7 @@ TASKS: list[tuple[Any, str, int]] = [
     [
         *((partial(check_supplier, clients=[CAROL]), *each) for each in SUPPLIERS),
         *((check_factor_source, *each) for each in SOURCES),
-        *((check_policy, *each) for each in POLICIES),
+        *((check_limited, *each) for each in POLICIES),
         *((check_task, *each) for each in TASKS),
     ],
 )
@@ -315,17 +290,9 @@ def test_a_change_must_be_announced_for_those_concerned(
 # ---- the fake host ----
 
 
-def test_the_fake_host_hands_on_changes_and_remembers_announcements() -> None:
-    with FakeHost(Role.SUPPLIER, ClientQuotas, node_id=7) as host:
-        assert host.context.node_id == 7
-        assert host.quota("alice", "app", QuotaType.PRODUCE) is None
-        host.client_quota(CLIENT_QUOTAS[0])
-        assert host.quota("alice", "app", QuotaType.PRODUCE) == Quota(1_000_000.0)
-        assert host.announced == [("alice", "app")]
-
-
 def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
-    with FakeHost(Role.SUPPLIER, Demanding, {"plugin.demanding.rate": "1"}) as host:
+    with FakeHost(Role.SUPPLIER, Demanding, {"plugin.demanding.rate": "1"}, node_id=7) as host:
+        assert host.context.node_id == 7
         first = host.plugin
         host.reconfigure({"plugin.demanding.rate": "2"})
         assert host.plugin is not first

@@ -37,21 +37,16 @@ class ClusterQuery:
         self._known: Cluster | None = None  # handed on last
         self._no_answer = LoggedOnce(log, logging.INFO)
         self._waited = False  # since the start
-        self._thread: Periodic | None = None
 
     # ---- the host thread ----
 
-    def start(self, broker: int | None) -> None:
-        """Begin to ask, in a moment: this broker's own listener isn't open yet, and Kafka may tell.
+    def start(self, broker: int | None) -> Periodic:
+        """A thread that asks, in a moment: this broker's own listener isn't open yet, and Kafka may tell.
 
         ``broker`` is None for a controller alone, which doesn't say what is stored.
         """
         self._broker = broker
-        self._thread = Periodic("cluster", self._turn, lambda: EVERY)
-
-    def close(self) -> None:
-        if self._thread:
-            self._thread.close()
+        return Periodic("cluster", self._turn, lambda: EVERY)
 
     def kafka_tells(self) -> None:
         """Kafka itself has told which brokers are alive: from now on nobody else is asked, and no answer counts."""

@@ -117,10 +117,6 @@ class BrokerState:
         return [(names, *of) for of, names in types.items()]
 
     @property
-    def slows_some(self) -> bool:
-        return self.is_for_topics and not self.factor_in_shadow
-
-    @property
     def stops_all(self) -> bool:
         """Whether the closed fence turns back the requests of all clients, and not only those to held topics."""
         return self.fence_closed and self.factor <= 0 and not self.is_for_topics
@@ -227,11 +223,8 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         # Whether those of the scope who are slowed have been delayed by more than the others.
         more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
         of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
-        slowed = (
-            quota_type.value in state.factor_types
-            and factored
-            and (of_budget or (state.slows_some and (mark is not None if single else more)))
-        )
+        of_topics = state.is_for_topics and not state.factor_in_shadow and (mark is not None if single else more)
+        slowed = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
         own, of_slowed = row["rate"], row["slowed_rate"]

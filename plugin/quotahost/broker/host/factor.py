@@ -75,7 +75,6 @@ class FactorLoop:
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
         self._shown = Shown(shim, "Factor")
-        self._show(lacking=False, unknown=False)
 
     def forget(self) -> None:
         """After a live change: what was read before it counts no more, and the interval may be shorter."""

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quotahost.background import Clock
-from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
+from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
 from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi import Note, Translation
@@ -127,7 +127,7 @@ class LiveChange:
         try:
             self._refuse_changed(self.stage(given))
             problem = ""
-        except (SettingsError, PluginError) as error:
+        except QuotahostError as error:
             problem = str(error)
         finally:
             self._shim.answer(ticket, problem)
@@ -154,7 +154,7 @@ class LiveChange:
                 log.info("reconfigured: %s", printable(", ".join(changed)))
             self._refused = None
             refused = bool(self.in_force.unknown)
-        except (SettingsError, PluginError) as error:
+        except QuotahostError as error:
             log.error(
                 "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
                 "removed by kafka-configs.sh: %s", error
@@ -168,7 +168,7 @@ class LiveChange:
         given = self.in_force.given
         for name in names:
             # Of a name that is known the empty value may be wrong, which is none of its own.
-            with suppress(SettingsError, PluginError):
+            with suppress(QuotahostError):
                 if name not in given:
                     self._log_unknown(self._read({**given, name: ""})[1])
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from quotahost.api import Disks
 from quotahost.background import Clock, LoggedOnce
-from quotahost.broker.discovery import PluginError, secrets
+from quotahost.broker.discovery import secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
 from quotahost.broker.host.broker import HostBroker
@@ -41,16 +41,10 @@ from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
-from quotahost.broker.host.stacks import (
-    NO_FAULT_HANDLER,
-    FaultHandlerEnabled,
-    HangingHost,
-    disable_fault_handler,
-    stacks_of_a_long_start,
-)
+from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
+from quotahost.errors import QuotahostError
 from quotahost.model import Cluster
 from quotahost.settings.broker import read_properties
-from quotahost.settings.declaration import SettingsError
 
 log = logging.getLogger("quotahost.host")
 _factor_log = logging.getLogger("quotahost.factor")
@@ -86,7 +80,7 @@ class Host:
         try:
             changes = self._start()
         # Anything else goes to serve.py, and the shim refuses the start with the traceback.
-        except (SettingsError, PluginError, FaultHandlerEnabled) as problem:
+        except QuotahostError as problem:
             self._shim.refuse(str(problem))
         else:
             self._serve(changes)
@@ -120,14 +114,15 @@ class Host:
         self._factor.step(self._plugins, self._settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
-        self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
+        asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
+        self._opened.callback(asking.close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 
     def _refuse_fault_handler(self, by: str) -> None:
         if self._in_jvm and disable_fault_handler():
             text = f"Python's faulthandler was enabled by {by}: {NO_FAULT_HANDLER}; take faulthandler.enable() out"
-            raise FaultHandlerEnabled(text)
+            raise QuotahostError(text)
 
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
@@ -266,5 +261,4 @@ class Host:
         self._scheduler.set([])
         self._shadow.close()
         close(list(self._plugins), self._guard)
-        self._cluster.close()
         self._opened.close()

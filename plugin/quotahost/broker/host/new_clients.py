@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -37,9 +37,6 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
-#: Hears of failures: as ``Guard.report``, and of whom Java doesn't know that one has: in shadow, or in
-#: distinct_client_ids(); else None.
-Report: TypeAlias = Callable[[str, str, str, BaseException, str | None], None]
 _LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
@@ -60,8 +57,8 @@ class NewClients:
         self._shim, self._guard, self._clock = shim, guard, clock
         self._lock = threading.Lock()
         self._changed: set[Whom] = set()
-        self._retry_at: float | None = None
-        self._failed = False  # whether a supplier has failed for somebody since the last retry
+        self._retry_at = clock() + RETRY
+        self._failed = False  # whether a supplier has failed for somebody since then
         #: The principals of whom Java doesn't know it. EVERYONE stands for those that are too many to ask again apart.
         self._untried: set[Whom] = set()
 
@@ -69,13 +66,7 @@ class NewClients:
         self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
         self._untried.clear()
-        self._resolver = Resolver(suppliers, self._report, combine, in_shadow)
-
-    def _report(self, name: str, what: str, consequence: str, error: BaseException, untried: str | None) -> None:
-        self._failed = True
-        if untried is not None:
-            self._untried.add((untried, None) if len(self._untried) < MOST_APART else EVERYONE)
-        self._guard.report(name, what, consequence, error)
+        self._resolver = Resolver(suppliers, self._guard, combine, in_shadow)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
@@ -93,9 +84,9 @@ class NewClients:
             return
         answers = self._resolver.answers(batch.clients)
         self._shim.publish(batch, answers)
-        # Clients that fail later don't put off a retry that is due already.
-        if self._failed and self._retry_at is None:
-            self._retry_at = self._clock() + RETRY
+        self._failed = self._failed or answers.failed
+        for principal in answers.untried:
+            self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
 
     def ask_again(self) -> None:
         """Have those clients come once more whose answers have changed, and when it is time those without one."""
@@ -103,16 +94,16 @@ class NewClients:
             changed, self._changed = self._changed, set()
         for whom in {EVERYONE} if EVERYONE in changed or len(changed) > MOST_APART else changed:
             self._shim.ask_again(*whom)
-        if self._retry_at is None or self._clock() < self._retry_at:
+        if self._clock() < self._retry_at:
             return
+        self._retry_at = self._clock() + RETRY
         again, self._untried = self._untried, set()
         if self._failed:
-            self._failed, self._retry_at = False, self._clock() + RETRY
+            self._failed = False
             self._shim.ask_again_the_failed()
             # While one fails for many, some of them are enough to ask for.
             again, self._untried = again - {EVERYONE}, again & {EVERYONE}
-        else:  # for nobody since the last retry
-            self._retry_at = None
+        else:
             # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
             for name, _ in self._suppliers:
                 self._guard.heal(name, "quota()")
@@ -125,15 +116,15 @@ class Resolver:
     """Finds the answers for many clients at once, by one set of suppliers."""
 
     def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], report: Report, combine: str = "first",
+        self, suppliers: Sequence[tuple[str, QuotaSupplier]], guard: Guard, combine: str = "first",
         in_shadow: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
-        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], report, combine)
+        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], guard, combine)
         self._in_shadow = in_shadow
-        self._trial = Chain(suppliers, report, combine, in_shadow=True) if in_shadow else None
+        self._trial = Chain(suppliers, guard, combine, in_shadow=True) if in_shadow else None
 
-    def answers(self, clients: Sequence[Client]) -> Answers:
+    def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
         # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
         alike: dict[str, tuple[int, frozenset[str]]] = {}
@@ -176,14 +167,14 @@ class Chain:
     """
 
     def __init__(
-        self, suppliers: Sequence[tuple[str, Any]], report: Report, combine: str, *, in_shadow: bool = False
+        self, suppliers: Sequence[tuple[str, Any]], guard: Guard, combine: str, *, in_shadow: bool = False
     ) -> None:
         """Suppliers by name. ``in_shadow``: nothing of the answers is enforced, and no other rates stand beside."""
         self._asks_all = combine == "most-constraining"
         self._suppliers = tuple((name, plugin.quota) for name, plugin in suppliers)
         self._plugins = tuple(suppliers)
         self._asked = {name: place for place, (name, _) in enumerate(suppliers, 1)}
-        self._report, self._in_shadow = report, in_shadow
+        self._guard, self._in_shadow = guard, in_shadow
 
     def resolve(self, client: Client, table: AnswerTable) -> tuple[tuple[Answer, ...], Distinct]:
         """The answers by quota type, and which client-ids of the principal may have others."""
@@ -208,7 +199,7 @@ class Chain:
                             break
                         given.append(answer)
                 except BaseException as error:  # see plugins.Guard
-                    answer = self._failed(client, name, error)
+                    answer = self._failed(client, table, name, error)
                     given.clear()
                     break
             if given:
@@ -227,13 +218,15 @@ class Chain:
             return smallest
         return smallest._replace(supplier="\t".join([smallest.supplier, *others]))
 
-    def _failed(self, client: Client, name: str, error: BaseException) -> Answer:
+    def _failed(self, client: Client, table: AnswerTable, name: str, error: BaseException) -> Answer:
         # The next supplier is not asked, because nobody knows what this one would have answered.
         shadow = "nobody knows what it would give; it is in shadow or behind one that is"
         who = f"user {printable(client.principal)}, client-id {printable(client.client_id)}"
         kept = f"its clients, such as {who}, keep their last quota or stay newcomers"
-        untried = client.principal if self._in_shadow else None
-        self._report(name, "quota()", shadow if self._in_shadow else kept, error, untried)
+        self._guard.report(name, "quota()", shadow if self._in_shadow else kept, error)
+        table.failed = True
+        if self._in_shadow:
+            table.untried.add(client.principal)
         return Answer(NEWCOMER, None, "", name)
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
@@ -251,7 +244,9 @@ class Chain:
                     continue
                 named = table.frozen(ids)
             except BaseException as error:  # see plugins.Guard
-                self._report(name, "distinct_client_ids()", "each client-id may have another quota", error, principal)
+                self._guard.report(name, "distinct_client_ids()", "each client-id may have another quota", error)
+                table.failed = True
+                table.untried.add(principal)
                 return None
             # The same set for each principal stays one object, which is hashed once.
             union = union | named if union and named else union or named
@@ -267,6 +262,8 @@ class AnswerTable(Answers):
 
     def __init__(self) -> None:
         super().__init__()
+        self.failed = False  # a supplier
+        self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         # The row that was asked for last: most clients that come at once have the same.
         self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
         self._room = MOST_DISTINCT

@@ -193,17 +193,14 @@ class Comparison:
             self.held[use.key] = rule
 
 
-def limit(base: float | None, factor: float, floor: float, stand_in: float | None = None) -> float | None:
+def limit(rate: float | None, factor: float, floor: float) -> float | None:
     """The limit that Java would make (``org.quotahost.table.Rule``) if nothing were in shadow; None is unlimited.
 
-    Where the quota's rate ``base`` is unlimited, the factor multiplies ``stand_in``. It takes no rate below the floor.
+    ``rate`` is what the factor multiplies; None if nothing is known of an unlimited client's.
     """
-    if factor >= 1:
-        return base
-    whole = stand_in if base is None else base
-    if whole is None:
+    if rate is None:
         return None if factor > 0 else floor
-    return lowered(whole, factor, floor)
+    return lowered(rate, factor, floor)
 
 
 def compare(ask: Ask) -> Comparison:
@@ -260,7 +257,8 @@ def _factor(use: _Use, state: BrokerState, comparison: Comparison) -> None:
     if quota_type is QuotaType.PRODUCE and state.stops_all:
         most = None if use.passes else 0.0  # the fence would turn it back
     else:
-        most = limit(use.base, state.factor, state.floors[quota_type], use.stand_in)
+        whole = use.stand_in if use.base is None else use.base
+        most = limit(whole, state.factor, state.floors[quota_type])
     # The factor holds back what the quota lets through.
     passed = use.rate if use.base is None else min(use.rate, use.base)
     if most is not None and passed > most:

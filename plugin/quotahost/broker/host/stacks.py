@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from quotahost.background import LoggedOnce, Periodic
-from quotahost.errors import QuotahostError
 
 log = logging.getLogger("quotahost.host")
 
@@ -68,10 +67,6 @@ class HangingHost:
 # ---- faulthandler.enable() -------------------------------------------------------------------------------------
 
 NO_FAULT_HANDLER: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
-
-
-class FaultHandlerEnabled(QuotahostError):
-    """Python's faulthandler is enabled in the broker's process."""
 
 
 def disable_fault_handler() -> bool:

@@ -14,7 +14,6 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -135,11 +134,10 @@ class VolumeEvaluation:
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
-        consequence, ask = (
-            "it is asked about every volume each time",
-            partial(getattr, policy, "depends_on_time", False),
-        )
-        return self._guard.call(name, "depends_on_time", consequence, lambda: bool(ask()), True)
+        return self._guard.call(
+            name, "depends_on_time", "it is asked about every volume each time",
+            lambda: bool(getattr(policy, "depends_on_time", False)), True,
+        )  # fmt: skip
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:

@@ -9,7 +9,6 @@ from harness.system.waiting import eventually
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.broker_status import answer_question, columns, use_of, uses
 from quotahost.broker.host.dump import quota_of, state_of
-from quotahost.broker.host.messages import Gauge
 from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, LimitedBy, QuotaType, State, VolumeUse
 from quotahost.model.use import ClientUse
@@ -149,22 +148,22 @@ def test_a_look_tells_why_clients_are_slowed(shim: FakeShim, broker: HostBroker,
         assert broker.look(0).cause == cause
 
 
-def gauges(type: str, name: str, **numbers: float) -> list[Gauge]:
-    return [Gauge(type, name, attribute, value) for attribute, value in numbers.items()]
+def gauges(type: str, name: str, **numbers: float) -> dict[tuple[str, str, str], float]:
+    return {(type, name, attribute): value for attribute, value in numbers.items()}
 
 
 def test_a_look_tells_state_marks_volumes_and_budgets_smallest_factor_first(shim: FakeShim, broker: HostBroker) -> None:
     shim.answers["marks"] = [["alice", "app", "orders"]]
-    shim.numbers = [
-        *gauges("Volume", "/dev/sdb", Capacity=1000, Consumed=600),
-        *gauges("VolumeLimits", "/dev/sdb", Hard=900, Soft=500, Factor=0.5),
-        *gauges("VolumeLimits", "/gone", Factor=0.5),
-        *gauges("Volume", "/dev/sda", Capacity=10, Consumed=1),
-        *gauges("Factor", "", Value=0.5),
-        *gauges("Budget", "idle", Bytes=10, Used=1, Factor=1),
-        *gauges("Budget", "full", Bytes=10, Used=10, Factor=0),
-        *gauges("Budget", "near", Bytes=10, Used=9, Factor=1),
-    ]
+    shim.shown = {
+        **gauges("Volume", "/dev/sdb", Capacity=1000, Consumed=600),
+        **gauges("VolumeLimits", "/dev/sdb", Hard=900, Soft=500, Factor=0.5),
+        **gauges("VolumeLimits", "/gone", Factor=0.5),
+        **gauges("Volume", "/dev/sda", Capacity=10, Consumed=1),
+        **gauges("Factor", "", Value=0.5),
+        **gauges("Budget", "idle", Bytes=10, Used=1, Factor=1),
+        **gauges("Budget", "full", Bytes=10, Used=10, Factor=0),
+        **gauges("Budget", "near", Bytes=10, Used=9, Factor=1),
+    }
     look = broker.look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
     assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)

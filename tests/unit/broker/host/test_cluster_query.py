@@ -66,13 +66,13 @@ def test_which_of_our_names_are_stored_is_asked_until_the_broker_answers_or_deni
     shim: FakeShim, problem: str, times: int
 ) -> None:
     look, told = ClusterQuery(shim), list[tuple[str, ...]]()
-    look.start(7)  # its thread waits for longer than this test
+    thread = look.start(7)  # its thread waits for longer than this test
     silent = ConnectionError(problem)
     for answer in (silent, silent, ROWS, ROWS):
         shim.told["configs"] = answer
         look.look()
         look.hand_on(lambda now: None, told.append)
-    look.close()
+    thread.close()
     assert shim.arguments("configs") == [["BROKER", ["7"]]] * times
     assert told == [("client.quota.callback.a", "client.quota.callback.b")] * (times == 3)
 

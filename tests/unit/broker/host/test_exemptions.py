@@ -116,24 +116,23 @@ def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controlle
 
 
 @pytest.mark.parametrize(
-    ("jaas", "found"),
-    [(f'{SCRAM}password="hunter2";', []), (f'{SCRAM}username="x" password="hunter2', ["x"]), ("hunter2", []), ("", [])],
-)
+    ("start", "changes", "found", "told"),
+    [
+        *((PROPERTIES, {INTERNAL: jaas}, ["controller"], "INTERNAL can't be found in the configuration. If")
+          for jaas in (f'{SCRAM}password="hunter2";', "hunter2", "")),
+        (PROPERTIES, {INTERNAL: f'{SCRAM}username="x" password="hunter2'}, ["x", "controller"], ""),
+        (SSL, {"ssl.keystore.location": "/no/such"}, [], "in the configuration: NoSuchFileException. If"),
+        (SSL, {"ssl.keystore.location": None}, [], "in the configuration. If"),
+    ],
+)  # fmt: skip
 def test_a_principal_that_cannot_be_found_is_logged_with_the_remedy_and_without_the_secret(
-    jaas: str, found: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    assert names({INTERNAL: jaas}) == [*found, "controller"]
+    start: Mapping[str, str], changes: Mapping[str, str | None], found: list[str], told: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    assert names(changes, start) == found
     assert "hunter2" not in caplog.text
-    assert [record.levelno for record in caplog.records] == ([] if found else [logging.WARNING])
-    assert found or (EXCLUDED in caplog.text and "INTERNAL" in caplog.text)
-
-
-def test_the_log_names_why_a_keystore_cannot_be_read_without_its_particulars(caplog: pytest.LogCaptureFixture) -> None:
-    assert names({"ssl.keystore.location": "/no/such"}, SSL) == []
-    assert "NoSuchFileException" in caplog.text
-    assert EXCLUDED in caplog.text
-    assert "hunter2" not in caplog.text
-    assert names({"ssl.keystore.location": None}, SSL) == []
+    assert [(record.levelno, told in record.getMessage(), EXCLUDED in record.getMessage())
+            for record in caplog.records] == [(logging.WARNING, True, True)] * bool(told)  # fmt: skip
 
 
 def test_the_fence_hears_who_is_exempt_before_the_settings_and_again_as_brokers_join() -> None:
@@ -158,32 +157,29 @@ def assert_exempted(shim: FakeShim, client_ids: list[str]) -> None:
     assert shim.arguments("exempt")[-1] == [["broker", "broker", "root", "excluded"], client_ids, INTERNAL_CLIENT_IDS]
 
 
-@pytest.mark.parametrize("kind", ["kafka", "static.kafka.admin"])
-@pytest.mark.parametrize(
-    "tls", [{}, {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.truststore.location": "/ca.jks"}]
-)
-def test_where_brokers_authenticate_no_client_id_counts_but_topics_are_spared(kind: str, tls: dict[str, str]) -> None:
-    own = {"bootstrap.servers": "localhost:9092", **tls}
-    shim = FakeShim({f"{kind}.{name}": value for name, value in own.items()}, node_of(4, "b"))
-    serve(shim)
-    assert shim.arguments("exempt") == [[["b", "broker"], [], ""]]
-    assert shim.arguments("spare") == [[["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]]]
+OWN_CLIENT = {"kafka.bootstrap.servers": "h:1"}
+OF_TLS = {"security.protocol": "SSL", "ssl.ca.location": "/ca.pem", "ssl.truststore.location": "/ca.jks"}
+OWN_TOPICS = ["__quotahost_snapshots", "__quotahost_usage", "__quotahost_looks"]
 
 
 @pytest.mark.parametrize(
-    ("given", "brokers"),
+    ("given", "brokers", "spared"),
     [
-        ({}, "b"),
-        ({"kafka.bootstrap.servers": "h:1"}, "ANONYMOUS"),
-        ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SASL_SSL"}, "b"),
-        *[
-            ({"kafka.bootstrap.servers": "h:1", "kafka.security.protocol": "SSL", f"kafka.ssl.{own}": "/x"}, "b")
-            for own in ("key.location", "certificate.pem", "keystore.location")
-        ],
+        ({}, "b", []),
+        (OWN_CLIENT, "ANONYMOUS", []),
+        (OWN_CLIENT | {"kafka.security.protocol": "SASL_SSL"}, "b", []),
+        *((OWN_CLIENT | {"kafka.security.protocol": "SSL", f"kafka.ssl.{own}": "/x"}, "b", [])
+          for own in ("key.location", "certificate.pem", "keystore.location")),
+        # Its own client is ANONYMOUS, and a client-id proves nothing where brokers authenticate.
+        *(({f"{kind}.{name}": text for name, text in ({"bootstrap.servers": "h:1"} | tls).items()}, "b", OWN_TOPICS)
+          for kind in ("kafka", "static.kafka.admin") for tls in ({}, OF_TLS)),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("tiering", [True, False])
-def test_the_fence_spares_tiered_storages_topic_where_it_is(given: dict[str, str], brokers: str, tiering: bool) -> None:
-    node = node_of(4, brokers)
-    shim = FakeShim(given, node | ({"remote.log.storage.system.enable": "true"} if tiering else {}))
-    assert serve(shim).arguments("spare") == [[["__remote_log_metadata"] if tiering else []]]
+def test_the_fence_spares_topics_whose_writers_it_can_not_tell(
+    given: dict[str, str], brokers: str, spared: list[str], tiering: bool
+) -> None:
+    node = node_of(4, brokers) | ({"remote.log.storage.system.enable": "true"} if tiering else {})
+    shim = serve(FakeShim(given, node))
+    assert shim.arguments("spare") == [[["__remote_log_metadata"] * tiering + spared]]
+    assert brokers != "b" or shim.arguments("exempt") == [[["b", "broker"], [], ""]]

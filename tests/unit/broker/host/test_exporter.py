@@ -11,7 +11,6 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
 from quotahost.broker.host.exporter import Exporter, series
-from quotahost.broker.host.messages import Gauge
 from quotahost.metrics import CLIENTS
 from quotahost.model.use import LimitedBy
 from tests.fakes import dump
@@ -19,7 +18,7 @@ from tests.fakes.shim import FakeShim
 from tests.unit.cli.top.uses import slowed as use
 
 HALF_SENT = b"GET /metrics HTTP/1.1\r\nHost: broker\r\nX-More:"
-VOLUME = Gauge("Volume", "/d", "Capacity", 7.0)
+VOLUME = ("Volume", "/d", "Capacity")
 LARGE = 25_000  # volumes, whose page is larger than 10 MB
 
 
@@ -27,7 +26,7 @@ class Endpoint:
     """An exporter of the volumes that a test sets."""
 
     def __init__(self) -> None:
-        self.shim = FakeShim(numbers=[VOLUME])
+        self.shim = FakeShim(shown={VOLUME: 7.0})
         self.exporter = Exporter(self.shim, "127.0.0.1", 0, 0)
         eventually(lambda: b"} 7.0" in self.page())
 
@@ -65,7 +64,7 @@ def is_open(connection: socket.socket) -> bool:
 
 
 def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: Endpoint) -> None:
-    endpoint.shim.numbers = [VOLUME._replace(value=8.0)]
+    endpoint.shim.gauge(*VOLUME, 8.0)
     eventually(lambda: b"} 8.0" in endpoint.page())
     endpoint.exporter.close()
     with pytest.raises(OSError, match="refused"):
@@ -82,11 +81,11 @@ def test_what_is_no_request_is_closed_and_others_are_answered(endpoint: Endpoint
 @pytest.mark.proves("faults.first-flood")
 def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are_answered(endpoint: Endpoint) -> None:
     before = threading.active_count()
-    endpoint.shim.numbers = [VOLUME._replace(name=f"/{at:0400}") for at in range(LARGE)]
+    endpoint.shim.shown = {("Volume", f"/{at:0400}", "Capacity"): 7.0 for at in range(LARGE)}
     eventually(lambda: len(endpoint.page()) > 10_000_000)
     with ExitStack() as stack:
         stack.enter_context(endpoint.connect(HALF_SENT + b"\r\n\r\n")).recv(1)  # the slow reader
-        endpoint.shim.numbers = [VOLUME]
+        endpoint.shim.shown = {VOLUME: 7.0}
         for _ in range(300):
             stack.enter_context(endpoint.connect(HALF_SENT))
         eventually(lambda: len(endpoint.page()) < 1_000_000)

@@ -122,6 +122,11 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert world.number("LackOfData") == 0
     world.memory.write()
     assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "the next start knows nothing of it"
+    gone = World(fence=True, memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
+    gone.has_source = False
+    gone.step()
+    gone.memory.write()
+    assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "nor of one that no source looks at"
     without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
     assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
 

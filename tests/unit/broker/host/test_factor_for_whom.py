@@ -1,7 +1,6 @@
 """For whom a factor is: writers to affected topics, those of a budget, or single quota types."""
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,8 +105,8 @@ def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> No
         assert it.factor == factor
 
 
-def budget(used: int, name: str = "orders") -> Volume:
-    return as_volume(Budget(name, (f"{name}.*",), 100), used, frozenset({f"{name}.eu"}), 0.5)
+def budget(used: int, name: str = "orders", size: int = 100) -> Volume:
+    return as_volume(Budget(name, (f"{name}.*",), size), used, frozenset({f"{name}.eu"}), 0.5)
 
 
 def budgets(world: World, *used: int) -> dict[str, float]:
@@ -133,12 +132,9 @@ def test_each_budget_has_a_factor_of_its_own_beside_that_of_the_volumes() -> Non
 
 def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
     world = World(fence=True)
-    budgets(world, 60)
-    handed_on = len(world.shim.budgets)
-    world.step(ClusterVolumes((EMPTY,), budgets=(replace(budget(60), capacity=100),)))
-    assert len(world.shim.budgets) == handed_on
-    budgets(world, 61)
-    assert len(world.shim.budgets) == handed_on + 1
+    for used in (600, 605, 611, 1000, 999):
+        world.step(ClusterVolumes((EMPTY,), budgets=(budget(used, size=1000),)))
+    assert [slowed.factor for (slowed,) in world.shim.budgets] == pytest.approx([0.4, 0.389, 0, 0.001])
 
 
 def test_until_budgets_are_known_those_that_java_has_from_a_host_before_stay_also_while_the_source_is_silent() -> None:

@@ -48,8 +48,7 @@ def resolved(
 ) -> Answers:  # fmt: skip
     """The answers for these clients."""
     named: list[tuple[str, Any]] = list(suppliers.items())
-    report = Guard(shim or FakeShim()).report
-    return Resolver(named, lambda *failed: report(*failed[:-1]), combine, in_shadow).answers(clients)
+    return Resolver(named, Guard(shim or FakeShim()), combine, in_shadow).answers(clients)
 
 
 class Found(NamedTuple):
@@ -228,17 +227,19 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
     assert [each.would and each.would.rate for each in found] == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("number", [2, MOST_APART + 2])
-def test_whom_a_supplier_in_shadow_failed_for_it_is_asked_for_again_and_harms_nobody(mine: Any, number: int) -> None:
+@pytest.mark.parametrize(("number", "shadow"), [(2, ""), (2, "supplier.mine"), (MOST_APART + 2, "supplier.mine")])
+def test_whom_a_supplier_failed_for_it_is_asked_for_again_and_one_in_shadow_harms_nobody(
+    mine: Any, number: int, shadow: str
+) -> None:
     broken = [True]
     mine.Supplier.quota = lambda *_: fails() if broken else Quota(1.0)
-    shim = FakeShim({"supplier": "mine,static", "shadow": "supplier.mine", "static.produce": "5M"}, pace=1)
+    shim = FakeShim({"supplier": "mine,static", "shadow": shadow, "static.produce": "5M"}, pace=1)
     clients = [(f"u{n}", "app") for n in range(number)]
     shim.arrive(*clients)
     shim.idle(20)
     shim.script.append(broken.clear)
     shim.idle(60)
     serve(shim)
-    assert (len(shim.table), all(row.shadow for row in shim.table.values())) == (number, True)
+    assert [bool(row.shadow) for row in shim.table.values()] == [bool(shadow)] * number
     assert set(shim.failed) == {"mine"}
-    assert {shim.rate(*client) for client in clients} == {5e6}
+    assert {shim.rate(*client) for client in clients} == {5e6 if shadow else 1.0}

@@ -46,22 +46,15 @@ def change(one: World, **given: str) -> None:
     one.loop.forget()
 
 
-def test_the_reason_says_until_when_and_the_metrics_show_the_factor_that_is_held() -> None:
-    one = world()
-    factors(one, 1000, 960)
-    assert one.cause == "broker 1, volume /d: PAUSE until 950 bytes or fewer are used (pause.resume.free-share)"
-    assert [one.shim.shown["VolumeLimits", "/d", name] for name in ("Factor", "Breached")] == [0, 1]
-    factors(one, 940)
-    assert one.cause == "broker 1, volume /d"
-
-
-def test_each_volume_is_held_by_itself() -> None:
+def test_each_volume_is_held_by_itself_and_the_reason_says_until_when() -> None:
     one = world()
     one.step(cluster(used(1000, "/a"), used(960, "/b")))
     assert one.step(cluster(used(940, "/a"), used(960, "/b"))) == 0.08
+    assert one.cause == "broker 1, volume /b"
     one.step(cluster(used(1000, "/a"), used(1000, "/b")))
     assert one.step(cluster(used(940, "/a"), used(960, "/b"))) == 0
-    assert one.cause.startswith("broker 1, volume /b: PAUSE until 950")
+    assert one.cause == "broker 1, volume /b: PAUSE until 950 bytes or fewer are used (pause.resume.free-share)"
+    assert [one.shim.shown["VolumeLimits", "/b", name] for name in ("Factor", "Breached")] == [0, 1]
 
 
 def test_the_limits_may_change_in_a_pause() -> None:
