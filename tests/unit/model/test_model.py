@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
 from quotahost.model.budgets import Budget, Replica, Topics, as_volume, sums
-from quotahost.model.limits import contradict
 from quotahost.model.volumes import byte_limits
 
 
@@ -80,17 +79,6 @@ def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: 
     free = capacity - Limit(PERCENT, level).consumed_at(capacity)
     demanded = capacity * Fraction(str(level)) / 100
     assert demanded <= free < demanded + 1
-
-
-@given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
-def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, hard: int, capacity: int) -> None:
-    pair = Limit(kind, soft), Limit(kind, hard)
-    at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
-    told = contradict(*pair)
-    assert told == (
-        f"the hard limit {pair[1]} is reached before the soft limit {pair[0]}" if at_hard < at_soft else None
-    )
-    assert contradict(Limit(CONSUMED, soft), Limit(FREE, hard)) is contradict(None, pair[1]) is None
 
 
 # ---- budgets ----
