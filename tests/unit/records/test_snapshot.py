@@ -242,14 +242,6 @@ def test_a_refusal_names_the_place_and_shows_little_of_what_was_given() -> None:
     assert (r"not 'x\n\x1b" in text, text.isprintable(), len(text) < 200) == (True, True, True)
 
 
-# ---- the value -------------------------------------------------------------------------------------
-
-
-def test_a_snapshot_takes_volumes_of_its_own_broker_only() -> None:
-    with pytest.raises(ValueError, match="volumes of"):
-        Snapshot("0", NOW, (Volume("1", "/data", 1, 1),))
-
-
 @pytest.mark.parametrize(
     "odd",
     ['"a"', "[1]", '[["a"]]', '[["a",-1]]', '[["a","1"]]', '{"a":1}', "[[1,1]]", '[["a",1],["a",2]]', '[["a b",1]]'],
