@@ -147,7 +147,6 @@ def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
 _EVERY: Final = 0.5  # seconds between looks
 _REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time
 _MOST: Final = 2000  # clients to ask the broker about
-_TYPES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
 
 
 class ClusterQuota:
@@ -183,7 +182,7 @@ class ClusterQuota:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's share, or None (the next supplier is asked) if it has no cluster-wide quota."""
-        if quota_type not in _TYPES or self._looks is None:
+        if self._looks is None:
             return None
         key = ClientKey(client.principal, client.client_id, quota_type)
         quota = self._quotas.rate(*key)
