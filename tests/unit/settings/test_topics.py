@@ -56,7 +56,6 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({TOTAL: "10M", OWN: "a:6M,b:5M"}, ["11,000,000", "10,000,000", TOTAL, "lower them"]),
         ({OWN: "a:6M"}, [f"set {TOTAL}"]),
         ({"topics.prefix": "__mine_", OWN: "a:6M"}, [f"{PREFIX}{OWN}=a:6M: topics have thresholds"]),
-        ({TOTAL: "10M", OWN: "a"}, ["has 'a', which", "write NAME:RATE"]),
         ({TOTAL: "10M", OWN: "a b:1M"}, ["'a b'", "is no topic's"]),
         ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
         ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove one"]),
@@ -67,7 +66,6 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({SPARED: "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
         ({TOTAL: "-1"}, [TOTAL, "above 0"]),
         ({ERROR: "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
-        ({ERROR: "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
     ],
 )  # fmt: skip
 def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, str], words: list[str]) -> None:
