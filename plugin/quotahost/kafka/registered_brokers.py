@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce, Periodic
+from quotahost.background import LoggedOnce, Periodic
 
 _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 
@@ -18,16 +18,15 @@ class ClusterPoll:
     """Calls ``ask`` at once and then periodically."""
 
     def __init__(
-        self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str,
-        clock: Clock = time.monotonic,
-    ) -> None:  # fmt: skip
+        self, context: Context[object], name: str, ask: Callable[[], None], period: Callable[[], float], failure: str
+    ) -> None:
         """Start the thread ``quotahost-NAME``; ``period`` in seconds.
 
         ``ask`` asks the cluster and keeps the answer; it may block, and raises if there is no answer. ``failure`` is
         the log line about that, with one ``%s`` for the exception; it is logged once until it heals.
         """
         self._context, self._ask, self._failure = context, ask, failure
-        self._clock, self._started = clock, clock()
+        self._started = time.monotonic()
         self._fault = LoggedOnce(context.log)
         self.answered = False  # whether the cluster has done so at least once
         self._loop = Periodic(
@@ -45,7 +44,7 @@ class ClusterPoll:
         # Any exception: it may come from Java, and the thread must outlive it, or the last answer would stay for good.
         except Exception as error:
             grace = self._context.settings.startup_grace.total_seconds()
-            if self.answered or self._clock() - self._started >= grace:
+            if self.answered or time.monotonic() - self._started >= grace:
                 self._fault.report(self._failure, error)
         else:
             self.answered = True

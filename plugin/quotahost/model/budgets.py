@@ -88,8 +88,8 @@ def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, 
 
 def in_cluster(
     budgets: Mapping[str, Budget], brokers: Iterable[tuple[Iterable[tuple[str, int]], bool]]
-) -> list[tuple[int, int]]:
-    """The bytes used of each budget in the whole cluster, in the order of ``budgets``, and those that no longer count.
+) -> dict[str, tuple[int, int]]:
+    """By budget the bytes used of it in the whole cluster, and those that no longer count.
 
     ``brokers`` tells of each, or of several together, the bytes that count there by budget, and whether it is in
     service. One out of service leads no partition: what it led has other leaders, whose bytes count, or nobody can
@@ -101,7 +101,7 @@ def in_cluster(
             if name in used:
                 counts = used if serves or budgets[name].replicas else gone
                 counts[name] += part
-    return list(zip(used.values(), gone.values(), strict=True))
+    return {name: (used[name], gone[name]) for name in budgets}
 
 
 def as_volume(budget: Budget, used: int, topics: frozenset[str], soft_share: float) -> Volume:

@@ -72,21 +72,6 @@ def _part(percent: float, capacity: int) -> int:
     return math.ceil(capacity * exact(percent) / 100)
 
 
-def contradict(soft: Limit | None, hard: Limit | None) -> str | None:
-    """Why these two contradict each other on volumes of every size; None if they don't.
-
-    Limits of different types contradict each other on volumes of some sizes only; the policy finds those
-    (``quotahost.broker.plugins.policies.limits``).
-    """
-    if soft is None or hard is None or soft.type is not hard.type:
-        return None
-    # While a volume fills, consumed bytes rise and free bytes fall: the order of the levels turns round.
-    consumed = hard.type is LimitType.CONSUMED_BYTES
-    if hard.level >= soft.level if consumed else hard.level <= soft.level:
-        return None
-    return f"the hard limit {hard} is reached before the soft limit {soft}"
-
-
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
     # By its digits: Fraction(0.1) would be the binary number beside it.

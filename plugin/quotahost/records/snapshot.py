@@ -87,8 +87,6 @@ class Snapshot(Record):
             None if the record doesn't state it.
         budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
             None if there is none.
-
-    Raises ValueError for a volume of another broker.
     """
 
     # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
@@ -109,8 +107,6 @@ class Snapshot(Record):
     )
 
     def __post_init__(self) -> None:
-        if others := {volume.broker for volume in self.volumes} - {self.broker}:
-            raise ValueError(f"a snapshot of broker {self.broker!r} holds volumes of {sorted(others)}")
         object.__setattr__(self, "volumes", tuple(self._with_limits(volume) for volume in self.volumes))
 
     def _with_limits(self, volume: Volume) -> Volume:

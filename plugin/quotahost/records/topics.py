@@ -131,13 +131,11 @@ TOPICS: Final = (SNAPSHOTS, CLUSTER_VOLUMES, USAGE, SHARES, REFUSED, TICKS, WATC
 #: The topic of tiered storage's default metadata manager (TopicBasedRemoteLogMetadataManagerConfig).
 TIERING: Final = "__remote_log_metadata"
 #: The topics in which Kafka keeps its own state: those of ``Topic.isInternal`` (org.apache.kafka.common.internals), the
-#: log of the controllers, and tiered storage's.
+#: log of the controllers, and tiered storage's. By default topic quotas turn back no request to them. Whole names: who
+#: may create a topic chooses its name, so two underscores at its beginning would free anybody of topic quotas.
 KAFKAS_OWN: Final = (
     "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", TIERING,
 )  # fmt: skip
-#: The topics that topic quotas never turn back unless configured otherwise. Whole names: whoever may create a topic
-#: chooses its name, so two underscores at its beginning would free anybody of topic quotas.
-SPARED: Final = (*KAFKAS_OWN, *(topic.name for topic in TOPICS))
 
 #: The plugins' consumers give a group's name, because librdkafka demands one, and ask for its coordinator; they never
 #: join it and commit nothing. The pipeline's consumers have no group at the brokers.

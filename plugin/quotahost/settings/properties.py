@@ -198,9 +198,9 @@ class TopicSettings(Frozen):
     """The error for a request that is turned back. NOT_ENOUGH_REPLICAS: the producer tries again. POLICY_VIOLATION: it
     drops the records, as "Broker side quota (V1)" wants. THROTTLING_QUOTA_EXCEEDED: Kafka's own producer tries again,
     librdkafka drops."""
-    spared: types.Topics = declare("topics.spared", default=",".join(topics.SPARED))
-    """Topics without a threshold, to which no request is ever turned back: by default Kafka's own and quotahost's.
-    Write whole names. quotahost's own are spared in any case."""
+    spared: types.Topics = declare("topics.spared", default=",".join(topics.KAFKAS_OWN))
+    """Topics without a threshold, to which no request is ever turned back: by default Kafka's own. Write whole names.
+    quotahost's own are spared in any case."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

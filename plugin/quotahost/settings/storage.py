@@ -18,7 +18,6 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, ValidationError, model_validator
 
 from quotahost.model import Limit, LimitType, Volume
-from quotahost.model.limits import contradict
 from quotahost.settings.declaration import Frozen, declare, reason
 from quotahost.settings.types import split
 from quotahost.units import Share, Size, Space
@@ -34,6 +33,7 @@ _LEVELS: Final[dict[str, tuple[str, LimitType]]] = {
         (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE),
     )
 }
+_LARGER: Final = 2**64  # bytes: no limit is as large
 _IN_ORDER: Final = "let the hard limit be reached after the soft one"
 _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T"
 
@@ -136,8 +136,10 @@ class StorageSettings(Frozen):
             names = list(self._limits(side))
             if len(names) > 1:
                 raise ValueError(f"{' and '.join(names)} are both set; give one {side} limit")
-        if problem := contradict(self.soft_limit, self.hard_limit):
-            raise ValueError(f"{problem}; {_IN_ORDER}")
+        soft, hard = self.soft_limit, self.hard_limit
+        # Of different types they contradict each other on volumes of some sizes only; the policy finds those.
+        if soft and hard and soft.type is hard.type and hard.consumed_at(_LARGER) < soft.consumed_at(_LARGER):
+            raise ValueError(f"the hard limit {hard} is reached before the soft limit {soft}; {_IN_ORDER}")
         return self
 
     # Cached, because the policies ask for them once for each of up to 20,000 volumes. cached_property writes into

@@ -237,4 +237,5 @@ def metered(node: KafkaNode) -> list[str]:
     """The topics that have a meter of bytes in and may be turned back."""
     beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
     names = [bean.partition("topic=")[2] for bean in beans]
-    return [name for name in names if name not in records.SPARED]
+    spared = {*records.KAFKAS_OWN, *(topic.name for topic in records.TOPICS)}
+    return [name for name in names if name not in spared]

@@ -12,9 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
-from quotahost.model.budgets import Budget, Replica, Topics, as_volume, sums
-from quotahost.model.limits import contradict
-from quotahost.model.volumes import byte_limits
+from quotahost.model.budgets import Budget, Replica, Topics, sums
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
@@ -59,38 +57,11 @@ def test_limit_types_are_those_of_the_proposals_schema() -> None:
     assert [str(kind) for kind in LimitType] == ["ConsumedBytes", "MinFreeBytes", "MinFreePercentage"]
 
 
-@pytest.mark.proves("proposal-035.limit-types")
-@pytest.mark.parametrize(
-    ("limit", "capacity", "consumed"),
-    [
-        (Limit(CONSUMED, 700), 1000, 700),
-        (Limit(CONSUMED, 2000), 1000, 2000),
-        (Limit(FREE, 300), 1000, 700),
-        (Limit(FREE, 1001), 1000, 0),
-        (Limit(PERCENT, 5), 1001, 950),  # 50.05 bytes free are 51
-        (Limit(PERCENT, 5), 2**63 - 1, 8762203435012037016),
-    ],
-)
-def test_a_limit_is_reached_at_this_consumption(limit: Limit, capacity: int, consumed: int) -> None:
-    assert limit.consumed_at(capacity) == consumed
-
-
 @given(st.floats(0, 100) | st.integers(0, 100), SIZES)
 def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: float, capacity: int) -> None:
     free = capacity - Limit(PERCENT, level).consumed_at(capacity)
     demanded = capacity * Fraction(str(level)) / 100
     assert demanded <= free < demanded + 1
-
-
-@given(st.sampled_from(LimitType), st.integers(0, 100), st.integers(0, 100), st.integers(100, 10**15))
-def test_two_limits_contradict_if_hard_comes_first(kind: LimitType, soft: int, hard: int, capacity: int) -> None:
-    pair = Limit(kind, soft), Limit(kind, hard)
-    at_soft, at_hard = (limit.consumed_at(capacity) for limit in pair)
-    told = contradict(*pair)
-    assert told == (
-        f"the hard limit {pair[1]} is reached before the soft limit {pair[0]}" if at_hard < at_soft else None
-    )
-    assert contradict(Limit(CONSUMED, soft), Limit(FREE, hard)) is contradict(None, pair[1]) is None
 
 
 # ---- budgets ----
@@ -127,10 +98,3 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
     assert not parts["n"].topics
-
-
-def test_a_budget_of_nothing_is_used_up_by_nothing() -> None:
-    nothing = as_volume(Budget("b", ("t",), 0), 0, frozenset({"t"}), 0.9)
-    none = byte_limits(nothing, nothing.soft, nothing.hard)
-    assert none is not None
-    assert none.ramp(0) == 0

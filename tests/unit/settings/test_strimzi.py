@@ -4,14 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
 from quotahost.model import Limit, LimitType, State
-from quotahost.settings.broker import asked_properties, describe
+from quotahost.settings.broker import asked_properties
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.strimzi import PROPERTIES, translate
 from quotahost.units.parse import parse_duration
@@ -177,8 +175,9 @@ def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Pa
 def test_notes_are_lines_that_name_our_scope() -> None:
     forged = {"static.produce": "1\nERROR forged", f"{ADMIN}x\nERROR forged": "1", **BOOTSTRAP}
     assert not any("\n" in note for note in notes(forged))
-    (note, _) = notes({"static.produce": "1000", "static.scope": "user", **BOOTSTRAP})
+    (note, unused, _) = notes({"static.produce": "1000", "static.kafka.clientIdPrefix": "a", **BOOTSTRAP})
     assert note == "static.produce=1000: For all clients of a broker together, or as `static.scope` says."
+    assert unused.startswith("static.kafka.clientIdPrefix=a: Not used")
     assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
     assert {row.removeprefix(PREFIX) for row in asked_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
@@ -208,34 +207,3 @@ def test_the_user_of_their_client_is_exempt_where_it_is_the_plugins_client() -> 
     assert Exemptions(read(file), {"node.id": "1"}).principals == {'m"e': Reason.PLUGIN}
     unused = read({**file, "kafka.bootstrap.servers": "other:1"})
     assert Exemptions(unused, {"node.id": "1"}).principals == {}
-
-
-SHARE = st.floats(0, 1).map(repr) | st.sampled_from(["0", "1", ".5", "5E-2"])
-DURATION = st.builds("P{}DT{}H{}M{}S".format, st.integers(0, 99), *[st.integers(1, 59)] * 3) | st.just("PT5M")
-RATE = st.floats(1e-3, 1e300).map(repr) | st.integers(1, 2**40).map(str)
-FILES = st.fixed_dictionaries(
-    {f"{ADMIN}bootstrap.servers": st.just("localhost:9092")},
-    optional={
-        **dict.fromkeys(("static.produce", "static.fetch", "static.request"), RATE),
-        "static.excluded.principal.name.list": st.sampled_from(["User:a", "User:a;User:CN=b,OU=c"]),
-        INTERVAL: st.integers(-5, 2**31 - 1).map(str), FALLBACK: SHARE, VALIDITY: DURATION,
-        f"{ADMIN}ssl.truststore.type": st.sampled_from(["PKCS12", "JKS"]),
-        "static.kafka.clientIdPrefix": st.text(max_size=5),
-    },
-)  # fmt: skip
-LIMITS: st.SearchStrategy[dict[str, str]] = st.one_of(
-    st.just({}), st.integers(0, 2**63 - 1).map(lambda size: {BYTES: str(size)}), SHARE.map(lambda text: {RATIO: text})
-)
-
-
-@given(FILES, LIMITS)
-def test_every_valid_file_of_theirs_is_understood_and_described(file: dict[str, str], limit: dict[str, str]) -> None:
-    file |= limit
-    settings = read(file)
-    is_on = int(file.get(INTERVAL, "60")) > 0
-    assert (settings.static.storage.hard_limit is not None) == bool(limit)
-    assert settings.factor_source == ("log-dirs" if limit and is_on else None)
-    assert describe(settings)
-    noted = " ".join(notes(file))
-    for name in file:
-        assert name.removeprefix(ADMIN) in noted, "each has a note"

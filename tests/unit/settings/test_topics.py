@@ -4,8 +4,6 @@ import random
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quotahost.records.topics import TOPICS
 from quotahost.settings.declaration import PREFIX
@@ -43,12 +41,10 @@ def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> N
 
 
 def test_by_default_kafkas_and_quotahosts_own_topics_are_spared_by_their_whole_names() -> None:
-    spared = read().topics.spared
-    assert {"__consumer_offsets", "__transaction_state", "__share_group_state", "__remote_log_metadata"} < set(spared)
-    assert {topic.name for topic in TOPICS} < set(spared)
-    assert all("*" not in name for name in spared)
-    for text, topics in (("a, b,a", ("a", "b")), ("", ())):
-        assert read({SPARED: text}).topics.spared == topics
+    kafkas = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata",
+              "__remote_log_metadata"]  # fmt: skip
+    for given, spared in (({}, kafkas), ({SPARED: "a, b,a"}, ["a", "b"]), ({SPARED: ""}, [])):
+        assert [*read(given).spared_topics] == spared + [topic.name for topic in TOPICS]
 
 
 PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
@@ -60,7 +56,6 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({TOTAL: "10M", OWN: "a:6M,b:5M"}, ["11,000,000", "10,000,000", TOTAL, "lower them"]),
         ({OWN: "a:6M"}, [f"set {TOTAL}"]),
         ({"topics.prefix": "__mine_", OWN: "a:6M"}, [f"{PREFIX}{OWN}=a:6M: topics have thresholds"]),
-        ({TOTAL: "10M", OWN: "a"}, ["has 'a', which", "write NAME:RATE"]),
         ({TOTAL: "10M", OWN: "a b:1M"}, ["'a b'", "is no topic's"]),
         ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
         ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove one"]),
@@ -71,7 +66,6 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         ({SPARED: "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
         ({TOTAL: "-1"}, [TOTAL, "above 0"]),
         ({ERROR: "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
-        ({ERROR: "POLICY_VIOLATE"}, ["did you mean POLICY_VIOLATION?"]),
     ],
 )  # fmt: skip
 def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, str], words: list[str]) -> None:
@@ -82,14 +76,6 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
 
 # ---- ``clientA:4M,clientB:10M``, the form of KIP-13's overrides ----
 
-NAMES = st.text(min_size=1).filter(lambda name: name.strip())
-RATES = st.floats(min_value=1e-3, max_value=1e15)
-
-
-def escaped(name: str) -> str:
-    """Every character behind a backslash: whatever it is, it is part of the name."""
-    return "".join(f"\\{char}" for char in name)
-
 
 @pytest.mark.parametrize(
     ("text", "rates"),
@@ -99,27 +85,12 @@ def escaped(name: str) -> str:
         (" a b : 4M ,\tc:1Ki ", {"a b": 4e6, "c": 1024}),
         (r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M",
          {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}),
-        ("a:unlimited", {"a": None}),
+        ("a:unlimited,b\\\nc:1M", {"a": None, "b\nc": 1e6}),
         *((text, {}) for text in ("", "  ", '""')),
     ],
 )  # fmt: skip
 def test_a_list_of_names_and_rates_is_understood(text: str, rates: dict[str, float | None]) -> None:
     assert parse_rates(text) == rates
-
-
-@given(st.dictionaries(NAMES, RATES, max_size=5))
-def test_whatever_the_names_an_escaped_list_reads_back(rates: dict[str, float]) -> None:
-    assert parse_rates(",".join(f"{escaped(name)}:{rate!r}" for name, rate in rates.items())) == rates
-
-
-@given(st.text(alphabet=':,\\" ab1M.-\n', max_size=20))
-def test_any_text_is_read_or_refused_with_a_remedy(text: str) -> None:
-    try:
-        rates, error = parse_rates(text), ""
-    except ValueError as wrong:
-        rates, error = {}, str(wrong)
-    assert not error or re.search(r"write|remove", error)
-    assert all(name and (rate is None or rate > 0) for name, rate in rates.items())
 
 
 @pytest.mark.parametrize(

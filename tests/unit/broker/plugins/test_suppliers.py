@@ -230,22 +230,3 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
             assert as_kafka(answer, client) == kafka(model[quota_type], client)
             if distinct is not None and client.client_id not in distinct:
                 assert alike.setdefault((client.principal, quota_type), answer) == answer, "it would have to be named"
-
-
-@given(changes, entities, rates)
-def test_whoever_is_answered_otherwise_after_a_change_was_announced(
-    history: list[Change], entity: Entity, rate: float | None
-) -> None:
-    broker = Broker()
-    for quota_type, earlier, earlier_rate in history:
-        broker.alter(earlier, earlier_rate, quota_type)
-    clients = clients_of([*history, (PRODUCE, entity, rate)], ["zz"])
-    before = [broker.ask(client) for client in clients]
-    broker.announced.clear()
-    broker.alter(entity, rate)
-    for client, answer in zip(clients, before, strict=True):
-        concerned = any(
-            principal in (None, client.principal) and client_id in (None, client.client_id)
-            for principal, client_id in broker.announced
-        )
-        assert concerned or broker.ask(client) == answer

@@ -61,16 +61,9 @@ class GivenRates:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
-        self._shares: Mapping[ClientKey, Share] = {}
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1  # that are registered; the supplier sets it
-
-    def take(self, shares: Shares, live: bool, validity: float, written_ms: int | None = None) -> None:
-        """A record was read. The last and ``live`` as for a follower."""
-        self.newest.take(shares, live, validity, written_ms)
-        newest, _ = self.newest.known()
-        self._shares = {share.key: share for share in newest.clients} if newest else {}
 
     @property
     def shared(self) -> int:
@@ -88,18 +81,20 @@ class GivenRates:
 
         Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
         """
-        now, fresh = self._clock(), self.newest.known()[1] <= settings.validity.total_seconds()
+        now, (newest, age) = self._clock(), self.newest.known()
+        fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
+        shares = {share.key: share for share in fresh}
         uses = {key_of(usage): usage for usage in used}
         self._demands.look(uses.values(), now)
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
-        for key in self._given.keys() | (self._shares.keys() if fresh else set()):
+        for key in self._given.keys() | shares.keys():
             quota = quotas.rate(*key)
             if quota is None or quota == math.inf:
                 continue
-            share = self._shares.get(key) if fresh else None
+            share = shares.get(key)
             before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
             wanted = self._wanted(key, quota, share, now, settings.floor_bytes)
             after = self._step(before, wanted, uses.get(key), settings.max_mute.total_seconds())
@@ -152,7 +147,6 @@ def _worth_it(before: _Given, after: float, fresh: bool, now: float) -> bool:
 _EVERY: Final = 0.5  # seconds between looks
 _REST: Final = 9  # times the length of a look, the pause after it: a look may take a tenth of the time
 _MOST: Final = 2000  # clients to ask the broker about
-_TYPES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)
 
 
 class ClusterQuota:
@@ -190,7 +184,7 @@ class ClusterQuota:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's share, or None (the next supplier is asked) if it has no cluster-wide quota."""
-        if quota_type not in _TYPES or self._looks is None:
+        if self._looks is None:
             return None
         key = ClientKey(client.principal, client.client_id, quota_type)
         quota = self._quotas.rate(*key)
@@ -225,7 +219,7 @@ class ClusterQuota:
             if shares is None:
                 self._given.newest.remove()
             else:
-                self._given.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+                self._given.newest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
         if self._looks:
             self._looks.wake()
 

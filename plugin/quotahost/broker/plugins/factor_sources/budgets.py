@@ -87,7 +87,7 @@ class Budgets:
         return self._made[1]
 
     def _taken(self, budgets: Mapping[str, Budget], told: Sequence[Used], now: float) -> dict[str, int]:
-        before, self._used = self._used, dict(zip(budgets, in_cluster(budgets, told), strict=True))
+        before, self._used = self._used, in_cluster(budgets, told)
         for name, (_, gone) in self._used.items():
             used_before, gone_before = before.get(name, (0, gone))
             if gone > gone_before:

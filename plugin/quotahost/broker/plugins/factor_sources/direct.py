@@ -70,7 +70,7 @@ class LogDirs:
         self._answer: tuple[float, ClusterVolumes] | None = None
         self._last: dict[int, tuple[float, list[LogDir]]] = {}  # the last answer of each registered broker, and when
         failure = "the cluster doesn't answer for its log dirs: %s"
-        self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure, clock)
+        self._poll = ClusterPoll(context, context.name, self._ask, lambda: self._interval, failure)
 
     def reconfigure(self, section: Section) -> None:
         self._interval = section.interval.total_seconds()

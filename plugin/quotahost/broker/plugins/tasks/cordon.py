@@ -66,11 +66,8 @@ class Cordon:
             description="What the task itself has cordoned; it writes this for its own broker. Not to be set.",
         )
 
-    def __init__(
-        self, context: Context[Section], clock: Clock = time.monotonic, broker: BrokerConfig | None = None
-    ) -> None:
-        """``broker`` has this broker's dynamic properties; None for those that the context's broker leads to."""
-        self._context, self._clock, self._given = context, clock, broker
+    def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
+        self._context, self._clock = context, clock
         self.period: timedelta = context.settings.volumes_period
         self._disks = context.disks
         self._section: Cordon.Section = context.section
@@ -116,10 +113,8 @@ class Cordon:
     def _compare(self, full: set[str], free: set[str]) -> None:
         """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
         # Each time: credentials, or this broker's address, may be others by now.
-        broker = self._given
-        if broker is None:
-            admin = login(self._context).admin(self._context.settings.snapshots_topic)
-            broker = BrokerConfig(admin, self._context.node_id)
+        admin = login(self._context).admin(self._context.settings.snapshots_topic)
+        broker = BrokerConfig(admin, self._context.node_id)
         now = broker.listed(CORDONED)
         if self._settled_at == math.inf:
             self._settled_at = self._ask_at = self._clock() + _SETTLED

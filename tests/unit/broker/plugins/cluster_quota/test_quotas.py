@@ -41,35 +41,6 @@ def test_nobody_has_a_quota_until_the_topic_is_read(quotas: ClusterQuotas, broke
     assert quotas.take_changed() == {Entity("alice", None)}
 
 
-def test_each_record_changes_one_entity_and_what_says_the_same_changes_nothing(quotas: ClusterQuotas) -> None:
-    set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0))
-    quotas.take_changed()
-    change(quotas, quota("alice", None, 3.0))
-    change(quotas, quota("bob", None, 2.0))
-    remove(quotas, "carol")
-    assert quotas.take_changed() == {Entity("alice", None)}
-    assert [produced(quotas, name) for name in ("alice", "bob", "carol")] == [3.0, 2.0, None]
-    remove(quotas, "alice")
-    assert (quotas.take_changed(), produced(quotas, "alice")) == ({Entity("alice", None)}, None)
-
-
-def test_a_broken_record_is_counted_logged_once_and_what_its_entity_had_stays(
-    quotas: ClusterQuotas, broker: FakeBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    set_quotas(quotas, quota("alice", None, 1.0))
-    take = follower(quotas).take
-    for value in (BROKEN, b"nonsense", b'{"version":2,"produce":5}', b"x" * 5000):
-        take(b"users/alice", value, True)
-    take(b"users/%61lice", b'{"version":1,"produce":5}', True)
-    take(None, b'{"version":1,"produce":5}', True)
-    take(b"users/\x1b[2J", None, True)
-    assert produced(quotas, "alice") == 1.0
-    counted = [broker.number("Refused", "Records", each) for each in ("schema", "json", "version", "size", "key")]
-    assert counted == [1, 1, 1, 1, 3]
-    (line,) = caplog.messages
-    assert "a record of __quotahost_quotas was refused, what was known stays" in line
-
-
 def test_a_topic_that_is_read_again_is_what_it_is_now(quotas: ClusterQuotas, caplog: pytest.LogCaptureFixture) -> None:
     set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0), quota("carol", "app", 3.0))
     quotas.take_changed()

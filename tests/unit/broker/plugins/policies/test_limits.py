@@ -51,7 +51,7 @@ def test_whatever_the_limits_the_factor_is_in_range_falls_and_fits_what_is_breac
     assert (judge.breaches_hard_limit(volume), judge.breaches_soft_limit(volume)) == (factor == 0, factor < 1)
 
 
-@pytest.mark.proves("proposal-035.progressive")
+@pytest.mark.proves("proposal-035.limit-types", "proposal-035.progressive")
 @given(some_limits, some_limits, st.integers(10**6, 2**63 - 1), st.floats(0, 1.1))
 def test_the_factor_is_the_exact_ramp(soft: Limit | None, hard: Limit | None, capacity: int, share: float) -> None:
     consumed = int(capacity * share)

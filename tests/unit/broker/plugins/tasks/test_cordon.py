@@ -8,7 +8,7 @@ import pytest
 from quotahost.api import Context, DiskState
 from quotahost.broker.plugins.tasks import cordon
 from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
-from quotahost.kafka.admin import BrokerConfig, Listed
+from quotahost.kafka.admin import Listed
 from quotahost.kafka.client import NoAnswer
 from quotahost.model import Volume
 from quotahost.testing.broker import FakeBroker
@@ -18,20 +18,27 @@ FULL, SLACK = 90, 10  # bytes of 100
 Lists = Mapping[str, Iterable[str]]
 
 
-class Kafka(BrokerConfig):
+class Kafka:
     """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
 
     def __init__(self) -> None:
         self.cordoned: list[str] = []
         self.added: str | None = None
         self.asked = self.changes = 0
+        self.passwords: list[str | None] = []
         self.answer: Listed | Exception | str | None = "what is cordoned"
+
+    def asked_as(self, password: str | None) -> "Kafka":
+        self.passwords.append(password)
+        return self
 
     def listed(self, name: str) -> Listed | None:
         assert name == CORDONED
         self.asked += 1
         if isinstance(self.answer, Exception):
             raise self.answer
+        if self.passwords[-1] == "old":
+            raise NoAnswer("refused")
         return Listed(tuple(self.cordoned)) if isinstance(self.answer, str) else self.answer
 
     def change(
@@ -66,7 +73,7 @@ class World:
 
     def restart(self) -> None:
         """The broker starts again, and gets what Kafka has stored."""
-        self.task = Cordon(self.context, self.clock, self.kafka)
+        self.task = Cordon(self.context, self.clock)
         self.stored()
 
     def stored(self) -> None:
@@ -82,8 +89,15 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+
+    def login(context: Context[object]) -> SimpleNamespace:
+        return SimpleNamespace(admin=lambda topic: context.broker.client_config().get("sasl.password"))
+
+    monkeypatch.setattr(cordon, "login", login)
+    monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker: made.kafka.asked_as(admin))
+    return made
 
 
 def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_for_a_while(world: World) -> None:
@@ -114,7 +128,7 @@ def test_what_is_stored_may_reach_it_a_moment_after_its_start(world: World) -> N
     world.disks.used["/a"] = FULL
     world.run(20)
     world.kafka.cordoned = []  # by an operator
-    world.task = Cordon(world.context, world.clock, world.kafka)
+    world.task = Cordon(world.context, world.clock)
     world.task.run()
     world.stored()
     assert world.run() == []
@@ -158,30 +172,13 @@ def test_what_keeps_it_from_working_is_logged_once(
     assert world.kafka.changes == 0
 
 
-def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_next_moment(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_next_moment(world: World) -> None:
     """After a change of credentials, say, or of the listener by which the broker reaches itself."""
-    asked = []
-
-    def connect(admin: str, broker: int) -> Kafka:
-        asked.append(admin)
-        world.kafka.answer = NoAnswer("refused") if asked[-1] == "old" else "what is cordoned"
-        return world.kafka
-
-    def login(context: Context[object]) -> SimpleNamespace:
-        return SimpleNamespace(admin=lambda topic: context.broker.client_config()["sasl.password"])
-
-    monkeypatch.setattr(cordon, "BrokerConfig", connect)
-    monkeypatch.setattr(cordon, "login", login)
-    broker = FakeBroker(client={"sasl.password": "old"})
-    world.context.broker = broker
-    world.task = Cordon(world.context, world.clock)
+    world.context.broker = broker = FakeBroker(client={"sasl.password": "old"})
     world.disks.used["/a"] = FULL
     assert world.run(60) == []
     broker.client["sasl.password"] = "new"
     assert world.run() == ["/a"]
-    assert (asked[0], asked[-1]) == ("old", "new")
 
 
 def test_in_shadow_it_only_says_what_it_would_do(world: World, caplog: pytest.LogCaptureFixture) -> None:
