@@ -133,7 +133,7 @@ class Both(Clocks):
         (record,) = pipeline.rollup(brokers, rules, 1, 1, round(self.wall.now * 1000))
         return record
 
-    def budgets(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    def budgets(self) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
         """What is used of the budgets, and what no longer counts, by the snapshots and by the record."""
         told = [(snapshot.budgets or (), serves) for snapshot, _, serves in self.roster.latest("1")]
         return in_cluster(BUDGETS, told), in_cluster(BUDGETS, told_by(self.record()) or [])
