@@ -144,7 +144,7 @@ public final class Dump {
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
-                "newcomers", rule.newcomers()[type], "exempt", scope.exempt,
+                "newcomers", table.scopes.newcomers.base(type), "exempt", scope.exempt,
                 "limit", rule.limit(scope.own, type), "slowed_limit", rule.limit(ofSlowed, type),
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),

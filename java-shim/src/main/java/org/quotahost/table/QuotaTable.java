@@ -190,7 +190,7 @@ public final class QuotaTable {
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured(measuredTypes);
-        factorInForce.configure(floorBytes, types, newcomerRates);
+        factorInForce.configure(floorBytes, types);
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);

@@ -19,7 +19,7 @@ final class Scope {
         Arrays.fill(UNKNOWN, Double.NaN);
     }
 
-    private final Scopes scopes;
+    final Scopes scopes;
     final Tags own;
     final boolean exempt;
     /** By group, made when they are asked for first. */
