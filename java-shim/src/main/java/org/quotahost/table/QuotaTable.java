@@ -172,6 +172,10 @@ public final class QuotaTable {
         return scopes.unlimited.own;
     }
 
+    public Map<String, String> turnedBack() {
+        return scopes.turnedBack.own;
+    }
+
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**

@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
+import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.util.Sanitized;
 
@@ -31,10 +32,16 @@ final class Scopes {
     /** Of all who have no quota of a type that is not measured. */
     final Scope unlimited = of("<unlimited>", "");
     final Scope exempt = of(EXEMPT_TAG, "");
+    /** Of the request quota of a request that was turned back and is to be muted (Mute). */
+    final Scope turnedBack = of("<turned back>", "");
 
     /** Whether a scope is always there, and no client's answer gives it a rate. */
     boolean isPermanent(Scope scope) {
-        return scope == newcomers || scope == unlimited || scope == exempt;
+        return scope == newcomers || scope == unlimited || scope == exempt || scope == turnedBack;
+    }
+
+    Scopes() {
+        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka takes no limit of 0
     }
 
     void measured(boolean[] types) {
