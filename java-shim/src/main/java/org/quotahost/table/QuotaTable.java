@@ -203,16 +203,14 @@ public final class QuotaTable {
         factorInForce.renew(changed, now);
     }
 
-    /** Kafka's windows (quota.window.*), and max.mute. */
+    /** Kafka's windows (quota.window.*), and max.mute; from the next configure() on, or the next beat. */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
-        follow();
     }
 
-    /** The rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    /** As above, the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
-        follow();
     }
 
     /** A set of client-ids that the host hands over once and refers to in many answers. */
