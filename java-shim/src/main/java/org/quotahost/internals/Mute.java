@@ -28,7 +28,6 @@ public final class Mute {
     }
 
     public static void mark(KafkaPrincipal principal) {
-        if (Internals.MUTE.get() == null) return;
         used = true;
         marked.set(principal);
         count.increment();

@@ -193,7 +193,7 @@ public final class QuotaTable {
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
-        scopes.measured(measuredTypes);
+        scopes.measured = measuredTypes;
         factorInForce.configure(floorBytes, types);
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;

@@ -77,7 +77,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
 
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
-        if (shadow || scope.exempt) return null;
+        if (shadow || scope.isExempt()) return null;
         Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
@@ -114,6 +114,6 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
 
     /** Whether the limit of these tags is. */
     boolean usesStandIn(Tags tags, int type) {
-        return !course(tags, type).open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
+        return !course(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }

@@ -21,7 +21,6 @@ final class Scope {
 
     final Scopes scopes;
     final Tags own;
-    final boolean exempt;
     /** By group, made when they are asked for first. */
     private final ConcurrentHashMap<String, Tags> slowed = new ConcurrentHashMap<>(2);
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
@@ -32,10 +31,13 @@ final class Scope {
     /** When some of its clients were turned back last, by the watch's look once a second, and its own alone. */
     int heldAt = Tags.NEVER;
 
-    Scope(Scopes scopes, String user, String clientId, boolean exempt) {
+    Scope(Scopes scopes, String user, String clientId) {
         this.scopes = scopes;
         own = new Tags(this, user, clientId, null);
-        this.exempt = exempt;
+    }
+
+    boolean isExempt() {
+        return this == scopes.exempt;
     }
 
     double base(int type) {
