@@ -258,7 +258,7 @@ final class Calls {
             String[] topics = b.texts(4), places = new String[topics.length];
             Arrays.fill(places, b.get(2));
             double factor = b.get(1);
-            budgets.add(new SlowedTopics(b.get(0), factor, Fence.closed(b.get(3)), topics, places,
+            budgets.add(new SlowedTopics(b.get(0), factor, Fence.refusal(b.get(3)), topics, places,
                     factor <= 0 ? Set.of(topics) : Set.of()));
         }
         host.table.budgets(budgets);
