@@ -38,7 +38,7 @@ public final class Dump {
     private record Row(Scope scope, int type, Reading own, Reading slowed, double rate, String turnedBack) {
         static Row of(Scope scope, int type, String turnedBack) {
             Reading own = scope.read(type, false), slowed = scope.read(type, true);
-            return new Row(scope, type, own, slowed, Scope.sum(own.rate(), slowed.rate()), turnedBack);
+            return new Row(scope, type, own, slowed, own.and(slowed).rate(), turnedBack);
         }
 
         boolean isHeldBack() {

@@ -121,22 +121,13 @@ final class Scope {
     KafkaBeans.Reading read(int type, boolean ofSlowed) {
         if (!ofSlowed) return KafkaBeans.read(type, own.user, own.clientId);
         KafkaBeans.Reading all = KafkaBeans.Reading.NOTHING;
-        for (Tags tags : slowed.values()) {
-            KafkaBeans.Reading more = KafkaBeans.read(type, tags.user, tags.clientId);
-            all = all == KafkaBeans.Reading.NOTHING ? more : more == KafkaBeans.Reading.NOTHING ? all : new KafkaBeans.Reading(
-                    sum(all.rate(), more.rate()), Math.max(all.delayMs(), more.delayMs()), Math.min(all.tokens(), more.tokens()));
-        }
+        for (Tags tags : slowed.values()) all = all.and(KafkaBeans.read(type, tags.user, tags.clientId));
         return all;
     }
 
     /** What Kafka measures for the scope, its slowed tags too, in the type's unit; NaN for nothing. It reads MBeans. */
     double rate(int type) {
-        return sum(read(type, false).rate(), read(type, true).rate());
-    }
-
-    /** NaN is nothing measured. */
-    static double sum(double rate, double more) {
-        return Double.isNaN(more) ? rate : Double.isNaN(rate) ? more : rate + more;
+        return read(type, false).and(read(type, true)).rate();
     }
 
     /** Whether Kafka may have a sensor for the own tags or the slowed ones. */
