@@ -62,8 +62,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
         try {
             QuotaTable now = table;
             if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
-            Map<String, String> turnedBack = type == ClientQuotaType.REQUEST ? Mute.tagsFor(principal) : null;
-            if (turnedBack != null) return turnedBack;
+            if (type == ClientQuotaType.REQUEST && Mute.isFor(principal)) return now.turnedBack();
             return now.tags(type.ordinal(), principal, clientId == null ? "" : clientId);
         } catch (Throwable e) {
             return table.newcomers();
@@ -73,8 +72,6 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     @Override
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
         try {
-            Double turnedBack = type == ClientQuotaType.REQUEST ? Mute.limit(tags) : null;
-            if (turnedBack != null) return turnedBack;
             return type.ordinal() < QuotaTable.TYPES ? table.limit(type.ordinal(), tags) : null;
         } catch (Throwable e) {
             return null;

@@ -120,6 +120,6 @@ class MuteTest {
     void aLookUpWithoutAMarkAllocatesNothingMore() {
         turnBack();
         look(ClientQuotaType.REQUEST);
-        assertEquals(0, FenceFixture.bytesPerCall(() -> Mute.tagsFor(alice)));
+        assertEquals(0, FenceFixture.bytesPerCall(() -> Mute.isFor(alice)));
     }
 }

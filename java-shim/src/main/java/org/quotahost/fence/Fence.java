@@ -38,7 +38,7 @@ public final class Fence {
     /** A volume at its hard limit may close the fence four times a second. */
     static final int LINES_PER_MINUTE = 20;
     /** Every client sends the request again; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
-    public static final RuntimeException CLOSED = closed("quotahost has paused writing, since disks of this cluster are full"
+    public static final RuntimeException CLOSED = refusal("quotahost has paused writing, since disks of this cluster are full"
             + " or their state is unknown; try again");
     /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
     private static final RuntimeException NOT_CREATED = Errors.POLICY_VIOLATION.exception(
@@ -182,7 +182,7 @@ public final class Fence {
 
     // ---- the table, the topic quotas and the host ------------------------------------------------------------
 
-    public static RuntimeException closed(String why) {
+    public static RuntimeException refusal(String why) {
         return Errors.NOT_ENOUGH_REPLICAS.exception(why);
     }
 

@@ -201,9 +201,11 @@ final class Calls {
     private Object configure(Arguments a) {
         Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
         List<String> shadow = List.of(a.texts(1));
-        host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4), table.texts(5));
-        host.table.shadow(shadow);
-        host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
+        synchronized (host.table) { // as one: a rule of which a part has changed could close the fence for a moment
+            host.table.shadow(shadow);
+            host.table.configureTap(tap.number(0), tap.get(1), tap.get(2));
+            host.table.configure(table.number(0), table.get(1), table.get(2), table.texts(3), table.get(4), table.texts(5));
+        }
         Fence.allowCreation(a.get(3));
         host.lease.configure(lease.get(0), lease.get(1));
         host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4), shadow);
@@ -256,7 +258,7 @@ final class Calls {
             String[] topics = b.texts(4), places = new String[topics.length];
             Arrays.fill(places, b.get(2));
             double factor = b.get(1);
-            budgets.add(new SlowedTopics(b.get(0), factor, Fence.closed(b.get(3)), topics, places,
+            budgets.add(new SlowedTopics(b.get(0), factor, Fence.refusal(b.get(3)), topics, places,
                     factor <= 0 ? Set.of(topics) : Set.of()));
         }
         host.table.budgets(budgets);

@@ -100,7 +100,7 @@ final class Lives {
 
     /** Where python.executable leads now; the property itself stays as it was at the start. */
     private CompletableFuture<PythonEnvironment> environment() {
-        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild));
+        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild), PythonEnvironment::apart);
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {

@@ -27,6 +27,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 public final class Inbox {
     /** How many clients the host takes at once (few enough to answer other events soon), and how many may wait. */
     static final int BATCH = 2_000, MOST = 65_536;
+    /** How many facts it takes at once: an answer to a process of its own has a bound, and there may be a million quotas. */
+    static final int MOST_FACTS = 10_000;
     private static final long SECOND = 1_000_000_000L;
 
     /** What the host takes at once. Python answers by position (QuotaTable.publish): no name has to survive the way back. */
@@ -153,8 +155,13 @@ public final class Inbox {
             LockSupport.parkNanos(this, left);
         }
         waiting = null;
-        List<Batch.Lookup> clients = takeClients();
+        List<Batch.Lookup> clients = isBehind() ? new ArrayList<>() : takeClients();
         return new Batch(clients, takeEvents(clients));
+    }
+
+    /** Whether the host will not know all facts with the next batch; until then it is asked for nobody. */
+    private synchronized boolean isBehind() {
+        return news.size() > MOST_FACTS;
     }
 
     /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
@@ -189,18 +196,18 @@ public final class Inbox {
     /** Takes the events, and as many to ask for again as the batch has room for. */
     private synchronized List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
-        for (var first = again.iterator(); clients.size() < BATCH && first.hasNext(); first.remove()) {
-            clients.add(first.next());
-        }
-        eventsWait = !again.isEmpty();
         List<Batch.Event> taken = new ArrayList<>();
-        for (List<String> what : news) {
+        for (var first = news.iterator(); taken.size() < MOST_FACTS && first.hasNext(); first.remove()) {
+            List<String> what = first.next();
             Stream<String> value = facts.getOrDefault(what, List.of("")).stream();
             taken.add(new Batch.Event(what.get(0), Stream.concat(what.stream().skip(1), value).toList()));
         }
-        news.clear();
+        for (var first = again.iterator(); news.isEmpty() && clients.size() < BATCH && first.hasNext(); first.remove()) {
+            clients.add(first.next());
+        }
         taken.addAll(events);
         events.clear();
+        eventsWait = !news.isEmpty() || !again.isEmpty();
         return taken;
     }
 

@@ -129,6 +129,12 @@ public final class KafkaBeans {
     public record Reading(double rate, double delayMs, double tokens) {
         /** Of tags for which Kafka has no sensor. */
         public static final Reading NOTHING = new Reading(Double.NaN, Double.NaN, Double.NaN);
+
+        /** Of both together. */
+        public Reading and(Reading more) {
+            return this == NOTHING ? more : more == NOTHING ? this : new Reading(rate + more.rate,
+                    Math.max(delayMs, more.delayMs), Math.min(tokens, more.tokens));
+        }
     }
 
     /** One attribute after the other: if one is missing, getAttributes() of Kafka's MBean logs a warning. */

@@ -1,9 +1,6 @@
 package org.quotahost.internals;
 
 import java.lang.reflect.Method;
-import java.util.Collections;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 
@@ -12,18 +9,10 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
  *
  * <p>Once the authorizer has thrown, KafkaApis looks up the client's request quota, for the answer's throttle time, on
  * the same thread (RequestHandlerHelper.sendErrorResponseMaybeThrottle). For a marked request the callback answers that
- * look-up with the tags of a scope of its own, whose limit every request exceeds. Kafka then tells the client the
+ * look-up with the tags of a scope of its own (Scopes.turnedBack), whose limit every request exceeds. Kafka then tells the client the
  * longest throttle time of a request quota, quota.window.size.seconds, and reads nothing from the connection meanwhile.
  */
 public final class Mute {
-    /** Names are sanitized and have no '<', so no client gets these tags by its name. */
-    private static final String USER = "<turned back>";
-    /** A map with an order, since Kafka names its sensor by the order of the values. */
-    private static final Map<String, String> TAGS =
-            Collections.unmodifiableMap(new TreeMap<>(Map.of("user", USER, "client-id", "")).descendingMap());
-    /** Percent of a thread's time; Kafka takes no limit of 0. */
-    private static final Double LIMIT = 1e-9;
-
     /** The principal of the request that this thread has just turned back. */
     private static final ThreadLocal<KafkaPrincipal> marked = new ThreadLocal<>();
     public static final LongAdder count = new LongAdder();
@@ -39,7 +28,6 @@ public final class Mute {
     }
 
     public static void mark(KafkaPrincipal principal) {
-        if (Internals.MUTE.get() == null) return;
         used = true;
         marked.set(principal);
         count.increment();
@@ -53,17 +41,12 @@ public final class Mute {
     }
 
     /**
-     * The tags of a request quota's look-up if it is for the marked request, else null. The mark is then gone, so what
-     * Kafka looks up next, for its metric of throttle times, is the client's own.
+     * Whether a look-up of a request quota is for the marked request. The mark is then gone, so what Kafka looks up next, for
+     * its metric of throttle times, is the client's own.
      */
-    public static Map<String, String> tagsFor(KafkaPrincipal principal) {
-        if (!used || principal == null || marked.get() != principal) return null; // by identity, as cheap as can be
+    public static boolean isFor(KafkaPrincipal principal) {
+        if (!used || principal == null || marked.get() != principal) return false; // by identity, as cheap as can be
         marked.set(null);
-        return TAGS;
-    }
-
-    /** The limit of the scope with these tags, null if it is not the one of marked requests. */
-    public static Double limit(Map<String, String> tags) {
-        return USER.equals(tags.get("user")) ? LIMIT : null;
+        return true;
     }
 }

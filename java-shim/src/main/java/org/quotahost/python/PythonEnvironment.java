@@ -60,6 +60,16 @@ public record PythonEnvironment(String executable, String libpython, String atta
         }
     }
 
+    /**
+     * Runs something on a thread of its own. In the pool that all share each one that hangs would take a worker away, and a
+     * worker that waits for another task does that one itself meanwhile, without an end.
+     */
+    public static void apart(Runnable task) {
+        Thread thread = new Thread(task, "quotahost-probe");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
     static PythonEnvironment of(String executable, boolean inChild, long seconds) {
         Map<String, String> facts = new HashMap<>();
         List<String> path = new ArrayList<>();
@@ -96,7 +106,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
-            var answer = CompletableFuture.supplyAsync(() -> start(process.getInputStream()));
+            var answer = CompletableFuture.supplyAsync(() -> start(process.getInputStream()), PythonEnvironment::apart);
             try {
                 String text = answer.get(seconds, TimeUnit.SECONDS).strip();
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();

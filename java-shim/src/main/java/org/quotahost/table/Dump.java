@@ -38,7 +38,7 @@ public final class Dump {
     private record Row(Scope scope, int type, Reading own, Reading slowed, double rate, String turnedBack) {
         static Row of(Scope scope, int type, String turnedBack) {
             Reading own = scope.read(type, false), slowed = scope.read(type, true);
-            return new Row(scope, type, own, slowed, Scope.sum(own.rate(), slowed.rate()), turnedBack);
+            return new Row(scope, type, own, slowed, own.and(slowed).rate(), turnedBack);
         }
 
         boolean isHeldBack() {
@@ -122,7 +122,7 @@ public final class Dump {
         if (Double.isNaN(rate) || holder.idle(table.now) > RECENT_BEATS) return;
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
-            scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.exempt, Scopes.isOfNewcomers(scope),
+            scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.isExempt(), Scopes.isOfNewcomers(scope),
             holder.answer.quotas()[type].supplier(), holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }
@@ -144,7 +144,7 @@ public final class Dump {
         Reading own = row.own, slowed = row.slowed;
         Map<String, Object> fields = Json.object("type", TYPES[type].name(), "user", scope.own.user,
                 "client_id", scope.own.clientId, "base", scope.base(type), "stand_in", scope.standIn(type),
-                "newcomers", rule.newcomers()[type], "exempt", scope.exempt,
+                "newcomers", table.scopes.newcomers.base(type), "exempt", scope.isExempt(),
                 "limit", rule.limit(scope.own, type), "slowed_limit", rule.limit(ofSlowed, type),
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),

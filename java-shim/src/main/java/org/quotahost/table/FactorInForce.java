@@ -54,7 +54,6 @@ public final class FactorInForce {
      * a turn finds them; those of a budget until they are back at 1.
      */
     private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
-    private double[] newcomers = {Double.NaN, Double.NaN, Double.NaN, Double.NaN};
     /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
     private int toRenew;
     private volatile Rule rule = next(0, 0, false);
@@ -134,10 +133,9 @@ public final class FactorInForce {
         };
     }
 
-    void configure(double floor, Set<ClientQuotaType> types, double[] newcomerRates) {
+    void configure(double floor, Set<ClientQuotaType> types) {
         floorBytes = floor;
         factored = types;
-        newcomers = newcomerRates.clone();
     }
 
     // ---- under the table's lock -------------------------------------------------------------------------------
@@ -170,7 +168,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), measured, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), measured, windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */

@@ -172,6 +172,10 @@ public final class QuotaTable {
         return scopes.unlimited.own;
     }
 
+    public Map<String, String> turnedBack() {
+        return scopes.turnedBack.own;
+    }
+
     // ---- the host --------------------------------------------------------------------------------------------
 
     /**
@@ -189,8 +193,8 @@ public final class QuotaTable {
         for (String name : factored) types.add(ClientQuotaType.valueOf(name));
         boolean[] measuredTypes = new boolean[TYPES];
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
-        scopes.measured(measuredTypes);
-        factorInForce.configure(floorBytes, types, newcomerRates);
+        scopes.measured = measuredTypes;
+        factorInForce.configure(floorBytes, types);
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
@@ -199,16 +203,14 @@ public final class QuotaTable {
         factorInForce.renew(changed, now);
     }
 
-    /** Kafka's windows (quota.window.*), and max.mute. */
+    /** Kafka's windows (quota.window.*), and max.mute; from the next configure() on, or the next beat. */
     public synchronized void configureTap(int windows, long windowMs, long maxMuteMs) {
         factorInForce.windows = new Tap.Windows(windows, windowMs, maxMuteMs);
-        follow();
     }
 
-    /** The rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
+    /** As above, the rules that are not enforced; suppliers and topics are the business of the host and of TopicQuotas. */
     public synchronized void shadow(List<String> rules) {
         factorInForce.shadow = rules;
-        follow();
     }
 
     /** A set of client-ids that the host hands over once and refers to in many answers. */

@@ -20,12 +20,11 @@ import org.quotahost.table.Tap.Windows;
  * @param held the groups whose writers the fence turns back; null among them for all who are in none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param measured what clients without a quota use was looked for since the factor fell; until then they have no limit
- * @param newcomers by quota type, the rate of newcomers, by which the factor goes for who has no quota and isn't measured
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
 record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<String> held, boolean shadow, boolean measured,
-        double[] newcomers, Windows windows, int now) {
+        Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -57,14 +56,14 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, held, shadow, measured, newcomers, windows, beat);
+        return new Rule(all, slowed, affected, held, shadow, measured, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
         return shadow == other.shadow && (measured == other.measured || !factors(type))
                 && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
                 && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
-                && Double.compare(newcomers[type], other.newcomers[type]) == 0 && windows.equals(other.windows);
+                && windows.equals(other.windows);
     }
 
     /** Whether these are tags of a group for which there is a factor of its own. */
@@ -78,7 +77,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
 
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
-        if (shadow || scope.exempt) return null;
+        if (shadow || scope.isExempt()) return null;
         Course course = course(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
@@ -89,7 +88,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
         if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
         if (unlimited && (!measured || share >= 1 && course.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
-        if (Double.isNaN(whole)) whole = newcomers[type];
+        if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);
         return Math.max(Math.min(whole, course.floor), whole * factor);
     }
@@ -115,6 +114,6 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
 
     /** Whether the limit of these tags is. */
     boolean usesStandIn(Tags tags, int type) {
-        return !course(tags, type).open && !shadow && !tags.scope.exempt && Double.isNaN(tags.scope.base(type));
+        return !course(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }

@@ -19,9 +19,8 @@ final class Scope {
         Arrays.fill(UNKNOWN, Double.NaN);
     }
 
-    private final Scopes scopes;
+    final Scopes scopes;
     final Tags own;
-    final boolean exempt;
     /** By group, made when they are asked for first. */
     private final ConcurrentHashMap<String, Tags> slowed = new ConcurrentHashMap<>(2);
     /** Base rates by quota type, NaN for unlimited; replaced as a whole. */
@@ -32,10 +31,13 @@ final class Scope {
     /** When some of its clients were turned back last, by the watch's look once a second, and its own alone. */
     int heldAt = Tags.NEVER;
 
-    Scope(Scopes scopes, String user, String clientId, boolean exempt) {
+    Scope(Scopes scopes, String user, String clientId) {
         this.scopes = scopes;
         own = new Tags(this, user, clientId, null);
-        this.exempt = exempt;
+    }
+
+    boolean isExempt() {
+        return this == scopes.exempt;
     }
 
     double base(int type) {
@@ -119,22 +121,13 @@ final class Scope {
     KafkaBeans.Reading read(int type, boolean ofSlowed) {
         if (!ofSlowed) return KafkaBeans.read(type, own.user, own.clientId);
         KafkaBeans.Reading all = KafkaBeans.Reading.NOTHING;
-        for (Tags tags : slowed.values()) {
-            KafkaBeans.Reading more = KafkaBeans.read(type, tags.user, tags.clientId);
-            all = all == KafkaBeans.Reading.NOTHING ? more : more == KafkaBeans.Reading.NOTHING ? all : new KafkaBeans.Reading(
-                    sum(all.rate(), more.rate()), Math.max(all.delayMs(), more.delayMs()), Math.min(all.tokens(), more.tokens()));
-        }
+        for (Tags tags : slowed.values()) all = all.and(KafkaBeans.read(type, tags.user, tags.clientId));
         return all;
     }
 
     /** What Kafka measures for the scope, its slowed tags too, in the type's unit; NaN for nothing. It reads MBeans. */
     double rate(int type) {
-        return sum(read(type, false).rate(), read(type, true).rate());
-    }
-
-    /** NaN is nothing measured. */
-    static double sum(double rate, double more) {
-        return Double.isNaN(more) ? rate : Double.isNaN(rate) ? more : rate + more;
+        return read(type, false).and(read(type, true)).rate();
     }
 
     /** Whether Kafka may have a sensor for the own tags or the slowed ones. */

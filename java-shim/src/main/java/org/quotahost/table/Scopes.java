@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
+import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.util.Sanitized;
 
@@ -14,7 +15,6 @@ import org.quotahost.util.Sanitized;
  * <p>Sanitizing replaces '<' and ' ', so no real user gets a tag with these.
  */
 final class Scopes {
-    static final String EXEMPT_TAG = "<exempt>";
     /** Codes of scopes in an Answer. */
     static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
 
@@ -26,19 +26,21 @@ final class Scopes {
      */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Tags>> byUser = new ConcurrentHashMap<>();
     /** By quota type, whether somebody reads what Kafka measures for clients without a quota. */
-    private boolean[] measured = new boolean[QuotaTable.TYPES];
+    boolean[] measured = new boolean[QuotaTable.TYPES];
     final Scope newcomers = of(NEWCOMERS + ">", "");
     /** Of all who have no quota of a type that is not measured. */
     final Scope unlimited = of("<unlimited>", "");
-    final Scope exempt = of(EXEMPT_TAG, "");
+    final Scope exempt = of("<exempt>", "");
+    /** Of the request quota of a request that was turned back and is to be muted (Mute). */
+    final Scope turnedBack = of("<turned back>", "");
 
     /** Whether a scope is always there, and no client's answer gives it a rate. */
     boolean isPermanent(Scope scope) {
-        return scope == newcomers || scope == unlimited || scope == exempt;
+        return scope == newcomers || scope == unlimited || scope == exempt || scope == turnedBack;
     }
 
-    void measured(boolean[] types) {
-        measured = types;
+    Scopes() {
+        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka takes no limit of 0
     }
 
     /**
@@ -80,7 +82,7 @@ final class Scopes {
 
     private Scope of(String user, String clientId) {
         Tags known = find(user, clientId);
-        return known != null ? known.scope : add(new Scope(this, user, clientId, user.equals(EXEMPT_TAG)).own).scope;
+        return known != null ? known.scope : add(new Scope(this, user, clientId).own).scope;
     }
 
     /** Any thread: from now on these tags are found by their values. */

@@ -30,6 +30,8 @@ final class StandIns {
     /** Whether some factor is below 1, and the beat at which it fell; with none below 1, this one. */
     private boolean began;
     private int beganAt;
+    /** The beat at which scopes were walked through last, once a second. */
+    private int lookedAt;
     /** Whether all who were there when the factor fell have been looked at: then limits go by their stand-ins. */
     volatile boolean looked;
     /** Whether there may be stand-ins. */
@@ -41,7 +43,9 @@ final class StandIns {
 
     /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
     boolean measure(Rule rule, int now) {
-        if (!rule.held().isEmpty() && now % BEATS_PER_SECOND == 0) scopes.forEach(scope -> scope.noteHold(rule, now));
+        boolean second = now - lookedAt >= BEATS_PER_SECOND; // a beat may be left out
+        if (second) lookedAt = now;
+        if (!rule.held().isEmpty() && second) scopes.forEach(scope -> scope.noteHold(rule, now));
         if (!rule.usesStandIns()) {
             beganAt = now;
             began = looked = false;
@@ -51,7 +55,7 @@ final class StandIns {
             return false;
         }
         int since = now - (began ? BEATS_PER_SECOND : rule.backBeats());
-        if (due.isEmpty() && (!began || now % BEATS_PER_SECOND == 0)) {
+        if (due.isEmpty() && (!began || second)) {
             scopes.forEach(scope -> {
                 if (scope.lacksStandIn(TYPES[0], rule, since) || scope.lacksStandIn(TYPES[1], rule, since)) due.add(scope);
             });

@@ -134,6 +134,20 @@ class FenceTest {
         }
     }
 
+    /** As StandardAuthorizer has it: a principal of a builder's own class counts by its type and name. */
+    @Test
+    void aSuperUserIsKnownByTypeAndNameWhateverItsPrincipalPrints() throws IOException {
+        KafkaPrincipal root = new KafkaPrincipal("User", "root") {
+            @Override
+            public String toString() {
+                return "root, by token 17";
+            }
+        };
+        try (QuotaFence secured = FenceFixture.fence("none", Map.of("process.roles", "broker", "super.users", "User:root"))) {
+            assertEquals(ALLOWED, produce(root));
+        }
+    }
+
     @Test
     void topicQuotasHoldForSuperUsersToo() throws IOException {
         RuntimeException over = new IllegalStateException("over");

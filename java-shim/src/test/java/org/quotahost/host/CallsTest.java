@@ -20,9 +20,11 @@ import java.util.concurrent.TimeoutException;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
+import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Dump;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.LogCapture;
 
 /** What Python may call, and the form of calls on the way; broker tests see what the calls do. */
 class CallsTest {
@@ -119,6 +121,27 @@ class CallsTest {
         }
         assertEquals("static", suppliers.get(0));
         assertSame(suppliers.get(0), suppliers.get(1));
+    }
+
+    private void configure(String factored, List<Object> shadow) {
+        List<Object> table = List.of(100, 3_600, 10.0, List.of(factored), new double[4], List.of());
+        List<Object> topics = List.of(Double.NaN, List.of(), new double[0], List.of(), "NOT_ENOUGH_REPLICAS");
+        assertEquals("[null,null]", call("configure", table, shadow, List.of(11, 1_000, 30_000), false, List.of(60_000, "OPEN"), topics));
+    }
+
+    /** Whichever rule were taken over first, one of these two changes would turn requests back by a rule that never was. */
+    @Test
+    void aChangeOfSeveralRulesTakesEffectAsOne() {
+        FenceFixture.fence("none", Map.of());
+        configure("FETCH", List.of());
+        host.table.factor(0, "full", null);
+        String log = LogCapture.during(() -> {
+            configure("PRODUCE", List.of("factor"));
+            configure("FETCH", List.of());
+        });
+        FenceFixture.reset();
+
+        assertEquals(0, LogCapture.lines(log, "answered with NOT_ENOUGH_REPLICAS"), log);
     }
 
     // ---- the form of a call ----

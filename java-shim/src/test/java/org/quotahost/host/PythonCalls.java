@@ -28,6 +28,12 @@ final class PythonCalls {
             out.writeByte('L');
             out.writeInt(items.size());
             for (Object item : items) write(item, out);
+        } else if (value instanceof Boolean is) {
+            out.writeByte(is ? 'T' : 'F');
+        } else if (value instanceof double[] numbers) {
+            out.writeByte('d');
+            out.writeInt(numbers.length);
+            for (double number : numbers) out.writeDouble(number);
         } else if (value instanceof int[] numbers) {
             out.writeByte('i');
             out.writeInt(numbers.length);

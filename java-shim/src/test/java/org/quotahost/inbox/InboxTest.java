@@ -108,6 +108,23 @@ class InboxTest {
                 "client-quota[PRODUCE, name, alice, , , 1.0]"), kinds());
     }
 
+    /** A process of its own gets no larger answer than Calls.MOST: a million quotas at once would end each host. */
+    @Test
+    void manyQuotasComeAPartAtATimeAndNoClientBeforeTheHostKnowsThemAll() {
+        for (int i = 0; i < 2 * Inbox.MOST_FACTS + 5; i++) clientQuota("user-" + i, 1.0);
+        inbox.postClient("user-1", "new");
+        inbox.askAgain(new Batch.Lookup("user-1", "known", 0));
+
+        for (int part = 0; part < 2; part++) {
+            Batch batch = inbox.take(60_000);
+            assertEquals(Inbox.MOST_FACTS, batch.events().size());
+            assertEquals(List.of(), batch.clients());
+        }
+        Batch last = inbox.take(60_000);
+        assertEquals(5, last.events().size());
+        assertEquals(List.of("new", "known"), last.clients().stream().map(Batch.Lookup::clientId).toList());
+    }
+
     private void clientQuota(String user, Double rate) {
         inbox.clientQuota(ClientQuotaType.PRODUCE, Inboxes.user(ConfigEntityType.USER, user), rate);
     }

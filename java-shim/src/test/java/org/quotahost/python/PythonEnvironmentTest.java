@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -69,6 +71,10 @@ class PythonEnvironmentTest {
             String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false, 1)).getMessage();
 
             assertTrue(message.contains("did not answer within 1 s"), message);
+            // A worker of the pool that all share would read the output itself while it waits, and so for ever.
+            String ofWorker = CompletableFuture.supplyAsync(() -> assertThrows(ConfigException.class,
+                    () -> PythonEnvironment.of(script, false, 1)).getMessage()).get(20, TimeUnit.SECONDS);
+            assertEquals(message, ofWorker);
         } finally {
             ProcessHandle.of(Long.parseLong(Files.readString(folder.resolve("pid")).strip())).ifPresent(ProcessHandle::destroy);
         }

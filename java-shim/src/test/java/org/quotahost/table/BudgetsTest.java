@@ -59,7 +59,7 @@ class BudgetsTest {
     }
 
     private static SlowedTopics group(String name, double factor, String error, String... topics) {
-        return new SlowedTopics(name, factor, error.isEmpty() ? Fence.CLOSED : Fence.closed(error), topics, topics,
+        return new SlowedTopics(name, factor, error.isEmpty() ? Fence.CLOSED : Fence.refusal(error), topics, topics,
                 factor <= 0 ? Set.of(topics) : Set.of());
     }
 

@@ -149,7 +149,7 @@ class FactorTest {
     // ---- shadow=factor: it is shown, and nobody is slowed or turned back by it ----
 
     private void shadow(String... rules) {
-        table.shadow(List.of(rules));
+        Tables.shadow(table, rules);
     }
 
     @Property(tries = 100)
@@ -230,7 +230,7 @@ class FactorTest {
         assertThrows(IllegalArgumentException.class, () -> ofTypes(0, 1));
         assertThrows(IllegalArgumentException.class, () -> ofTypes(Double.NaN, 1));
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1e6);
-        table.shadow(List.of("factor"));
+        Tables.shadow(table, "factor");
         ofTypes(0.1, 0.1);
         assertEquals(1e6, limit(PRODUCE));
         assertEquals(1e6, limit(FETCH));

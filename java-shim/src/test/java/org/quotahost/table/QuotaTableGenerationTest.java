@@ -52,8 +52,8 @@ class QuotaTableGenerationTest {
         double[] other = {200, 100, 100, 100};
 
         assertTrue(resets(PRODUCE, () -> Tables.configure(table, 20, "PRODUCE")));
-        assertTrue(resets(FETCH, () -> table.shadow(List.of("all", "factor", "topics"))));
-        assertTrue(resets(FETCH, () -> table.shadow(List.of())));
+        assertTrue(resets(FETCH, () -> Tables.shadow(table, "all", "factor", "topics")));
+        assertTrue(resets(FETCH, () -> Tables.shadow(table)));
         assertTrue(resets(FETCH, () -> Tables.configure(table, 20, "FETCH")));
         assertTrue(resets(PRODUCE, () -> table.configure(100, 3_600, 20, new String[] {"FETCH"}, other, Tables.ALL)));
     }

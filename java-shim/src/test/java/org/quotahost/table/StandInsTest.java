@@ -75,6 +75,20 @@ class StandInsTest {
         assertEquals(15.0, goOn(3));
     }
 
+    /** Where the machine is too busy the watch comes late, and leaves out beats. */
+    @Test
+    void aWatchThatComesOnceASecondMeasuresToo() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0.5, "", null);
+        stay(60.2);
+        uses(30);
+        for (int second = 0; second < 14; second++) {
+            table.beat(ms += 1_000);
+            Tables.limit(table, Tables.PRODUCE, "alice", "app");
+        }
+        assertEquals(15.0, goOn(0));
+    }
+
     @Test
     void whoIsHeldBackIsNotMeasuredSinceNobodyKnowsWhatItWouldUse() throws JMException {
         table.factor(0.5, "", null);

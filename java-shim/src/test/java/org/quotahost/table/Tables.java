@@ -44,6 +44,12 @@ public final class Tables {
         table.configure(100, 3_600, floor, factored, NEWCOMERS, ALL);
     }
 
+    /** Has these rules be in shadow at once. */
+    public static void shadow(QuotaTable table, String... rules) {
+        table.shadow(List.of(rules));
+        table.beat(table.now * QuotaTable.BEAT_MS);
+    }
+
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
     public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
         return publish(table, principal, clientId, code, rate, Reach.EACH, Set.of(), groups);
