@@ -4,7 +4,8 @@
 2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task
    ``publish-usage``.
 3. ``-bytes`` has the bytes that the busiest clients wrote and read by the minute, from the same records, and
-   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both.
+   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both,
+   ``replay`` the latter.
 
 Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.

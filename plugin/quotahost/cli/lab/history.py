@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.cli.console import begin
+from quotahost.cli.lab.budgets import BudgetUse
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
-from quotahost.pipeline.history import COLUMNS, MINUTE, USAGE_COLUMNS, folder
+from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import hadoop, jvm, session
 from quotahost.units.show import show_span
 
@@ -105,6 +106,28 @@ def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS)
     width = -(-sum(row["minutes"] for row in busiest) // most) * MINUTE.total_seconds()
     names = F.struct(*_CLIENT).isin([F.struct(*(F.lit(row[name]) for name in _CLIENT)) for row in busiest])
     return replace(report, clients=_clients(rows.where(names), width))
+
+
+def budget_uses(
+    spark: SparkSession, report: Report, names: Collection[str], most: int = MOST_READINGS
+) -> list[BudgetUse]:
+    """What the budgets of these names took in the report's time, as far as the history has it: about ``most`` parts."""
+    begin("Reading what budgets held")
+    # From the part on in which the first reading lies.
+    part = PART.total_seconds()
+    question = replace(report.question, since=report.since - part, until=report.until + _MOMENT)
+    rows = stored(spark, BUDGETS_COLUMNS, folder(question.directory, "budgets"), question)
+    if rows is None:
+        return []
+    means = int((report.until - report.since) / part + 2) * len(names) * len(report.clusters)
+    width = -(-means // most) * part
+    at = F.expr(f"unix_micros(at) div {width * 1e6:.0f}L * {width}D AS at")
+    sums = (
+        rows.where(F.col("budget").isin(*names)).groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
+    )
+    parts = sums.groupBy("cluster", "budget", at).agg(F.expr("bigint(max(bytes)) AS bytes")).collect()
+    by_name = groupby(sorted(parts), key=lambda row: row[:2])
+    return [BudgetUse(cluster, budget, width, [row[2:] for row in of]) for (cluster, budget), of in by_name]
 
 
 # ---- which readings ----

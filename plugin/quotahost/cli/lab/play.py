@@ -19,6 +19,7 @@ from itertools import groupby, pairwise
 from math import ceil, exp, inf
 from typing import Final, NamedTuple
 
+from quotahost.cli.lab.budgets import ReplayedBudget
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Report
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
@@ -104,7 +105,7 @@ class Replay:
     """What the settings would have done, from the first to the last reading, by looks ``step`` seconds apart.
 
     ``volumes`` and ``clients`` are those that were or would have been held back longest first, and of clients no
-    others. ``notes`` say what the answer leaves out.
+    others. ``notes`` say what the answer leaves out. ``budgets`` are judged apart.
     """
 
     since: float
@@ -114,6 +115,7 @@ class Replay:
     volumes: tuple[ReplayedVolume, ...]
     clients: tuple[ReplayedClient, ...]
     notes: tuple[str, ...]
+    budgets: tuple[ReplayedBudget, ...] = ()
 
     @property
     def several(self) -> bool:

@@ -1,7 +1,8 @@
 """``quotahost replay``: says what a properties file would have done in the time of the pipeline's history."""
 
 import json as json_module
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,9 +11,12 @@ from rich.text import Text
 
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
+from quotahost.cli.lab.budgets import Declared, ReplayedBudget
+from quotahost.cli.lab.budgets import judged as budgets_judged
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
+from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import StorageSettings
 from quotahost.text import printable
@@ -21,6 +25,7 @@ from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
 _MOST: Final = 20  # rows of a table
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
+_BUDGETS: Final = ("budget", "held back", "of it used up", "most used", "when", "")
 _CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
 
 
@@ -29,6 +34,12 @@ def replay(
     properties: Annotated[Path, typer.Argument(metavar="server.properties", help="The settings in question.")],
     then: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The brokers' file of then; the same settings otherwise.")
+    ] = None,
+    quotas: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Judge the budgets of this quotas file; may be repeated.")
+    ] = None,
+    quotas_then: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="The quotas file of then; the same budgets otherwise.")
     ] = None,
     cluster: Clusters = None,
     since: Since = None,
@@ -44,12 +55,19 @@ def replay(
     if out is not None:
         check_out("--out", out, ".html")
     plan = plan_of(properties, then)
+    budgets = budgets_of(quotas, quotas_then, plan)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
-    from quotahost.cli.lab.history import everything, start
+    from quotahost.cli.lab.history import budget_uses, everything, start
 
-    readings = everything(start("replay"), question)
+    spark = start("replay")
+    readings = everything(spark, question)
+    uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")
     played = play(readings, plan)
+    judged, notes = budgets_judged(uses, budgets, played.until - played.since)
+    if judged and not quotas_then:
+        notes.append("without --quotas-then these budgets are taken for those that were in force then")
+    played = replace(played, budgets=tuple(judged), notes=(*played.notes, *notes))
     if out is not None:
         from quotahost.cli.lab.pages import replay_page
 
@@ -74,6 +92,29 @@ def plan_of(properties: Path, then: Path | None) -> Plan:
     return Plan(new, before.model_copy(update={"static": static}), windows_of(file))
 
 
+def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: Plan) -> Declared:
+    """What these files declare of budgets. Raises QuotahostError if they can't be read, or no budget would hold."""
+    if not files:
+        if then:
+            raise typer.BadParameter("is of no use without --quotas", param_hint="--quotas-then")
+        return {}
+    if plan.new.budgets == "off":
+        raise QuotahostError(
+            "--quotas needs budgets=on in the settings: brokers with budgets=off hold nobody back by them"
+        )
+    check_packages("replay --quotas", "yaml", extra="quotas")
+    from quotahost.cli.quotas.files import read_declared
+
+    new, before = (
+        {entity.budget: entity.as_budget(keys) for entity, keys in read_declared(of).quotas.items() if entity.budget}
+        for of in (files, then or files)
+    )
+    if not new:
+        raise QuotahostError(f"{', '.join(map(str, files))} declares no budgets; write some, or leave --quotas out")
+    shares = plan.then.budget_soft_share, plan.new.budget_soft_share
+    return {name: ((before.get(name, of), shares[0]), (of, shares[1])) for name, of in new.items()}
+
+
 def _show(played: Replay) -> None:
     screen = console()
     for note in played.notes:
@@ -90,12 +131,14 @@ def _show(played: Replay) -> None:
 
 
 def tables_of(replay: Replay) -> list[Table]:
-    """Factors, volumes and, if any were held back, clients; of volumes and clients those that were so longest."""
+    """Factors, volumes, and if there are any, budgets, and clients that were held back; those that were so longest."""
     factors = [row for factor in replay.factors for row in _factor_rows(factor, replay)]
     volumes = [_volume_row(volume, replay) for volume in replay.volumes]
     clients = [_client_row(client) for client in replay.clients]
     tables = [Table(_FACTORS, factors), _longest(_VOLUMES, volumes, "volumes")]
-    return [*tables, _longest(_CLIENTS, clients, "clients")] if clients else tables
+    budgets = [_budget_row(budget, replay) for budget in replay.budgets]
+    more = _longest(_BUDGETS, budgets, "budgets"), _longest(_CLIENTS, clients, "clients")
+    return [*tables, *(table for table in more if table.rows)]
 
 
 def _longest(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
@@ -123,6 +166,17 @@ def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     *changes, fullest = map(_change, then, new)
     title = volume.name.title(replay.several)
     return [title, *changes, f"{fullest} of {show_bytes(volume.capacity)}", ", ".join(remarks)]
+
+
+def _budget_row(budget: ReplayedBudget, replay: Replay) -> list[str]:
+    then, new = (
+        ["not known"] * 2 if of is None else [_seconds(of.held_s), _seconds(of.used_up_s)]
+        for of in (budget.then, budget.new)
+    )
+    name = [printable(budget.cluster)] * replay.several + [printable(budget.budget)]
+    used = f"{show_bytes(budget.peak)} of {_change(*map(show_bytes, budget.sizes))}"
+    gap = f"no readings for {_seconds(budget.unknown_s)}" if budget.unknown_s >= 1 else ""
+    return [" / ".join(name), *map(_change, then, new), used, _time(budget.peak_at), gap]
 
 
 def _client_row(client: ReplayedClient) -> list[str]:
@@ -166,7 +220,9 @@ def as_json(replay: Replay) -> str:
          "capacity": volume.capacity, "estimated": volume.growth.estimated}
         for volume in replay.volumes
     ]  # fmt: skip
+    budgets = [asdict(budget) for budget in replay.budgets]
     clients = [asdict(client) for client in replay.clients]
     span = {"since": replay.since, "until": replay.until, "step": replay.step}
-    shown = {**span, "factors": factors, "volumes": volumes, "clients": clients, "notes": replay.notes}
+    parts = {"factors": factors, "volumes": volumes, "budgets": budgets, "clients": clients}
+    shown = {**span, **parts, "notes": replay.notes}
     return json_module.dumps(shown, indent=2)

@@ -38,7 +38,6 @@ from quotahost.kafka.client import NoAnswer, reach
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
-from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from quotahost.records import quotas as records
 from quotahost.records.codec import Refused
@@ -194,8 +193,7 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
         key = budgets.key_of(entity.budget)
         if not amounts:
             return key, None
-        topics = tuple(amounts["topics"].split(", "))
-        return key, budgets.encode(Budget(entity.budget, topics, amounts["bytes"], amounts["of"] == "replicas"))
+        return key, budgets.encode(entity.as_budget(amounts))
     user = None if entity.user is DEFAULT else entity.user
     client_id = None if entity.client_id is None else str(entity.client_id)
     key = records.key_of(records.Entity(user, client_id))

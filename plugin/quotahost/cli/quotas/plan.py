@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from quotahost.model import DEFAULT, Default
+from quotahost.model.budgets import Budget
 from quotahost.text import printable
 
 #: How a file and Kafka's tools write the default entity, which no name can be.
@@ -55,6 +56,11 @@ class Entity:
         if self.budget is not None:
             return OF_BUDGET
         return OF_CLUSTER if self.in_cluster else OF_CLIENTS if self.ip is None else OF_ADDRESSES
+
+    def as_budget(self, keys: "Mapping[str, Amount]") -> Budget:
+        """What a budget's entity has for each key, as brokers have it."""
+        assert self.budget is not None
+        return Budget(self.budget, tuple(keys["topics"].split(", ")), keys["bytes"], keys["of"] == "replicas")
 
     def __str__(self) -> str:
         """As a table shows it; a name that looks like the default is in quotes."""
