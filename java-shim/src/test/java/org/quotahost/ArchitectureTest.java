@@ -2,6 +2,7 @@ package org.quotahost;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.methods;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 
 import com.tngtech.archunit.core.importer.ImportOption;
@@ -43,6 +44,15 @@ class ArchitectureTest {
             .whereLayer("util").mayNotAccessAnyLayer()
             .ensureAllClassesAreContainedInArchitecture()
             .as("every package uses only what lies below it");
+
+    /** QuotaFence is what Kafka's own authorizer is: a ClusterMetadataAuthorizer. Kafka wouldn't load it into one that has none. */
+    @ArchTest
+    static final ArchRule WHAT_IS_NO_PUBLIC_API_IS_USED_BY_INTERNALS_ALONE = noClasses()
+            .that().resideOutsideOfPackage("org.quotahost.internals").and().haveNameNotMatching("org\\.quotahost\\.QuotaFence.*")
+            .should().dependOnClassesThat().resideInAnyPackage("org.apache.kafka.common.internals..", "org.apache.kafka.common.message..",
+                    "org.apache.kafka.common.network..", "org.apache.kafka.common.protocol..", "org.apache.kafka.common.requests..",
+                    "org.apache.kafka.common.utils..", "org.apache.kafka.metadata..", "org.apache.kafka.network..", "kafka..",
+                    "com.yammer..", "org.apache.logging..", "org.jpype..");
 
     @ArchTest
     static final ArchRule REQUEST_THREADS_NEITHER_WAIT_NOR_LOG_NOR_DO_IO =

@@ -5,9 +5,8 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.internals.Topic;
-import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.common.protocol.Errors;
+import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
@@ -33,15 +32,15 @@ import org.slf4j.LoggerFactory;
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
-    private static final short PRODUCE = ApiKeys.PRODUCE.id;
-    private static final short FETCH = ApiKeys.FETCH.id;
+    /** Types of requests, as Kafka's protocol guide numbers them. */
+    private static final int PRODUCE = 0, FETCH = 1, CREATE_TOPICS = 19, CREATE_PARTITIONS = 37;
     /** A volume at its hard limit may close the fence four times a second. */
     static final int LINES_PER_MINUTE = 20;
     /** Every client sends the request again; THROTTLING_QUOTA_EXCEEDED would be fatal to librdkafka. */
     public static final RuntimeException CLOSED = refusal("quotahost has paused writing, since disks of this cluster are full"
             + " or their state is unknown; try again");
     /** Kafka's clients give this to their caller at once and don't try again: a PAUSE may last for hours. */
-    private static final RuntimeException NOT_CREATED = Errors.POLICY_VIOLATION.exception(
+    private static final RuntimeException NOT_CREATED = new PolicyViolationException(
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
 
@@ -166,8 +165,8 @@ public final class Fence {
 
     /** Whether the client has just been allowed to create topics, by the cluster's or the topic's right, or partitions. */
     private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
-        AclOperation right = request == ApiKeys.CREATE_TOPICS.id ? AclOperation.CREATE
-                : request == ApiKeys.CREATE_PARTITIONS.id ? AclOperation.ALTER : null;
+        AclOperation right = request == CREATE_TOPICS ? AclOperation.CREATE
+                : request == CREATE_PARTITIONS ? AclOperation.ALTER : null;
         if (right == null) return false;
         for (int i = 0; i < results.size(); i++) {
             if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
@@ -177,13 +176,13 @@ public final class Fence {
 
     private static boolean isHarmless(Requests.ToCreate request) {
         return request != null && (request.validateOnly()
-                || request.topics().stream().allMatch(topic -> Topic.isInternal(topic) || Exemptions.spares(topic)));
+                || request.topics().stream().allMatch(topic -> Requests.isInternal(topic) || Exemptions.spares(topic)));
     }
 
     // ---- the table, the topic quotas and the host ------------------------------------------------------------
 
     public static RuntimeException refusal(String why) {
-        return Errors.NOT_ENOUGH_REPLICAS.exception(why);
+        return new NotEnoughReplicasException(why);
     }
 
     /** A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer (Rules). */

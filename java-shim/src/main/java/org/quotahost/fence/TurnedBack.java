@@ -1,6 +1,5 @@
 package org.quotahost.fence;
 
-import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -8,9 +7,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.common.internals.Topic;
-import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
-import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
@@ -75,8 +71,9 @@ public final class TurnedBack {
     }
 
     private static boolean muteIsDue(AuthorizableRequestContext context, long bytes) {
-        if (!(context instanceof RequestContext ofConnection)) return true;
-        int hash = ofConnection.connectionId.hashCode(), place = (hash ^ hash >>> 12 ^ hash >>> 24) & sinceMute.length() - 1;
+        String connection = Requests.connection(context);
+        if (connection == null) return true;
+        int hash = connection.hashCode(), place = (hash ^ hash >>> 12 ^ hash >>> 24) & sinceMute.length() - 1;
         if (sinceMute.addAndGet(place, bytes) < BYTES_OF_A_MUTE) return false;
         sinceMute.set(place, 0);
         return true;
@@ -106,7 +103,7 @@ public final class TurnedBack {
      * several is counted under SEVERAL.
      */
     private static long count(List<Action> actions, List<AuthorizationResult> results) {
-        Collection<TopicProduceData> topics = Requests.topics();
+        List<Requests.Records> topics = Requests.records();
         if (topics.isEmpty()) return 0;
         Set<String> allowed = new HashSet<>();
         for (int i = 0; i < results.size(); i++) {
@@ -114,12 +111,11 @@ public final class TurnedBack {
             if (topic != null) allowed.add(topic);
         }
         long all = 0;
-        for (TopicProduceData topic : topics) {
-            String name = name(topic.name(), topics.size(), allowed);
+        for (Requests.Records records : topics) {
+            String name = name(records.topic(), topics.size(), allowed);
             if (name == null) continue;
-            long records = Requests.records(topic);
-            add(name, records);
-            all += records;
+            add(name, records.bytes());
+            all += records.bytes();
         }
         return all;
     }
@@ -134,7 +130,7 @@ public final class TurnedBack {
         if (inRequest.isEmpty()) return number == 1 && allowed.size() == 1 ? allowed.iterator().next() : SEVERAL;
         if (!allowed.contains(inRequest)) return null;
         // Where everything is allowed, the name may be anything.
-        return Topic.isValid(inRequest) ? inRequest : OTHERS;
+        return Requests.isTopicName(inRequest) ? inRequest : OTHERS;
     }
 
     static void add(String topic, long records) {

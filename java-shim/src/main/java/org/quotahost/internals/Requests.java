@@ -5,11 +5,12 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
-import java.util.Collection;
 import java.util.List;
 import java.util.function.Function;
+import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.MessageSizeAccumulator;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.requests.AbstractRequest;
@@ -93,9 +94,13 @@ public final class Requests {
 
     // ---- produce requests ------------------------------------------------------------------------------------
 
-    /** What the request has for each topic, or empty. */
-    public static Collection<TopicProduceData> topics() {
-        return body() instanceof ProduceRequest produce ? produce.data().topicData() : List.of();
+    /** The record batches for a topic, whose name is "" where the request has its id: their bytes as Kafka's BytesInPerSec counts. */
+    public record Records(String topic, long bytes) {}
+
+    /** Of each topic of the request, or empty. */
+    public static List<Records> records() {
+        if (!(body() instanceof ProduceRequest produce)) return List.of();
+        return produce.data().topicData().stream().map(topic -> new Records(topic.name(), bytes(topic))).toList();
     }
 
     /**
@@ -108,8 +113,7 @@ public final class Requests {
         return true;
     }
 
-    /** The bytes of the record batches for one topic, as Kafka's BytesInPerSec counts them once they are appended. */
-    public static long records(TopicProduceData topic) {
+    private static long bytes(TopicProduceData topic) {
         try {
             // Kafka sends records alone without a copy. Their class has moved between Kafka 4.0 and 4.3, and the lowest version
             // is that of all of these: the compiler puts the number in here.
@@ -123,6 +127,24 @@ public final class Requests {
             Internals.REQUESTS.failed(e.toString());
             return 0;
         }
+    }
+
+    /** The connection that a request came by; null if that isn't known. */
+    public static String connection(AuthorizableRequestContext context) {
+        return context instanceof RequestContext request ? request.connectionId : null;
+    }
+
+    public static boolean isTopicName(String name) {
+        return Topic.isValid(name);
+    }
+
+    public static boolean isInternal(String topic) {
+        return Topic.isInternal(topic);
+    }
+
+    /** The exception that Kafka answers with the error of that name in its protocol. */
+    public static RuntimeException error(String name, String message) {
+        return Errors.valueOf(name).exception(message);
     }
 
     // ---- requests that create topics or partitions -----------------------------------------------------------

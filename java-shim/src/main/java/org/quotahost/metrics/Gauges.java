@@ -14,7 +14,6 @@ import org.apache.kafka.common.metrics.KafkaMetricsContext;
 import org.apache.kafka.common.metrics.Measurable;
 import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.utils.Time;
 
 /**
  * Every number that the shim, the Python host and its plugins show: as MBeans quotahost:type=...[,name=...], which Kafka's
@@ -24,8 +23,7 @@ import org.apache.kafka.common.utils.Time;
  * Python, so Python writes each of its numbers here when it changes. Any thread may call.
  */
 public final class Gauges {
-    private final Metrics metrics = new Metrics(new MetricConfig(), List.of(new JmxReporter()), Time.SYSTEM,
-            new KafkaMetricsContext("quotahost"));
+    private final Metrics metrics = new Metrics(new MetricConfig());
     private final Map<MetricName, Gauge> gauges = new LinkedHashMap<>();
     /** Python's numbers, as it has set them last. */
     private final Map<MetricName, Double> told = new ConcurrentHashMap<>();
@@ -37,6 +35,9 @@ public final class Gauges {
 
     public Gauges() {
         metrics.metrics().keySet().forEach(metrics::removeMetric); // the registry counts its metrics by one of its own
+        JmxReporter reporter = new JmxReporter();
+        reporter.contextChange(new KafkaMetricsContext("quotahost"));
+        metrics.addReporter(reporter);
     }
 
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {

@@ -9,7 +9,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.DoubleAdder;
 import java.util.concurrent.atomic.LongAdder;
-import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
@@ -17,6 +16,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Meters;
+import org.quotahost.internals.Requests;
 import org.quotahost.util.LineLimit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -70,7 +70,7 @@ public final class TopicQuotas {
         Map<String, Double> own = new HashMap<>();
         for (int i = 0; i < names.length; i++) own.put(names[i], rates[i]);
         configured = Double.isNaN(bytesPerSecond) ? null : new Thresholds(bytesPerSecond, Map.copyOf(own),
-                Set.copyOf(List.of(spared)), Set.copyOf(shadow), Errors.valueOf(error).exception(MESSAGE));
+                Set.copyOf(List.of(spared)), Set.copyOf(shadow), Requests.error(error, MESSAGE));
     }
 
     /**
