@@ -29,7 +29,7 @@ final class ClusterAdmin {
     private static final int TIMEOUT_MS = 10_000;
 
     private final String clientId;
-    private Map<String, Object> config = Map.of();
+    private volatile Map<String, Object> config = Map.of();
     private boolean closed;
     /** Made when it is first needed: at the broker's start its own listener is not open yet. */
     private Admin admin;
@@ -102,22 +102,21 @@ final class ClusterAdmin {
     }
 
     private Admin admin() throws IOException {
-        Map<String, Object> given;
+        Map<String, Object> given = config;
+        // The keystores' disk may hang, and to find addresses may take long: no change and no shutdown waits for these.
+        List<Long> files = written(given);
         synchronized (this) {
             if (closed) throw new IOException("this broker is stopping");
-            if (admin != null && written.equals(written(config))) return admin;
-            end();
-            given = config;
+            if (admin != null && config == given && written.equals(files)) return admin;
+            if (config == given) end();
         }
         if (given.get("bootstrap.servers") == null) {
             throw new IOException("this node has no inter-broker listener, and no static.kafka.admin.bootstrap.servers");
         }
-        // It may take long, to find addresses: no change and no shutdown waits for it.
-        List<Long> before = written(given);
         Admin made = Admin.create(given);
         synchronized (this) {
             if (!closed && admin == null && config == given) {
-                written = before;
+                written = files;
                 return admin = made;
             }
         }
