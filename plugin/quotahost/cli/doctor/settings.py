@@ -94,6 +94,7 @@ def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     yield from check_rights(settings, broker)
     yield from _topics(settings, broker)
     yield from _tiering(settings, broker)
+    yield from _reporters(broker)
     yield from _windows(broker)
 
 
@@ -165,6 +166,15 @@ def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if is_on and listeners.authenticates(listeners.inter_broker) and not settings.excluded_principals:
         text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
         yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
+
+
+def _reporters(broker: BrokerFile) -> Iterator[Finding]:
+    if "JmxReporter" not in (reporters := broker.properties.get("metric.reporters", "JmxReporter")):
+        text = f"metric.reporters={reporters}: without Kafka's own, top, usage and shadow may know no rates"
+        remedy = (
+            "add org.apache.kafka.common.metrics.JmxReporter, unless one of these shows Kafka's metrics by JMX, too"
+        )
+        yield weak(f"{text}, and a factor goes by newcomers' rates for clients without a quota", remedy)
 
 
 def _windows(broker: BrokerFile) -> Iterator[Finding]:

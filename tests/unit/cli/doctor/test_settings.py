@@ -39,6 +39,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         ([FENCE, ".factor.source=local", ".static.storage.overrides=/d hard.min-free-bytes=0"], "nothing free"),
         ([".policy=p"], "a policy is named, but no factor.source"),
         ([".shadow=all"], "nothing is enforced"),
+        (["metric.reporters=com.example.Reporter"], "without Kafka's own, top, usage and shadow may know no rates"),
         ([".shadow=topics,factor"], "in shadow, and so not enforced: factor, topics"),
         ([".supplier=static"], "nobody is throttled"),
         ([".supplier=mine", ".static.fetch=1M"], "the supplier static is not named"),
@@ -65,6 +66,7 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
            f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}"]
           for between in ("IN:SASL_SSL", "IN:SSL\nssl.client.auth=requested")),
         ["config.providers=env", "listeners=${env:LISTENERS}"],
+        [CLOSED, "metric.reporters=com.example.Reporter,org.apache.kafka.common.metrics.JmxReporter"],
         *([CLOSED, f".metrics.port={address}:9404"] for address in ("127.0.0.1", "localhost", "::1", "127.1.2.3")),
     ],
 )  # fmt: skip
