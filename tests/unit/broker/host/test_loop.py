@@ -228,13 +228,14 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog:
     shim.arrive(("alice", "a"))
     for _ in range(2):  # a node that is broker and controller has two callbacks
         shim.reconfigure(supplier="unfit", **share("0.25"))
-    shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
-    shim.reconfigure(**share("0.75"))
+    for change in (share("0.75"), {"supplier": "unfit", **share("0.25")}):  # the last one anew, after another
+        shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
+        shim.reconfigure(**change)
     seen: list[float] = []
     serve(shim)
-    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)]
+    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)] * 2
     assert shim.in_force == [shim.given, shim.given | share("0.75")], "what was refused is not for the next start"
-    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0]
+    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0, 1.0]
     assert shim.rate("alice", "a") == 0.75
 
 
