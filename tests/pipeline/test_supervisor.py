@@ -145,12 +145,15 @@ def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(
     assert world.supervisor.reading() is None
 
 
-def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
+def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.reports(7)
     world.fail(ATTEMPTS - 1)
     assert world.aside == []
     world.fail(3 * ATTEMPTS)
     assert world.aside == ["volumes"]
+    assert caplog.text.count("query volumes goes on failing") == 1
     assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
     world.reports(0)
     assert metric(world, "batches_total") == 2
@@ -184,11 +187,17 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
-def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(world: World) -> None:
+def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.add("history", rebuilt_from_topics=False)
     world.reports(0)
+    world.fail(ATTEMPTS - 1, "history")
+    assert "goes on failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
+    lasting = "query history goes on failing, 5 times in a row by now: if it can't read its own files, move the whole"
+    assert caplog.text.count(lasting) == 1
 
 
 def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
