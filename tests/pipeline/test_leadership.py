@@ -1,7 +1,8 @@
 """Two pipelines by mistake: the one launched last wins, and when it is gone the other one continues."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,17 +15,6 @@ AT = datetime(2027, 1, 15, tzinfo=UTC)
 MOST = 2**63 - 1
 
 
-class Topic:
-    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self._records = records
-
-    def to_the_end(self) -> Iterator[tuple[bytes, bytes | None]]:
-        return iter(self._records)
-
-    def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
-        return iter(self._records)
-
-
 def claims(run: int, cluster: str = "home") -> tuple[bytes, bytes]:
     return cluster.encode(), encode(ClusterRecord(cluster, run, 0, AT))
 
@@ -33,12 +23,13 @@ class World:
     """A pipeline of the cluster ``home`` that was launched at NOW."""
 
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self.now, self.refused = 100.0, list[str]()
-        self.leadership = Leadership(SILENCE, {"home"}, lambda: NOW, lambda: self.now, self.refused.append)
-        self.leadership.begin(Topic(*records))  # type: ignore[arg-type]
+        self.now, self.refused, self._come = 100.0, list[str](), records
+        topic: Any = SimpleNamespace(to_the_end=lambda: self._come, poll=lambda seconds: self._come)
+        self.leadership = Leadership(topic, SILENCE, {"home"}, lambda: NOW, self.refused.append, lambda: self.now)
 
     def reads(self, *records: tuple[bytes, bytes | None]) -> None:
-        self.leadership._poll(Topic(*records))  # type: ignore[arg-type]
+        self._come = records
+        self.leadership._poll()
 
 
 @pytest.fixture
