@@ -25,7 +25,7 @@ from quotahost.background import LoggedOnce, start_daemon
 from quotahost.pipeline import log
 from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
-from quotahost.pipeline.session import hadoop, jvm
+from quotahost.pipeline.session import file_system
 from quotahost.text import short
 
 # Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
@@ -220,10 +220,8 @@ def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str
     One that was set aside before is deleted then. Raises Py4JJavaError or OSError if the file system doesn't answer or
     refuses.
     """
-    path = jvm(spark).org.apache.hadoop.fs.Path
-    old = path(place(directory, query))
-    new = path(f"{place(directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
-    system = old.getFileSystem(hadoop(spark))
+    system, old = file_system(spark, place(directory, query))
+    new = old.suffix(time.strftime(f"{_ASIDE}%Y%m%dT%H%M%S", time.gmtime()))
     there = [entry.getPath() for entry in system.listStatus(old.getParent())]
     if not system.rename(old, new):
         raise OSError(f"{old.toString()} can't be renamed to {new.toString()}")
