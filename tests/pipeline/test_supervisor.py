@@ -235,16 +235,6 @@ def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> Non
     assert world.aside == ["volumes"]
 
 
-def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:
-    before = world.query
-    world.supervisor.begin_again()
-    assert before.stopped
-    world.look()
-    assert world.query is not before
-    assert world.query.isActive
-    assert world.aside == []
-
-
 def test_a_stop_waits_for_no_query_that_kafka_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
 
