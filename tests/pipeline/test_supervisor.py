@@ -134,6 +134,14 @@ def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(w
         assert world.supervisor.caught_up() == caught_up
 
 
+def test_the_others_wait_until_the_volumes_have_read_a_backlog(world: World) -> None:
+    world.add("refused")
+    world.reports(0, 5, 8)
+    assert world.started["refused"] == []
+    world.reports(1, 8, 8)
+    assert len(world.started["refused"]) == 1
+
+
 def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(world: World) -> None:
     assert world.supervisor.reading() is None
     world.query.report(7)
