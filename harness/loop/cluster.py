@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from harness.rollup import Known, Sample, rollup
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.broker import Broker, Client, OwnDisk
@@ -285,7 +285,7 @@ class Source(OwnDisk):
         return ClusterVolumes(self.known.volumes + view.volumes, view.unknown, view.waiting)
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
-        """The real source; for its reader, its standby and the registered brokers stand the topic's own ways."""
+        """The real source; for its reader, ``snapshots`` and the registered brokers stand the topic's own ways."""
         self._records = records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
         broker = FakeBroker()
         context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
@@ -297,12 +297,14 @@ class Source(OwnDisk):
             follow=lambda cluster_id: None,
             waits_for=lambda: "" if records.known()[0] else "there is no record of this cluster yet",
         )
-        standby: Any = _BySnapshots(self._by_snapshots)
+        # The source ``snapshots`` is built at once, and has read its topic.
+        snapshots: Any = SimpleNamespace(read=lambda answers: self._by_snapshots())
 
         def brokers(context: Context, register: Register) -> Any:
             self._register = register
             return SimpleNamespace(answered=True)  # the cluster answers at once
 
+        standby = Standby(context, lambda of_source: snapshots)
         return ClusterVolumesSource(context, self._wall, self._events.clock, reader, standby, brokers)
 
     def looked(self) -> None:
@@ -317,23 +319,6 @@ class Source(OwnDisk):
 
     def _wall(self) -> float:
         return EPOCH.timestamp() + self._events.now / 1000
-
-
-class _BySnapshots:
-    """Stands for ``Standby``: the source ``snapshots``, which is built at once and has read its topic."""
-
-    def __init__(self, read: Callable[[], ClusterVolumes]) -> None:
-        self._read, self.ready = read, False
-
-    def keep(self, needed: bool) -> None:
-        """It costs nothing."""
-        self.ready = self.ready and needed
-
-    def read(self, answers: bool) -> ClusterVolumes:
-        """What it says."""
-        answer = self._read()
-        self.ready = self.ready or not answer.waiting
-        return answer
 
 
 # ---- the world of several brokers ----
@@ -372,19 +357,14 @@ class WatchedDisk(Disk):
 
     def changed(self) -> None:
         """Note since when it is as it is."""
-        now = self._events.now
-        if self.used < self.bounds.hard:
-            self.full_since, self.appended_full = None, 0
-        elif self.full_since is None:
-            self.full_since = now
-        if self.used > self.low:
-            self.low_since = None
-        elif self.low_since is None:
-            self.low_since = now
-        if self.used > self._soft:
-            self.calm_since = None
-        elif self.calm_since is None:
-            self.calm_since = now
+        self.full_since = self._since(self.full_since, self.used >= self.bounds.hard)
+        if self.full_since is None:
+            self.appended_full = 0
+        self.low_since = self._since(self.low_since, self.used <= self.low)
+        self.calm_since = self._since(self.calm_since, self.used <= self._soft)
+
+    def _since(self, before: int | None, holds: bool) -> int | None:
+        return None if not holds else self._events.now if before is None else before
 
 
 class MortalBroker(Broker):

@@ -114,15 +114,6 @@ def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: Spark
         assert decode(each.cluster.encode(), encode(each)).order == (RUN, SEQUENCE)
 
 
-def test_a_silent_broker_is_stale_and_its_volumes_count_no_more(spark: SparkSession) -> None:
-    given = [told("1", 10, volume("a", 100, 40)), told("2", 61, volume("a", 100, 99))]
-    found = in_spark(spark, given)["home"]
-    assert (found.reporting, found.stale, found.stale_brokers) == (1, 1, ("2",))
-    assert (found.missing, found.missing_brokers) == (1, ("9",))
-    assert (found.consumed, found.capacity) == (40, 100)
-    assert [filling.volume.consumed for filling in found.silent] == [99], "what it had last is told apart"
-
-
 def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkSession) -> None:
     """Only readers know whether it is fenced, and then a disk that was full when it died stays full."""
     forgotten = [told(f"0{n}", 601, volume("a", 100, 99)) for n in range(100)]

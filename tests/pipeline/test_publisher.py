@@ -4,6 +4,8 @@ import json
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +16,6 @@ from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
-from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.publisher import Publisher
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
@@ -39,8 +40,9 @@ class Sent:
         self.later = 0  # ms
         self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
+        leader: Any = SimpleNamespace(run=7, stands_by=lambda: False)
         self.publisher = Publisher(
-            RULES, Leadership(30, {"home"}), self.clock, self.progress, 5.0, self._send, self._tick,
+            RULES, leader, self.clock, self.progress, 5.0, self._send, self._tick,
             lambda: caught_up, lambda: self.reading,
         )  # fmt: skip
 

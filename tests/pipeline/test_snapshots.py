@@ -15,12 +15,11 @@ from harness import rollup as model
 from harness.rollup import Record
 from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
-from quotahost.pipeline.frames import MAX_OF_STRANGER, seen_at
+from quotahost.pipeline.frames import MAX_OF_STRANGER
 from quotahost.pipeline.history import readings
 from quotahost.records.cluster_volumes import MAX_LISTED
-from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import MAX_BYTES, decode
-from tests.pipeline.support.records import NOW, NOW_MS, TOPIC, Planned, frame, limit, record, snapshot, volume
+from tests.pipeline.support.records import NOW, TOPIC, Planned, frame, limit, record, snapshot, volume
 from tests.unit.records import examples as times
 
 GOOD = [volume("a", 100, 40)]
@@ -329,20 +328,3 @@ def test_of_a_broker_that_the_cluster_does_not_list_little_of_a_large_snapshot_i
     assert [each["consumed"] for each in stranger["volumes"]] == list(range(199, 199 - MAX_LISTED, -1))
     assert {(len(each["volumeName"]), each["topics"]) for each in stranger["volumes"]} == {(128, None)}
     assert [len(each) for each in stranger["offlineLogDirs"]] == [128] * MAX_LISTED
-
-
-def test_the_rule_in_sql_equals_the_rule_in_python(spark: SparkSession) -> None:
-    validity = timedelta(seconds=15, milliseconds=1)
-    offsets = [0, 1, -1, 999, 1000, 7_499, 7_500, 7_501, 10**6, -(10**6), 10**12]  # ms
-    states = [None, 0, 1, 30_000, MAX_DELAY_MS, MAX_DELAY_MS + 1, 2**63 - 1]
-    given = [
-        (stated, captured, NOW)
-        for stated in states
-        for captured in (None, *(NOW - timedelta(milliseconds=offset, microseconds=999) for offset in offsets))
-    ]
-    frame = spark.createDataFrame(given, "stated BIGINT, at TIMESTAMP, timestamp TIMESTAMP")
-    found = frame.selectExpr(f"unix_micros({seen_at('stated', validity)}) AS seen").collect()
-    for (stated, captured, _), row in zip(given, found, strict=True):
-        # A tombstone states nothing and was captured when it was written.
-        delay = delay_ms(stated, captured or NOW, NOW_MS, validity // timedelta(milliseconds=1))
-        assert row["seen"] == (NOW_MS - delay) * 1000, (stated, captured)

@@ -134,6 +134,14 @@ def test_a_batch_that_is_done_again_after_a_restart_may_be_a_part_of_a_backlog(w
         assert world.supervisor.caught_up() == caught_up
 
 
+def test_the_others_wait_until_the_volumes_have_read_a_backlog(world: World) -> None:
+    world.add("refused")
+    world.reports(0, 5, 8)
+    assert world.started["refused"] == []
+    world.reports(1, 8, 8)
+    assert len(world.started["refused"]) == 1
+
+
 def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(world: World) -> None:
     assert world.supervisor.reading() is None
     world.query.report(7)
@@ -145,12 +153,15 @@ def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(
     assert world.supervisor.reading() is None
 
 
-def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(world: World) -> None:
+def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.reports(7)
     world.fail(ATTEMPTS - 1)
     assert world.aside == []
     world.fail(3 * ATTEMPTS)
     assert world.aside == ["volumes"]
+    assert caplog.text.count("query volumes goes on failing") == 1
     assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
     world.reports(0)
     assert metric(world, "batches_total") == 2
@@ -184,11 +195,17 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
-def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(world: World) -> None:
+def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.add("history", rebuilt_from_topics=False)
     world.reports(0)
+    world.fail(ATTEMPTS - 1, "history")
+    assert "goes on failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
+    lasting = "query history goes on failing, 5 times in a row by now: if it can't read its own files, move the whole"
+    assert caplog.text.count(lasting) == 1
 
 
 def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
@@ -224,16 +241,6 @@ def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> Non
         world.reports(batch, rows=5000)
         world.look()
     assert world.aside == ["volumes"]
-
-
-def test_a_query_that_is_to_begin_again_does_so_from_its_checkpoint_and_without_a_failure(world: World) -> None:
-    before = world.query
-    world.supervisor.begin_again()
-    assert before.stopped
-    world.look()
-    assert world.query is not before
-    assert world.query.isActive
-    assert world.aside == []
 
 
 def test_a_stop_waits_for_no_query_that_kafka_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,15 +63,12 @@ class Job:
         # Before the first batch: by a clock that is wrong, it would make all brokers stale.
         for _ in range(WITNESSES):
             clock.correct(send_tick())
-        self._consumer = self._kafka.consumer(options.named(CLUSTER_VOLUMES))
         # A leader publishes with every tick, also while no snapshot comes.
         self._leadership = Leadership(
-            max(3 * tick, _SILENCE), set(clusters.values()), clock.now,
-            refused=lambda reason: progress.refused_runs.labels(reason).inc(),
+            self._kafka.consumer(options.named(CLUSTER_VOLUMES)), max(3 * tick, _SILENCE), set(clusters.values()),
+            clock.now, lambda reason: progress.refused_runs.labels(reason).inc(),
         )  # fmt: skip
-        self._leadership.begin(self._consumer)
-        # From here on the follower's thread alone polls: Kafka's consumer must not be used by two threads at a time.
-        self._leadership.follow(self._consumer)
+        self._leadership.follow()
         self._supervisor = Supervisor(progress, partial(set_checkpoint_aside, spark, options.checkpoint))
         self._publisher = Publisher(
             Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), self._leadership, clock, progress,
@@ -121,8 +118,7 @@ class Job:
         # The ticks and the query of the volumes send by the producer, so it is closed last.
         self._publisher.close()
         self._supervisor.close()
-        if self._leadership.close():  # else its thread still polls
-            self._consumer.close()
+        self._leadership.close()
         self._kafka.close()
         self._producer.close()
 

@@ -16,7 +16,6 @@ from typing import Final
 from quotahost.background import LoggedOnce, Periodic
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmConsumer
-from quotahost.pipeline.clock import wall_ms
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
@@ -35,37 +34,32 @@ class Leadership:
     """
 
     def __init__(
-        self, silence: float, clusters: Collection[str], now_ms: Callable[[], int] = wall_ms,
-        clock: Callable[[], float] = time.monotonic, refused: Callable[[str], None] = lambda reason: None,
+        self, consumer: JvmConsumer, silence: float, clusters: Collection[str], now_ms: Callable[[], int],
+        refused: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """Follow nothing yet; this pipeline publishes for ``clusters``.
+        """Read the topic to its end, and take a run: Kafka's time now, if that is the highest.
 
-        ``now_ms`` is Kafka's time in ms since the epoch, ``clock`` in seconds. ``refused`` takes the reason of each
-        record that is refused.
+        This pipeline publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch, ``clock`` in
+        seconds. ``refused`` takes the reason of each record that is refused.
         """
-        self._silence, self._clusters = silence, clusters
+        self._consumer, self._silence, self._clusters = consumer, silence, clusters
         self._now_ms, self._clock, self._refused = now_ms, clock, refused
         self._lock = threading.Lock()
-        self._highest = self.run = 0
         self._other_arrived_at = 0.0
         # Whoever may write to the topic can claim as many runs as they like, so neither logs run by run.
         self._later, self._earlier, self._fault = LoggedOnce(log), LoggedOnce(log), LoggedOnce(log)
-        self._follower: Periodic | None = None
-
-    def begin(self, consumer: JvmConsumer) -> None:
-        """Read the topic to its end, and take a run: Kafka's time now, if that is the highest."""
-        for key, value in consumer.to_the_end():
-            self._highest = max(self._highest, self._run_of(key, value))
+        highest = max((self._run_of(key, value) for key, value in consumer.to_the_end()), default=0)
         # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
-        self._highest = self.run = max(self._now_ms(), self._highest + 1)
+        self._highest = self.run = max(now_ms(), highest + 1)
 
-    def follow(self, consumer: JvmConsumer) -> None:
-        """Start the thread that reads the topic on; ``begin`` has read it to its end before."""
-        self._follower = Periodic("leadership", lambda: self._poll(consumer), lambda: _PAUSE)
+    def follow(self) -> None:
+        """Start the thread that reads the topic on. It alone polls then: two threads must not use one consumer."""
+        self._follower = Periodic("leadership", self._poll, lambda: _PAUSE)
 
-    def close(self) -> bool:
-        """End the thread; whether it ended within 5 s."""
-        return self._follower is None or self._follower.close(_CLOSE_WITHIN)
+    def close(self) -> None:
+        """End the thread, which is left behind with the consumer if it hasn't ended within 5 s."""
+        if self._follower.close(_CLOSE_WITHIN):
+            self._consumer.close()
 
     def note(self, run: int) -> None:
         # 0 is no cluster record's.
@@ -92,9 +86,9 @@ class Leadership:
                 self._later.healed()  # if the other pipeline comes back, the log says so again
             return self._highest > self.run
 
-    def _poll(self, consumer: JvmConsumer) -> None:
+    def _poll(self) -> None:
         try:
-            for key, value in consumer.poll(_WAIT):
+            for key, value in self._consumer.poll(_WAIT):
                 self.note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed

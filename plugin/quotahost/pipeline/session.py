@@ -122,3 +122,9 @@ def hadoop(spark: SparkSession) -> Any:
     """Hadoop's configuration (``SparkSession._jsc``), by which paths find their file systems; likewise."""
     java: Any = spark
     return java._jsc.hadoopConfiguration()
+
+
+def file_system(spark: SparkSession, directory: str) -> tuple[Any, Any]:
+    """Hadoop's own file system and path of a directory, which need not be on this machine."""
+    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
+    return path.getFileSystem(hadoop(spark)), path

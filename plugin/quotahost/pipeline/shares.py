@@ -54,8 +54,7 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
 
     Returns:
         ``clusterId``, ``brokerId``, ``ts`` (when the rates were measured, by Kafka's clock), ``removed`` (true for a
-        tombstone), ``clients``; ``error``, null for a record that is taken, else ``REASON: text``; the columns of
-        ``raw``.
+        tombstone), ``clients``; ``error``, null for a record that is taken, else the reason; the columns of ``raw``.
     """
     args: dict[str, Any] = {"schema": _USAGE, "cluster": cluster, "time": DATE_TIME, "version": VERSION}
     args |= {"bytes": MAX_BYTES, "name": MAX_NAME, "names": MAX_NAMES, "clients": MAX_CLIENTS}
@@ -73,7 +72,7 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
 
 def shares(
     usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int,
-    *, expiry: timedelta = timedelta(days=1), known: Collection[str] | None = None, partitions: int = 1,
+    *, expiry: timedelta, known: Collection[str], partitions: int,
 ) -> DataFrame:  # fmt: skip
     """One record of shares for each broker that is not removed, in no order. A batch, no stream.
 
@@ -84,7 +83,7 @@ def shares(
         run: the pipeline's run.
         sequence: the number of the computation in its run.
         expiry: a broker whose usage is older has no share at all.
-        known: ids of the brokers that the cluster has listed; others are a stranger's invention. None for all.
+        known: ids of the brokers that the cluster has listed; others are a stranger's invention.
         partitions: the number of partitions of the shares topic.
 
     Returns:
@@ -93,7 +92,7 @@ def shares(
     """
     args: dict[str, Any] = {
         "now": now_ms, "validity": validity // MS, "expiry": expiry // MS,
-        "known": json.dumps(None if known is None else sorted(known)), "partitions": partitions,
+        "known": json.dumps(sorted(known)), "partitions": partitions,
         "run": run, "sequence": sequence, "computedAt": time_json(datetime.fromtimestamp(now_ms / 1000, UTC)),
         "floor": FLOOR, "shaved": SHAVED, "steps": STEPS, "version": VERSION,
         "clients": MAX_CLIENTS, "names": MAX_NAMES, "name": MAX_CLIENT,

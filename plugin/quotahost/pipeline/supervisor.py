@@ -7,24 +7,25 @@ A query whose checkpoint is of no use would fail with the same error for ever. E
 the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
 again, as with the state of another version, one whose place in a topic is gone (somebody has deleted the topic), and
 one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that reports all
-rows with each batch.
+rows with each batch. Where that is no remedy, as for the history, one error of its own says that a query fails on.
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.background import start_daemon
+from quotahost.background import LoggedOnce, start_daemon
 from quotahost.pipeline import log
 from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
-from quotahost.pipeline.session import hadoop, jvm
+from quotahost.pipeline.session import file_system
 from quotahost.text import short
 
 # Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
@@ -51,6 +52,7 @@ class _Query:
     anew_without_batch: bool = False
     rows: int | None = 0  # of the state, once the query that began anew had read all that there was; None until then
     crowded: bool = False
+    lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
 
     def forget_failures(self) -> None:
         self.due, self.failures = 0.0, 0
@@ -158,6 +160,7 @@ class Supervisor:
                 query.batch = number
                 self._progress.batch(name, progress)
         query.forget_failures()
+        query.lasting.healed()
         query.anew_without_batch = False
         if why := self._reason_to_rebuild(query, last):
             query.stop()
@@ -182,10 +185,15 @@ class Supervisor:
         self._progress.failed(name, _reason(problem))
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
-        kafka_answers = self._clock() - self._answered_at < _ANSWERED_WITHIN
-        may_rebuild = query.rebuilt_from_topics and not query.anew_without_batch
-        if query.failures >= ATTEMPTS and kafka_answers and may_rebuild:
+        if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
+            return
+        if query.rebuilt_from_topics and not query.anew_without_batch:
             self._rebuild(name, query, f"it has failed {query.failures} times in a row")
+            return
+        remedy = "it has begun anew, and the reason is another one than its checkpoint"
+        if not query.rebuilt_from_topics:
+            remedy = "if it can't read its own files, move the whole directory away"
+        query.lasting.report("query %s goes on failing, %d times in a row by now: %s", name, query.failures, remedy)
 
     def _rebuild(self, name: str, query: _Query, why: str) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
@@ -212,10 +220,8 @@ def set_checkpoint_aside(spark: SparkSession, directory: str, query: str) -> str
     One that was set aside before is deleted then. Raises Py4JJavaError or OSError if the file system doesn't answer or
     refuses.
     """
-    path = jvm(spark).org.apache.hadoop.fs.Path
-    old = path(place(directory, query))
-    new = path(f"{place(directory, query)}{_ASIDE}{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
-    system = old.getFileSystem(hadoop(spark))
+    system, old = file_system(spark, place(directory, query))
+    new = old.suffix(time.strftime(f"{_ASIDE}%Y%m%dT%H%M%S", time.gmtime()))
     there = [entry.getPath() for entry in system.listStatus(old.getParent())]
     if not system.rename(old, new):
         raise OSError(f"{old.toString()} can't be renamed to {new.toString()}")

@@ -161,12 +161,3 @@ def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Pat
             eventually(lambda: published(node.bootstrap), PATIENCE)
             network.swallow()
             assert driver.stop(timeout=20) == 0
-
-
-def test_dead_letters_wait_for_the_volumes_when_both_have_a_backlog(node: KafkaNode, tmp_path: Path) -> None:
-    story = Story(node)
-    story.publish(200)
-    with pipeline(node, tmp_path / "pipeline", batch=1000, metrics_port=free_port()) as driver:
-        eventually(lambda: driver.metric("rows_total", query="refused") > 0, PATIENCE)
-        assert driver.metric("rows_total", query="volumes") >= 200 * BROKERS + story.refused
-        eventually(lambda: len(dead_letters(node.bootstrap)) == story.refused, PATIENCE)

@@ -1,25 +1,20 @@
 """``quotahost report``: the volumes and times that it draws, and its error when there is nothing to draw."""
 
 import re
-from collections import defaultdict
 from datetime import timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from quotahost.cli.lab.curves import Name, Question, Report
-from quotahost.cli.lab.history import ranked, worst
+from quotahost.cli.lab.curves import Question, Report
+from quotahost.cli.lab.history import worst
 from quotahost.cli.main import app
 from quotahost.errors import QuotahostError
-from tests.pipeline.support.rows import NOON, frame, reading, written
+from tests.pipeline.support.rows import NOON, reading, written
 
-START = int(NOON.timestamp()) * 1_000_000
 HOUR = 3600
 
 
@@ -41,58 +36,6 @@ def run(history: Path, out: Path, *options: str) -> Result:
     return CliRunner().invoke(app, ["report", "--history", str(history), "--out", str(out), *options])
 
 
-# Spark's aggregates, compared with a plain loop.
-
-NAMES = st.sampled_from([Name("a", "1", "/x"), Name("a", "1", "/y"), Name("b", "1", "/x")])
-LEVELS = st.none() | st.integers(0, 1000)
-READINGS = st.dictionaries(
-    # One reading for each volume and time. Times are whole milliseconds, in microseconds.
-    st.tuples(NAMES, st.integers(0, 10_000).map(lambda ms: ms * 1000)),
-    st.tuples(st.integers(0, 1_000_000), LEVELS, LEVELS),
-    min_size=20,  # so that parts with several readings are the rule
-    max_size=60,
-)
-
-
-def _rows(readings: dict[Any, Any]) -> list[dict[str, Any]]:
-    return [
-        reading(0, consumed, **name._asdict(), soft=soft, hard=hard) | {"at": NOON + timedelta(microseconds=at)}
-        for (name, at), (consumed, soft, hard) in readings.items()
-    ]
-
-
-@settings(max_examples=3, deadline=None)
-@given(READINGS, st.integers(5_000_000, 10_000_000), st.integers(3_000_000, 10_000_000))
-def test_rank_and_fill_rate_are_those_of_a_plain_reduction(
-    spark: SparkSession, readings: dict[Any, Any], newest: int, recent: int
-) -> None:
-    of = defaultdict(list)
-    for (name, at), (consumed, _, hard) in sorted(readings.items()):
-        if newest - recent <= at <= newest:
-            of[name].append((at, consumed, hard))
-    rows = ranked(frame(spark, _rows(readings)), START + newest, recent).collect()
-    assert {Name(*row[:3]) for row in rows} == set(of)
-    assert all(row["known"] == len(of) for row in rows)
-    assert [row["expected"] for row in rows] == sorted((row["expected"] for row in rows), reverse=True)
-    for row in rows:
-        own = of[Name(*row[:3])]
-        rate = _slope([(at, consumed) for at, consumed, _ in own])
-        assert (row["rate"] is None) == (rate is None)
-        _, consumed, hard = own[-1]
-        room = 1000 if hard is None else hard
-        ahead = consumed + max(0.0, row["rate"] or 0.0) * recent / 1e6
-        assert row["rate"] is None or row["rate"] == pytest.approx(rate, rel=1e-6, abs=0.01)
-        assert row["expected"] == pytest.approx(ahead / room if room else float("inf"))
-
-
-def _slope(points: list[tuple[int, int]]) -> float | None:
-    """Least squares, exact, in bytes/s of times in microseconds."""
-    mean_x = Fraction(sum(x for x, _ in points), len(points))
-    mean_y = Fraction(sum(y for _, y in points), len(points))
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return float(sum((x - mean_x) * (y - mean_y) for x, y in points) / spread * 1_000_000) if spread else None
-
-
 # The volumes and the times that are drawn.
 
 
@@ -112,15 +55,18 @@ def test_the_worst_are_those_that_will_be_fullest(
     assert ([curve.name.broker for curve in report.curves], report.known) == (expected, known)
 
 
-def test_the_forecast_follows_the_fill_rate(spark: SparkSession, history: Path) -> None:
-    filling, still = found(spark, history, brokers=("1", "3")).curves
-    assert filling.fill_rate == pytest.approx(10 / HOUR)
-    assert filling.newest.last == 570
-    reached = [
-        filling.seconds_to(level) for level in (filling.newest.soft, filling.newest.hard, filling.newest.capacity)
-    ]
-    assert reached == [pytest.approx(23 * HOUR), pytest.approx(33 * HOUR), pytest.approx(43 * HOUR)]
-    assert (still.fill_rate, still.seconds_to(still.newest.capacity), still.seconds_to(None)) == (0, None, None)
+def test_a_volume_counts_by_its_hard_limit_or_else_its_capacity_and_one_that_empties_as_it_is(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    used = {"no room": [5] * 4, "limited": [400] * 4, "emptying": [760] * 3 + [700], "still": [650] * 4, "once": [600]}
+    hard = dict.fromkeys(used) | {"no room": 0, "limited": 500}
+    rows = [
+        reading(60 * (4 - len(each) + n), bytes, volume=name, hard=hard[name])
+        for name, each in used.items() for n, bytes in enumerate(each)
+    ]  # fmt: skip
+    curves = found(spark, written(spark, rows, tmp_path), recent=180).curves
+    assert [curve.name.volume for curve in curves] == [*used]
+    assert [curve.fill_rate for curve in curves] == [0, 0, pytest.approx(-0.3), 0, None], "by least squares"
 
 
 def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_of_other_days(

@@ -79,18 +79,12 @@ class Curve:
         """The consumed share of the capacity, 1.0 for all of it; None without a capacity."""
         return self.newest.last / self.newest.capacity if self.newest.capacity else None
 
-    def seconds_to(self, level: int | None) -> float | None:
-        """Seconds until that many bytes are consumed at the present fill rate; 0 if they are, None if never."""
-        if level is None:
-            return None
-        left, rate = level - self.newest.last, self.fill_rate or 0.0
-        return 0.0 if left <= 0 else left / rate if rate > 0 else None
-
     def show_when(self, level: int | None) -> str:
         """``in 3 d 4 h (2026-11-25 01:30)``, ``reached``, ``not at this rate``, ``not known`` or ``no limit``."""
         if level is None:
             return "no limit"
-        seconds = self.seconds_to(level)
+        left, rate = level - self.newest.last, self.fill_rate or 0.0
+        seconds = 0.0 if left <= 0 else left / rate if rate > 0 else None  # None: never
         if seconds is not None and 0 < seconds <= YEAR:
             return f"{show_time(seconds)} ({show_at(self.newest.at + seconds)})"
         return "not known" if seconds is None and self.fill_rate is None else show_time(seconds)

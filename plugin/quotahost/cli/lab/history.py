@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import groupby
 from math import isfinite
-from typing import Any, Final
+from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ from quotahost.cli.lab.budgets import BudgetUse
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
-from quotahost.pipeline.session import hadoop, jvm, session
+from quotahost.pipeline.session import file_system, session
 from quotahost.units.show import show_span
 
 # The report scans a long history, while the pipeline's defaults suit short batches.
@@ -158,7 +158,7 @@ def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int
 def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     """The days that the question is about and for which the history has a folder, oldest first."""
     place = question.directory
-    system, path = _hadoop(spark, place)
+    system, path = file_system(spark, place)
     if not system.exists(path):
         raise QuotahostError(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
@@ -193,19 +193,13 @@ def _fitting(rows: DataFrame, question: Question) -> DataFrame:
 
 def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
     """What is asked for of what the pipeline has written to a folder beside the history; None without that folder."""
-    system, path = _hadoop(spark, directory)
+    system, path = file_system(spark, directory)
     return _fitting(_read(spark, columns, directory), question) if system.exists(path) else None
 
 
 def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
     # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
     return spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
-
-
-def _hadoop(spark: SparkSession, directory: str) -> tuple[Any, Any]:
-    """Hadoop's own file system and path of a directory, which need not be on this machine."""
-    path = jvm(spark).org.apache.hadoop.fs.Path(directory)
-    return path.getFileSystem(hadoop(spark)), path
 
 
 # ---- in Spark's own functions ----

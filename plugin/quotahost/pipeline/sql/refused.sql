@@ -12,5 +12,4 @@ SELECT concat_ws('-', topic, partition, offset) AS key, substring(value, 1, {val
 FROM (
   SELECT topic, partition, offset, value, broker, error AS reason FROM {parsed} WHERE error IS NOT NULL
   UNION ALL
-  -- Errors of usage are "reason: text"; the header has the reason alone, as for snapshots.
-  SELECT topic, partition, offset, value, brokerId, split_part(error, ':', 1) FROM {usage} WHERE error IS NOT NULL)
+  SELECT topic, partition, offset, value, brokerId, error FROM {usage} WHERE error IS NOT NULL)

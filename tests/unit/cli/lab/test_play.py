@@ -157,7 +157,7 @@ def test_limits_alone_make_brokers_judge_their_own_disks_then_as_with_these_sett
     file.write_text("\n".join(lines))
     found = play(report({NAME: each_minute(range(0, 1000, 100), 500, 900)}), plan_of(file, None))
     assert found.factors[0].then == found.factors[0].new
-    assert found.factors[0].then.pauses == 1
+    assert (found.factors[0].then.pauses, found.factors[0].then.lowest) == (1, 0.0)
     assert plan_of(file, None).windows == (11, 120_000)
 
 
@@ -173,9 +173,10 @@ def test_a_volume_has_the_limits_of_its_override() -> None:
 
 def test_a_pause_lasts_until_so_much_is_free_as_pause_release_says() -> None:
     history = report({NAME: each_minute([*range(0, 1000, 100), 900, 850, 800, 750, 700, 650, 600], 500, 900)})
-    settings = [local(500, 900, pause__resume__free_share=share) for share in ("0", "0.5")]
-    none, half = (play(history, plan(own)).factors[0].new.pause_s for own in settings)
+    played = [play(history, plan(local(500, 900, pause__resume__free_share=share))) for share in ("0", "0.5")]
+    none, half = (found.factors[0].new.pause_s for found in played)
     assert half - none == pytest.approx(3 * 60, abs=2)  # to 850 bytes or to 700, a minute for each 50
+    assert [found.volumes[0].then.pause_s for found in played] == [none, half]
 
 
 def test_brokers_that_judge_their_own_disks_are_looked_at_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,16 +189,6 @@ def test_brokers_that_judge_their_own_disks_are_looked_at_no_more_often(monkeypa
 
 USED = st.lists(st.integers(0, 1000), min_size=2, max_size=40)
 LEVELS = st.tuples(st.integers(1, 900), st.integers(0, 100)).map(lambda each: (each[0], each[0] + each[1]))
-
-
-@options(max_examples=20)
-@given(USED, LEVELS, st.integers(0, 200))
-def test_higher_limits_never_give_a_lower_factor(used: list[int], levels: tuple[int, int], more: int) -> None:
-    own = local(pause__resume__free_share="0")
-    higher = levels[0] + more, levels[1] + more
-    low, high = (play(report({NAME: each_minute(used, *each)}), plan(own)) for each in (levels, higher))
-    assert high.factors[0].then.lowest >= low.factors[0].then.lowest - 0.01  # the host takes steps of 0.01
-    assert high.volumes[0].then.pause_s <= low.volumes[0].then.pause_s
 
 
 @options(max_examples=20)

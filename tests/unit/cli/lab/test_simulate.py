@@ -5,11 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import Result
 
-from quotahost.cli.lab import simulate
 from quotahost.cli.lab.simulate import Request, parse_requests
 from tests.unit.cli.commands import properties_file, run
 
@@ -98,11 +95,6 @@ def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond
     assert re.fullmatch(r"[\d.]+ (MB|kB|B)", found["beyond hard"])
 
 
-def test_fewer_windows_make_shorter_silences() -> None:
-    few, many = (simulated(*DISK, *EAGER, "--windows", windows, "--time", "2m") for windows in (2, 11))
-    assert float(outcome(few)["longest silence"].split()[0]) < float(outcome(many)["longest silence"].split()[0])
-
-
 def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_their_place(tmp_path: Path) -> None:
     prefix = "client.quota.callback."
     lines = [f"{prefix}static.storage.soft=20G", f"{prefix}static.storage.hard=21G", f"{prefix}policy=setpoint"]
@@ -171,9 +163,8 @@ def test_version_15s_burst_stands_for_the_samples() -> None:
 
 
 def test_kip_13s_example_is_delayed_by_2_s() -> None:
-    result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9")
-    assert rows(result)[-1][2] == "delayed by 2.000 s"
-    assert [row[2] for row in rows(result)[1:-1]] == ["admitted"] * 9
+    result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9", "50M@19")
+    assert [row[2] for row in rows(result)[1:]] == ["admitted"] * 9 + ["delayed by 2.000 s", "admitted"]
     longer = simulated("quota", "--rate", "5", "--samples", 10, "--window", "1001ms", "1000@0")
     assert rows(longer)[-1][2] == "delayed by 189.990 s", "a window of 1001 ms is no second"
 
@@ -183,13 +174,3 @@ def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:
     assert parse_requests("2@0..0.9/0.5") == [Request(2, 0), Request(2, 500)]
     result = simulated("quota", "--rate", 5, "1@3", "2@0..4/2")
     assert [row[0] for row in rows(result)[1:]] == ["0 s", "2 s", "3 s", "4 s"]
-
-
-@given(st.lists(st.tuples(st.floats(0.1, 1000), st.integers(0, 60_000)), max_size=30), st.floats(0.1, 100))
-def test_requests_within_the_rate_are_never_throttled(given_: list[tuple[float, int]], rate: float) -> None:
-    requests = sorted((Request(*each) for each in given_), key=lambda r: r.ms)
-    outcomes = simulate.run(requests, rate, 11, 1000)
-    assert len(outcomes) == len(requests)
-    assert all(0 <= o.seconds < 1e9 for each in outcomes for o in each)
-    if sum(r.amount for r in requests) <= rate * 10:  # Kafka's window is 10 s at least
-        assert all(str(o) == "admitted" for each in outcomes for o in each)
