@@ -6,9 +6,9 @@ clients whose quotas are used up. At the first read of the source after a second
 later, the law hears how long the handlers were idle; up to LATE_MS after that the tap begins to lead the limits to its
 factor.
 
-The simulator (``quotahost.cli.lab``) jumps from one batch to the next and has bytes on disks. Here the handlers' time is
-divided in each tick among all who ask at once, so the two have no clients in common. Kafka's rate and the tap are the
-same.
+The simulator (``quotahost.cli.lab``) jumps from one batch to the next and has bytes on disks. Here the time of the
+handlers is divided in each tick among all who ask at once, so the two have no clients in common. Kafka's rate and the
+tap are the same.
 """
 
 import random
