@@ -1,4 +1,4 @@
-"""Reads and calls a node's MBeans from Python.
+"""Reads a node's MBeans from Python.
 
 Tests read quotahost's and Kafka's metrics with it, ``harness.kafka.quotas`` the enforced quotas. The helper JVM
 connects to the node and sends the values as JSON.
@@ -29,10 +29,6 @@ class Jmx:
         """The attributes of every bean that matches an object name pattern, by object name."""
         found: dict[str, dict[str, Any]] = self._ask("jmx-query", pattern)
         return found
-
-    def call(self, name: str, operation: str, *args: str) -> Any:
-        """Calls an operation whose parameters are strings; returns its result."""
-        return self._ask("jmx-call", name, operation, args)
 
     def _ask(self, command: str, *args: object) -> Any:
         return helper(self._node.version).ask(command, self._node.pid, *args)

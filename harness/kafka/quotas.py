@@ -38,7 +38,7 @@ def enforced_quotas(node: KafkaNode, quota_type: str | None = None, **tags: str)
     Kafka makes a metric at a client's first request and removes it after an hour of silence. In tag names, ``_``
     stands for ``-``: ``enforced_quotas(node, "PRODUCE", client_id="app")``.
     """
-    lines = Jmx(node).call("harness:type=QuotaProbe", "quotas")
+    lines = Jmx(node).get("harness:type=QuotaProbe", "Quotas")
     wanted = {name.replace("_", "-"): value for name, value in tags.items()}
     found = [_parsed(line) for line in lines]
     return [quota for quota in found if quota_type in (None, quota.quota_type) and wanted.items() <= quota.tags.items()]

@@ -37,8 +37,7 @@ public final class Helper {
         Map.entry("read-shared", ShareReader::run),
         Map.entry("measure-shared", ShareReader::measure),
         Map.entry("jmx-get", Jmx::get),
-        Map.entry("jmx-query", Jmx::query),
-        Map.entry("jmx-call", Jmx::call));
+        Map.entry("jmx-query", Jmx::query));
 
     private Helper() { }
 

@@ -22,7 +22,7 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
 /**
- * Reads and calls another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. A connection stays
+ * Reads another JVM's MBeans. It attaches by process id, so the other JVM needs no JMX port. A connection stays
  * open for the next question, as tests ask again and again: a new one costs both JVMs far more time than the answer.
  */
 final class Jmx {
@@ -52,16 +52,6 @@ final class Jmx {
             }
             return found;
         });
-    }
-
-    /** args: pid, object name, operation, [strings]. */
-    static Object call(JsonNode args) throws Exception {
-        ObjectName name = new ObjectName(args.get(1).textValue());
-        List<String> given = new ArrayList<>();
-        args.get(3).forEach(value -> given.add(value.textValue()));
-        String[] types = new String[given.size()];
-        Arrays.fill(types, String.class.getName());
-        return with(args, beans -> beans.invoke(name, args.get(2).textValue(), given.toArray(), types));
     }
 
     private static Object with(JsonNode args, Question question) throws Exception {

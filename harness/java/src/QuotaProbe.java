@@ -29,7 +29,7 @@ public final class QuotaProbe implements MetricsReporter {
     @MXBean
     public interface Quotas {
         /** For each metric a JSON object: type, tags, bound and value. */
-        String[] quotas() throws JsonProcessingException;
+        String[] getQuotas() throws JsonProcessingException;
     }
 
     private static final String NAME = "harness:type=QuotaProbe";
