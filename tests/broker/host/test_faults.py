@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.producer import fill_topic
 from harness.clients.raw import introduce_clients
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -129,18 +128,6 @@ def test_with_pause_as_fallback_a_silent_host_slows_producers_to_the_floor_until
     eventually(lambda: gauge(node, "Factor", "LackOfData") == 0)
     change(node, "fallback.action", None)
     check_serves(node, "settled")
-
-
-def test_changes_under_load_disturb_no_client(node: KafkaNode) -> None:
-    config = node.client_config(client_id="loaded")
-    with ProducerLoad(config, "t") as producer, ConsumerLoad(config, "t") as consumer:
-        eventually(lambda: has_own_quota(node, ANYONE, "loaded"))
-        for megabytes in range(20, 40, 4):
-            change(node, "newcomers.fetch", f"{megabytes}M")
-        before = producer.meter.bytes, consumer.meter.bytes
-        eventually(lambda: producer.meter.bytes > before[0] and consumer.meter.bytes > before[1])
-    assert producer.errors == consumer.errors == []
-    alter_broker_config(node, {PREFIX + "newcomers.fetch": None})
 
 
 @pytest.mark.proves("faults.names")

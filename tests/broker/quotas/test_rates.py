@@ -59,6 +59,7 @@ def test_a_client_that_is_connected_gets_a_quota_and_a_property_that_are_set_liv
         with changed(node, {"static.produce": "4M"}):
             limited_to(4e6)
         limited_to(STATIC)
+    assert load.errors == []
 
 
 def test_only_what_changed_is_published_again(node: KafkaNode) -> None:
