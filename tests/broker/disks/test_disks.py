@@ -89,24 +89,6 @@ def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
 
 
-@pytest.mark.proves("proposal-035.pause", "proposal-035.states", "proposal-035.metrics-store", "mission.volumes")
-@pytest.mark.proves("faults.full-disk")
-def test_one_disk_at_its_hard_limit_stops_producers_on_all_brokers_until_space_is_back(cluster: Cluster) -> None:
-    with ProducerLoad(cluster.client_config(client_id="p"), "t", rate=3e6) as load:
-        eventually(lambda: load.meter.bytes > 1_000_000)
-        start = cluster.brokers[2].log.end()
-        disk_of_broker_1_is_full(cluster)
-        cluster.brokers[2].wait_for_log("OPEN -> PAUSE: .*broker 1", start=start)
-        before = settled_ends(cluster)
-        for partition in range(3):
-            assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        assert appended(cluster) == before, "nothing is appended once all have stopped"
-        disk_of_broker_1_has_space(cluster)
-        eventually(lambda: all(now > was for now, was in zip(appended(cluster), before, strict=True)))
-        assert load.drain() == 0
-    assert load.errors == [], "nothing is lost"
-
-
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.states")
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
     first = cluster.brokers[0]
@@ -133,7 +115,8 @@ def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_l
     wait_for_state(cluster, OPEN)
 
 
-@pytest.mark.proves("faults.pipeline-silent")
+@pytest.mark.proves("proposal-035.pause", "proposal-035.states", "proposal-035.metrics-store", "mission.volumes")
+@pytest.mark.proves("faults.full-disk", "faults.pipeline-silent")
 def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_standby_while_records_are_missing(
     cluster: Cluster,
 ) -> None:
