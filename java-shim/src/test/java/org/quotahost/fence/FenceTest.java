@@ -111,15 +111,6 @@ class FenceTest {
     }
 
     @Test
-    void aClientIdOfMoreThan256CharactersIsNeverAnInternalOne() {
-        Exemptions.set(Map.of(), new String[0], INTERNAL);
-        String id = "broker-1-" + "x".repeat(247);
-
-        assertEquals(ALLOWED, produce("ANONYMOUS", id));
-        assertTurnedBack("ANONYMOUS", id + "x");
-    }
-
-    @Test
     void superUsersPassAndKeepTheirQuotas() throws IOException {
         var users = Map.of("process.roles", "broker", "super.users", "User:root; Role:admins;User:ANONYMOUS;User:CN=b,OU=c;;");
         try (QuotaFence secured = FenceFixture.fence("none", users)) {
