@@ -12,6 +12,8 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.util.Resources;
 
 /** An interpreter that cannot work is refused with a message that says what to do; one that can gets code in plain ASCII. */
@@ -26,22 +28,15 @@ class PythonEnvironmentTest {
         assertEquals("client.quota.callback.python.executable=" + script + ": it is old: " + built + " child; name another", message);
     }
 
-    @Test
-    void aProgramThatAnswersNothingIsNoPython(@TempDir Path folder) throws Exception {
-        String script = script(folder, "echo hello");
+    @ParameterizedTest
+    @CsvSource({"echo hello, is no Python", "echo broken interpreter >&2; exit 3, "
+            + "'is no working Python 3.11+, it ended with exit code 3: broken interpreter'"})
+    void aProgramThatIsNoPythonIsQuoted(String body, String told, @TempDir Path folder) throws Exception {
+        String script = script(folder, body);
 
         String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
 
-        assertTrue(message.contains("is no Python"), message);
-    }
-
-    @Test
-    void aProgramThatFailsIsQuoted(@TempDir Path folder) throws Exception {
-        String script = script(folder, "echo broken interpreter >&2; exit 3");
-
-        String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(script, false)).getMessage();
-
-        assertTrue(message.contains("is no working Python 3.11+, it ended with exit code 3: broken interpreter"), message);
+        assertTrue(message.contains(told), message);
     }
 
     @Test
