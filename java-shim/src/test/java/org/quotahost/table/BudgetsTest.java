@@ -112,19 +112,6 @@ class BudgetsTest {
         assertNull(earlier.get());
     }
 
-    @Test
-    void whoWritesToTopicsOfSeveralHasTheSmallestFactor() {
-        budgets(1, 0.5, 0.25, false);
-        for (int i = 0; i < 40; i++) {
-            write("alice", "orders.eu", "logs");
-            write("alice", "orders.us");
-            pass(1);
-        }
-
-        assertEquals("<budget logs alice>", tags("alice").get("user"));
-        assertEquals(250, limit("alice"), 1);
-    }
-
     /** Else it would have the limit of each: Kafka measures the groups apart. */
     @Test
     void whoWritesInTurnToTopicsOfSeveralWithTheSameFactorHasOneLimit() {

@@ -74,6 +74,7 @@ class FactorTest {
         FenceFixture.fence("none", Map.of());
         table.beat(0);
 
+        assertTrue(Fence.closed());
         assertNull(limit(PRODUCE));
     }
 
@@ -113,36 +114,12 @@ class FactorTest {
     }
 
     @Test
-    void aFenceThatComesLaterTakesThePauseOver() {
-        table.factor(0.5, "", null);
-        table.factor(0, "", null);
-        assertEquals(FLOOR, limit(PRODUCE));
-
-        FenceFixture.fence("none", Map.of());
-        table.beat(0);
-
-        assertTrue(Fence.closed());
-        assertEquals(FLOOR, limit(PRODUCE));
-        table.factor(1, "", null);
-        assertEquals(1_000.0, limit(PRODUCE));
-    }
-
-    @Test
     void itStaysOpenIfTheFactorDoesNotMultiplyProduceRates() {
         Tables.configure(table, FLOOR, "FETCH");
         FenceFixture.fence("none", Map.of());
 
         table.factor(0, "", null);
 
-        assertFalse(Fence.closed());
-    }
-
-    @Test
-    void aSilentHostsFallbackClosesItAndTheHostsOwnFactorOpensIt() {
-        FenceFixture.fence("none", Map.of());
-        table.fallback(0.0);
-        assertTrue(Fence.closed());
-        table.fallback(null);
         assertFalse(Fence.closed());
     }
 
