@@ -27,6 +27,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     ) as node:
         create_topic(node, "t", config={"segment.bytes": str(1 << 20), "retention.bytes": str(8 << 20)})
         yield node
+        # Kafka's line for each sensor at each change of the limits (ClientQuotaManager.updateQuotaMetricConfigs).
+        assert "already exists. Setting quota to" not in node.log_text()
 
 
 @pytest.fixture
