@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )  # fmt: skip
 
 from quotahost.errors import QuotahostError
-from quotahost.kafka.client import NoAnswer, answer
+from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -133,10 +133,20 @@ class BrokerConfig:
         """``broker`` is its id."""
         self._admin, self._broker = admin, str(broker)
 
+    def properties(self) -> dict[str, str | None]:
+        """All values, None where Kafka hides one: of all that it doesn't know, and of passwords.
+
+        It needs DescribeConfigs.
+        """
+        return {name: entry.value for name, entry in self._entries().items()}
+
+    def _entries(self) -> dict[str, Any]:
+        with _answered():
+            return described(self._admin, ResourceType.BROKER, self._broker, _CONFIG_WAIT)
+
     def listed(self, name: str) -> Listed | None:
         """A property's value, None if this Kafka doesn't know it. It needs DescribeConfigs."""
-        with _answered():
-            entry = described(self._admin, ResourceType.BROKER, self._broker, _CONFIG_WAIT).get(name)
+        entry = self._entries().get(name)
         if entry is None:
             return None
         entries = tuple(part for part in (entry.value or "").split(",") if part)
@@ -145,9 +155,9 @@ class BrokerConfig:
 
     def change(
         self, append: Mapping[str, Iterable[str]] | None = None, subtract: Mapping[str, Iterable[str]] | None = None,
-        put: Mapping[str, str | None] | None = None,
+        put: Mapping[str, str | None] | None = None, *, validate_only: bool = False,
     ) -> None:  # fmt: skip
-        """Change properties at once, all or none; None removes one. It needs AlterConfigs."""
+        """Change properties at once, all or none, or have that validated; None removes one. It needs AlterConfigs."""
         how = AlterConfigOpType
         changes = [(name, ",".join(entries), how.APPEND) for name, entries in (append or {}).items()]
         changes += [(name, ",".join(entries), how.SUBTRACT) for name, entries in (subtract or {}).items()]
@@ -155,13 +165,16 @@ class BrokerConfig:
         changed = [ConfigEntry(name, value, incremental_operation=operation) for name, value, operation in changes]
         resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=changed)
         with _answered():
-            answers = self._admin.incremental_alter_configs([resource], request_timeout=_CONFIG_WAIT)
-            answer(answers[resource], _CONFIG_WAIT)
+            options = {"validate_only": validate_only, "request_timeout": _CONFIG_WAIT}
+            answer(self._admin.incremental_alter_configs([resource], **options)[resource], _CONFIG_WAIT)
 
 
 @contextmanager
 def _answered() -> Iterator[None]:
     try:
         yield
-    except (KafkaException, TimeoutError) as error:
-        raise NoAnswer(str(error) or "no answer") from None
+    except KafkaException as failure:
+        error = failure.args[0]
+        raise NoAnswer(str(error), refused=error.code() in DENIED) from None
+    except TimeoutError:
+        raise NoAnswer("no answer") from None

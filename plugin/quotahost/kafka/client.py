@@ -166,7 +166,7 @@ _SWALLOWED: Final = "neither a connection nor a refusal came: see whether the ne
 
 
 class NoAnswer(QuotahostError):
-    """The cluster doesn't answer this client, or refuses it: then ``refused`` tells that it was the login."""
+    """The cluster doesn't answer this client, or refuses it: ``refused`` tells that its login, or a right, was why."""
 
     def __init__(self, text: str, *, refused: bool = False) -> None:
         super().__init__(text)

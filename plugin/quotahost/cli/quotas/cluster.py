@@ -7,10 +7,10 @@
 3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
 4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
 
-librdkafka, by which the rest of quotahost speaks to Kafka, has no requests for client quotas (KIP-546). kafka-python
-has the messages, and no method of its admin client that sends them; so they are sent here by the classes on which that
-client is built, ``kafka.net``. They are public by their names and documented nowhere: pyproject.toml holds kafka-python
-to one minor version.
+librdkafka, by which all else is asked here, too, has no requests for client quotas (KIP-546). kafka-python has the
+messages, and no method of its admin client that sends them; so they are sent here by the classes on which that client
+is built, ``kafka.net``. They are public by their names and documented nowhere: pyproject.toml holds kafka-python to one
+minor version.
 """
 
 import logging
@@ -34,6 +34,7 @@ from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.errors import QuotahostError, Unusable
+from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer, reach
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
@@ -55,8 +56,6 @@ _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _GIVE: Final = "give the principal"
-_BROKER: Final = 4  # ConfigResource.Type.BROKER
-_SET: Final = 0  # AlterConfigOp.OpType
 _SUPPLIER: Final = f"{PREFIX}supplier"
 #: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
 _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cluster-quota", "cluster-wide")}
@@ -72,8 +71,8 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
     """
     try:
         config = read_client_config(client_config)
-        with _connected(bootstrap, config) as manager:
-            yield Cluster(manager, {**config, "bootstrap.servers": bootstrap}, topic)
+        with _connected(bootstrap, config) as (manager, brokers):
+            yield Cluster(manager, brokers, {**config, "bootstrap.servers": bootstrap}, topic)
     except QuotahostError as error:
         raise Unusable(str(error)) from None
 
@@ -84,9 +83,9 @@ class Cluster:
     ``warnings`` are what a person should know before trusting what is shown.
     """
 
-    def __init__(self, manager: Any, config: dict[str, str], topic: str) -> None:
+    def __init__(self, manager: Any, brokers: Mapping[int, BrokerConfig], config: dict[str, str], topic: str) -> None:
         """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
-        self._manager, self._config = manager, config
+        self._manager, self._brokers, self._config = manager, brokers, config
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
         self.warnings: list[str] = []
@@ -128,7 +127,7 @@ class Cluster:
         if declared.sections - {CLIENTS}:
             recorded = self.recorded()
             present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
-        self.warnings += not_enforced(self._manager, declared.sections)
+        self.warnings += not_enforced(self._brokers, declared.sections)
         return plans.compare(declared.quotas, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
@@ -204,8 +203,8 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
 
 
 @contextmanager
-def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Any]:
-    """kafka-python's connections for as long as the context lasts, by librdkafka's names, secrets among them.
+def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any, Mapping[int, BrokerConfig]]]:
+    """kafka-python's connections for as long as the context lasts, by librdkafka's names, and the cluster's brokers.
 
     Raises Unusable if nobody answers, or ``config`` asks for what kafka-python can't do. It shows no value.
     """
@@ -216,30 +215,28 @@ def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[Any]:
     network.start()
     try:
         try:
+            # First, as kafka-python tells nothing of why nobody answers.
+            client = reach({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
             manager = KafkaConnectionManager(
                 network, **options, request_timeout_ms=_WAIT_MS, receive_message_max_bytes=_MAX_ANSWER
             )
             manager.bootstrap(_WAIT_MS)
-        except (KafkaError, OSError, ValueError, AssertionError) as error:
-            try:  # kafka-python tells nothing of why nobody answers
-                reach({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
-                why = _reason(error)
-            except NoAnswer as told:
-                why = str(told)
+        except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
+            why = str(error) if isinstance(error, NoAnswer) else _reason(error)
             who, remedy = "a client without credentials", "another listener, or --client-config FILE"
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
             raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
-        yield manager
+        yield manager, {each.node_id: BrokerConfig(client, each.node_id) for each in manager.cluster.brokers()}
         manager.close()
     finally:
         network.stop(_WAIT_MS)
 
 
-def _ask(manager: Any, request: Any, node: int | None = None) -> Any:
-    """The answer of a broker, of any if none is named, within 10 s. Raises Unusable if there is none."""
+def _ask(manager: Any, request: Any) -> Any:
+    """The answer of a broker, of whichever, within 10 s. Raises Unusable if there is none."""
     try:
-        return manager.run(manager.send, request, node)
+        return manager.run(manager.send, request)
     except KafkaError as error:
         raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
@@ -325,21 +322,19 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- who enforces them -----------------------------------------------------------------------------------------
 
 
-def not_enforced(manager: Any, sections: Collection[str]) -> Iterator[str]:
+def not_enforced(brokers: Mapping[int, BrokerConfig], sections: Collection[str]) -> Iterator[str]:
     """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
-    for broker in sorted(each.node_id for each in manager.cluster.brokers()):
-        yield from (f"broker {broker}: {words}" for words in _not_enforced_by(manager, broker, sections))
+    for number, broker in sorted(brokers.items()):
+        yield from (f"broker {number}: {words}" for words in _not_enforced_by(broker, sections))
 
 
-def _not_enforced_by(manager: Any, broker: int, sections: Collection[str]) -> Iterator[str]:
-    form = admin.DescribeConfigsRequest.DescribeConfigsResource
-    resource = form(resource_type=_BROKER, resource_name=str(broker), configuration_keys=None)
-    (answer,) = _ask(manager, admin.DescribeConfigsRequest(resources=[resource]), broker).results
-    if answer.error_code:
-        yield f"whether it enforces what is set here can't be seen; {_GIVE} DescribeConfigs on the cluster"
+def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
+    try:
+        configs = broker.properties()
+    except NoAnswer as problem:
+        why = f"{_GIVE} DescribeConfigs on the cluster" if problem.refused else str(problem)
+        yield f"whether it enforces what is set here can't be seen; {why}"
         return
-    # The value is None where Kafka hides it: of all that it doesn't know, and of passwords.
-    configs = {config.name: config.value for config in answer.configs or ()}
     callback = configs.get(f"{PREFIX}class")
     if callback and not callback.startswith("org.quotahost."):
         yield f"{callback} decides about quotas; what is set here holds as far as it follows it"
@@ -351,24 +346,21 @@ def _not_enforced_by(manager: Any, broker: int, sections: Collection[str]) -> It
         by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)
         if section not in sections or by_default:
             continue
-        enforced = _has_supplier(manager, broker, supplier) if callback else False
+        enforced = _has_supplier(broker, supplier) if callback else False
         if enforced is None:
             yield f"{kind} quotas are enforced only if {_SUPPLIER}, which Kafka hides, has {supplier}"
         elif not enforced:
             yield f"{kind} quotas are not enforced; add {supplier} to {_SUPPLIER}"
 
 
-def _has_supplier(manager: Any, broker: int, supplier: str) -> bool | None:
+def _has_supplier(broker: BrokerConfig, supplier: str) -> bool | None:
     """Whether the broker has a supplier; None if this client may not ask.
 
     Kafka has a change validated together with all properties in force, and hands on the reason of a refusal. So
     putting a supplier in shadow passes where the broker has it, and is refused where not. Nothing is changed.
     """
-    form = admin.IncrementalAlterConfigsRequest.AlterConfigsResource
-    asks = form.AlterableConfig(name=f"{PREFIX}shadow", config_operation=_SET, value=f"{SUPPLIER}{supplier}")
-    resource = form(resource_type=_BROKER, resource_name=str(broker), configs=[asks])
-    request = admin.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
-    (answer,) = _ask(manager, request, broker).responses
-    if not answer.error_code:
-        return True
-    return False if NO_SUPPLIER.format(supplier) in (answer.error_message or "") else None
+    try:
+        broker.change(put={f"{PREFIX}shadow": f"{SUPPLIER}{supplier}"}, validate_only=True)
+    except NoAnswer as problem:
+        return False if NO_SUPPLIER.format(supplier) in str(problem) else None
+    return True
