@@ -7,7 +7,7 @@ needs Spark, so its help works without the extra ``spark``.
 from importlib.metadata import PackageNotFoundError, version
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from pydantic.fields import FieldInfo
@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from quotahost.cli.asking import check_packages
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor
+from quotahost.cli.explain import explain
 from quotahost.cli.install import install
 from quotahost.cli.lab.replay import replay
 from quotahost.cli.lab.report import report
@@ -23,7 +24,7 @@ from quotahost.cli.lab.simulate import disk, quota
 from quotahost.cli.new import new
 from quotahost.cli.plugins import plugins
 from quotahost.cli.quotas.command import quotas
-from quotahost.cli.start import QUICK, run
+from quotahost.cli.top import top
 from quotahost.errors import QuotahostError
 from quotahost.pipeline.options import Options, as_text, options
 from quotahost.settings.broker import properties_table
@@ -105,8 +106,12 @@ pipeline.__signature__ = Signature(  # type: ignore[attr-defined]
 )
 
 
+#: They have parsers of their own (quotahost.cli.start).
+_QUICK: Final = {"explain": explain, "top": top}
+
+
 def _quick(ctx: typer.Context) -> None:
-    raise typer.Exit(run([str(ctx.info_name), *ctx.args]))
+    raise typer.Exit(_QUICK[str(ctx.info_name)].main(ctx.args))
 
 
 simulate = typer.Typer(no_args_is_help=True, help="Show what a setting would do, before anybody sets it.")
@@ -114,9 +119,9 @@ simulate.command()(disk)
 simulate.command()(quota)
 for _command in (plugins, doctor, new, pipeline, report, replay):
     app.command()(_command)
-for _name, _help in QUICK.items():
+for _name, _module in _QUICK.items():
     passed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
-    app.command(_name, help=_help, context_settings=passed_on, add_help_option=False)(_quick)
+    app.command(_name, help=_module.HELP, context_settings=passed_on, add_help_option=False)(_quick)
 app.add_typer(quotas, name="quotas")
 app.add_typer(simulate, name="simulate")
 app.command()(install)

@@ -15,11 +15,7 @@ from typing import Final
 from quotahost.cli.console import say
 from quotahost.errors import QuotahostError
 
-#: The commands that start quickly, and what they do.
-QUICK: Final = {
-    "explain": "Say why a client goes as fast as it does, or what fills a volume, on a broker of this machine.",
-    "top": "Show live who uses what of a broker of this machine, or of a cluster, who is held back, and by what.",
-}
+_QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
@@ -43,7 +39,7 @@ def main() -> None:
 
 
 def _main(arguments: Sequence[str]) -> None:
-    if arguments[:1] and arguments[0] in QUICK:
+    if arguments[:1] and arguments[0] in _QUICK:
         sys.exit(run(arguments))
     from quotahost.cli.main import app
 

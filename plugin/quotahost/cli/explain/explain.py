@@ -12,10 +12,10 @@ from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
 from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
-from quotahost.cli.start import QUICK
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
+HELP: Final = "Say why a client goes as fast as it does, or what fills a volume, on a broker of this machine."
 NEWCOMER: Final = 3  # the exit code
 E = TypeVar("E", bound=StrEnum)
 
@@ -24,7 +24,7 @@ def parser() -> ArgumentParser:
     ends = (
         "Ends with 0 if the broker knows the client, with 3 if it doesn't (a newcomer), with 2 if no broker answered."
     )
-    made = ArgumentParser("quotahost explain", description=f"{QUICK['explain']} {ends}", allow_abbrev=False)
+    made = ArgumentParser("quotahost explain", description=f"{HELP} {ends}", allow_abbrev=False)
     add = made.add_argument
     add("--client", metavar="USER/CLIENT", help="principal name and client-id, split at the last /")
     add("--user", help="the principal name, if given apart")

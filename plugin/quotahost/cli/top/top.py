@@ -20,12 +20,12 @@ from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, lines_of, say
 from quotahost.cli.explain.broker_socket import connect, name_of
 from quotahost.cli.explain.explain import add_common, explain_client, one_of, seconds
-from quotahost.cli.start import QUICK
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
 from quotahost.model import Look
 from quotahost.records.topics import LOOKS, WATCH
 
+HELP: Final = "Show live who uses what of a broker of this machine, or of a cluster, who is held back, and by what."
 MOST: Final = 1_000  # scopes of one look
 _BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 
@@ -33,7 +33,7 @@ _BETWEEN: Final = 2.0  # seconds between the two looks at a volume
 def parser() -> ArgumentParser:
     of_a_cluster = "The brokers of a cluster answer if they run the task publish-usage."
     ends = "Without a terminal it prints one look. Ends with 2 if no broker answered."
-    made = ArgumentParser("quotahost top", description=f"{QUICK['top']} {of_a_cluster} {ends}", allow_abbrev=False)
+    made = ArgumentParser("quotahost top", description=f"{HELP} {of_a_cluster} {ends}", allow_abbrev=False)
     add = made.add_argument
     add_common(made)
     orders = f"what comes first: {', '.join(Order)} (rate)"
