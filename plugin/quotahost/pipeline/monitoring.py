@@ -14,6 +14,7 @@ from quotahost.background import LineLimit
 from quotahost.pipeline import log
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.text import printable
+from quotahost.units.show import show_factor, show_seconds
 
 #: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.
 DEAD_LETTERS: Final = "refused"
@@ -107,11 +108,11 @@ class Progress:
         self._lines[record.cluster] = brokers, limit
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
-            "run %d, record %d, newest snapshot %.1f s old; %d refused so far",
+            "run %d, record %d, newest snapshot %s old; %d refused so far",
             printable(record.cluster), *brokers[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
-            "-" if record.smallest_factor is None else f"{record.smallest_factor:.2f}",
-            record.run, record.sequence, _age(record), self._refused_so_far,
+            "-" if record.smallest_factor is None else show_factor(record.smallest_factor),
+            record.run, record.sequence, show_seconds(_age(record)), self._refused_so_far,
         )  # fmt: skip
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

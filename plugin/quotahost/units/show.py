@@ -25,7 +25,7 @@ class Unit:
 
 def show_number(value: float) -> str:
     """All digits with thousands separators: ``10,000,000``, ``0.05``; the largest as Python writes them."""
-    if not 1e-9 <= abs(value) < 1e18:
+    if value and not 1e-9 <= abs(value) < 1e18:
         return repr(value)
     # A float's own format "f" stops after six decimals, and would show 1e-8 as 0.
     return _plain(Decimal(repr(value)))
@@ -144,6 +144,16 @@ def show_at(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
 
 
+def show_seconds(seconds: float, decimals: int = 1) -> str:
+    """``1.3 s``, ``12 s``."""
+    return f"{show_number(round(seconds, decimals))} s"
+
+
 def show_share(share: float | None) -> str:
     """A share as ``93.4 %``; a dash if it isn't known."""
     return UNKNOWN if share is None else f"{share * 100:.1f} %"
+
+
+def show_factor(factor: float) -> str:
+    """Four digits: ``0.4213``, ``1``."""
+    return f"{factor:.4g}"

@@ -42,6 +42,7 @@ from quotahost.model import ClusterVolumes, Factor, QuotaType, State
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.text import escaped, shortened
+from quotahost.units.show import show_factor
 
 log = logging.getLogger("quotahost.factor")
 
@@ -253,7 +254,7 @@ class TypedSources:
     def _log(self, name: str, factor: Factor) -> None:
         slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))
         if factor.value < 1:
-            slowing.report("%s slows clients: factor %.4g (%s)", name, factor.value, factor.cause)
+            slowing.report("%s slows clients: factor %s (%s)", name, show_factor(factor.value), factor.cause)
         elif slowing.healed():
             log.info("%s no longer slows clients", name)
 
@@ -289,7 +290,7 @@ class FactorInForce:
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
                 level = logging.INFO if now.state is State.OPEN else logging.WARNING
-                log.log(level, "%s -> %s: factor %.4g (%s)", last.state, now.state, now.value, now.cause)
+                log.log(level, "%s -> %s: factor %s (%s)", last.state, now.state, show_factor(now.value), now.cause)
             self._factor, self._last = now, new
             self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             self._shown.show(self._cause())

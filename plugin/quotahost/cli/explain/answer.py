@@ -17,7 +17,16 @@ from quotahost.broker.host.messages import Reason, would_be
 from quotahost.model import Client, LimitedBy, QuotaType
 from quotahost.text import printable
 from quotahost.throttling import lowered
-from quotahost.units.show import BYTES_PER_SECOND, MUTATIONS_PER_SECOND, PERCENT, rounded, show_bytes
+from quotahost.units.show import (
+    BYTES_PER_SECOND,
+    MUTATIONS_PER_SECOND,
+    PERCENT,
+    rounded,
+    show_bytes,
+    show_factor,
+    show_number,
+    show_seconds,
+)
 
 Facts = Iterator[tuple[str, str]]  # labels and texts
 
@@ -77,7 +86,7 @@ def common_facts(answer: Answer) -> Facts:
     if answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause):
         yield "cause", printable(answer.cause)
     slowed = [
-        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {factor:.4g}"
+        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {show_factor(factor)}"
         for names, factor, cause in answer.slowed_types
     ]
     if slowed:
@@ -100,14 +109,15 @@ def common_facts(answer: Answer) -> Facts:
 
 
 def _factor(answer: Answer) -> str:
-    text = f"{answer.factor:.4g}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
+    text = f"{show_factor(answer.factor)}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return f"{text}; {_IN_SHADOW}" if answer.factor < 1 else text
     # Java tells only of produce limits; "slowed" tells of a factor of their own.
     of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
     if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
-    return f"{text}; limits are multiplied by {answer.limit_factor:.4g} now, and move in steps that max.mute allows"
+    now = show_factor(answer.limit_factor)
+    return f"{text}; limits are multiplied by {now} now, and move in steps that max.mute allows"
 
 
 def _scope(answer: Answer) -> str:
@@ -121,7 +131,7 @@ def _scope(answer: Answer) -> str:
 
 def _budget(quota: QuotaState, budget: Row) -> str:
     factor = quota.budget_factor or 0.0
-    what = "turned back" if factor <= 0 else f"slowed by the factor {factor:.4g}"
+    what = "turned back" if factor <= 0 else f"slowed by the factor {show_factor(factor)}"
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
@@ -244,7 +254,7 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return f"{text}, by the factor {factor:.4g}" if _is_lowered(quota, factor) else text
+    return f"{text}, by the factor {show_factor(factor)}" if _is_lowered(quota, factor) else text
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
@@ -306,7 +316,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
     concerns = concerns and (not answer.is_for_topics or answer.is_marked)
     if answer.factor_in_shadow and answer.factor < 1 and concerns and quota.whole is not None:
         limit = lowered(quota.whole, answer.factor, answer.floors[quota.type])
-        text = f"the factor {answer.factor:.4g} would make the limit {_rate(quota, limit)}"
+        text = f"the factor {show_factor(answer.factor)} would make the limit {_rate(quota, limit)}"
         yield f"{text}; {_compared(quota, quota.rate, limit)}"
 
 
@@ -329,7 +339,7 @@ def _bucket(answer: Answer, quota: QuotaState) -> Facts:
         # Kafka makes the bucket, a full one, at the first mutation.
         left = burst if quota.tokens is None else quota.tokens
         held = f"Kafka refuses mutations {_until_paid(quota)}" if left < 0 else "Kafka admits mutations"
-        yield "tokens", f"{_number(left)} of {_number(burst)} left: {held}"
+        yield "tokens", f"{show_number(round(left, 2))} of {show_number(round(burst, 2))} left: {held}"
     measured = "nothing yet" if quota.rate is None else MUTATIONS_PER_SECOND.show(round(quota.rate, 1))
     yield "measured", f"{measured}, a mean of 30 to 60 s by which Kafka throttles nobody"
 
@@ -339,17 +349,13 @@ def _until_paid(quota: QuotaState) -> str:
     if not quota.limit:
         return "until the limit is raised"
     # Upwards: after the time that is shown, the next mutation is admitted.
-    return f"for another {_number(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)} s"
+    return f"for another {show_seconds(math.ceil(-(quota.tokens or 0) / quota.limit * 10) / 10)}"
 
 
 def _who_knows(answer: Answer) -> str:
     if not answer.controller:
         return "the active controller knows, and there is none now"
     return f"node {printable(answer.controller)} knows, the active controller"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
 # ---- the sentence ----------------------------------------------------------------------------------------------
@@ -400,8 +406,8 @@ def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     """By what the limit is what it is, whether it binds now or would first."""
     factor, why = _in_force(answer, quota)
     if quota.floored:
-        return f"the floor, which the factor {factor:.4g} has come down to{why}"
+        return f"the floor, which the factor {show_factor(factor)} has come down to{why}"
     if _is_lowered(quota, factor):
-        return f"the factor {factor:.4g}{why}"
+        return f"the factor {show_factor(factor)}{why}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {_sharers(quota)[1]} quota{given_by}"

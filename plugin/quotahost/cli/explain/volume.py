@@ -27,7 +27,7 @@ from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.text import printable
-from quotahost.units.show import show_bytes, show_rate, show_span, show_time
+from quotahost.units.show import show_bytes, show_factor, show_rate, show_seconds, show_share, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
 _BUDGETS: Final = ("budget", "used", "of", "share", "its writers")
@@ -130,7 +130,7 @@ def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[
 def volume_row(volume: VolumeUse) -> Sequence[str]:
     sizes = (volume.capacity, volume.consumed, volume.soft, volume.hard)
     shown = ["" if size is None else show_bytes(size) for size in sizes]
-    return [printable(volume.name), *shown, "" if volume.factor is None else f"{volume.factor:.4g}"]
+    return [printable(volume.name), *shown, "" if volume.factor is None else show_factor(volume.factor)]
 
 
 def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
@@ -145,7 +145,7 @@ def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
 
 def _budget_row(use: VolumeUse) -> Sequence[str]:
     factor = 1.0 if use.factor is None else use.factor
-    held = "turned back" if factor == 0 else f"slowed by the factor {factor:.4g}" if factor < 1 else ""
+    held = "turned back" if factor == 0 else f"slowed by the factor {show_factor(factor)}" if factor < 1 else ""
     sizes = [show_bytes(size) for size in (use.consumed, use.capacity)]
     return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), held]
 
@@ -164,10 +164,10 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[
             yield label, f"{show_bytes(limit)}, {distance}"
     if use.soft is None and use.hard is None:
         yield "limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)"
-    of_volume = "" if use.factor is None else f"this volume's factor is {use.factor:.4g}; "
+    of_volume = "" if use.factor is None else f"this volume's factor is {show_factor(use.factor)}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
-    yield "state", f"{of_volume}{look.state} with the factor {look.factor:.4g} is in force{cause}"
-    growth = f"{show_rate(measured.growth)} over {measured.seconds:.1f} s"
+    yield "state", f"{of_volume}{look.state} with the factor {show_factor(look.factor)} is in force{cause}"
+    growth = f"{show_rate(measured.growth)} over {show_seconds(measured.seconds)}"
     ends = {"its hard limit": measured.until(use.hard), "full": measured.until(capacity)}
     # A limit that is reached needs no time.
     if known := [f"{end} {show_time(seconds)}" for end, seconds in ends.items() if seconds]:
@@ -219,4 +219,4 @@ def stalled_uploads(cuts: Iterable[Cut]) -> str:
 
 
 def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.1%}" if whole else ""
+    return show_share(part / whole if whole else None)

@@ -20,7 +20,7 @@ from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import StorageSettings
 from quotahost.text import printable
-from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_span
+from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_factor, show_span
 
 _MOST: Final = 20  # rows of a table
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
@@ -153,14 +153,15 @@ def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
 
 
 def _times(times: StateTimes) -> list[str]:
-    return [_seconds(times.open_s), *_held(times), str(times.pauses), f"{times.lowest:.2f}", _time(times.first_pause)]
+    lowest, first_pause = show_factor(times.lowest), _time(times.first_pause)
+    return [_seconds(times.open_s), *_held(times), str(times.pauses), lowest, first_pause]
 
 
 def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
     remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (
-        [*_held(of), f"{of.lowest:.2f}", _time(of.first_pause), show_bytes(peak)]
+        [*_held(of), show_factor(of.lowest), _time(of.first_pause), show_bytes(peak)]
         for of, peak in zip((volume.then, volume.new), volume.peaks, strict=True)
     )
     *changes, fullest = map(_change, then, new)

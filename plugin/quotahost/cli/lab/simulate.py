@@ -36,7 +36,7 @@ from quotahost.throttling import (
     simple_delay_s,
 )
 from quotahost.units.parse import parse_count, parse_duration, parse_quantity, parse_size
-from quotahost.units.show import show_bytes, show_number
+from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
 
@@ -189,6 +189,7 @@ def _show(played: Recording, is_budget: bool) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
+    silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
     bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
     rows = [["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"]]
@@ -199,14 +200,14 @@ def _show(played: Recording, is_budget: bool) -> None:
         ["at rest after", _after(played.rest_ms)],
         ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
         ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
-        ["longest silence", f"{longest / 1000:,.1f} s outside a PAUSE, client {who}" if who else "no client is eager"],
+        ["longest silence", silence if who else "no client is eager"],
         ["beyond hard", show_bytes(played.beyond)],
     ]
     console().print(table(["", "outcome"], rows))
 
 
 def _after(ms: int | None) -> str:
-    return "not within this time" if ms is None else f"{ms / 1000:,.1f} s"
+    return "not within this time" if ms is None else show_seconds(ms / 1000)
 
 
 # ---- a quota ---------------------------------------------------------------------------------------------------
@@ -232,8 +233,8 @@ class Outcome(NamedTuple):
 
     def __str__(self) -> str:
         if self.is_refused:
-            return f"refused for {self.seconds:,.3f} s"
-        return f"delayed by {self.seconds:,.3f} s" if self.seconds else "admitted"
+            return f"refused for {show_seconds(self.seconds, 3)}"
+        return f"delayed by {show_seconds(self.seconds, 3)}" if self.seconds else "admitted"
 
 
 def quota(
@@ -266,7 +267,7 @@ def quota(
     number = _samples(samples, burst, limit, window_ms)
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
-        [f"{request.ms / 1000:g} s", show_number(request.amount), *map(str, forms)]
+        [show_seconds(request.ms / 1000, 3), show_number(request.amount), *map(str, forms)]
         for request, forms in zip(arriving, outcomes, strict=True)
     ]
     console().print(table(["at", "amount", *FORMS], rows))

@@ -22,7 +22,7 @@ from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.text import printable
-from quotahost.units.show import rounded
+from quotahost.units.show import rounded, show_factor, show_seconds, show_share
 
 #: From the best to the worst; the cluster is in the worst state of its brokers.
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
@@ -195,14 +195,14 @@ def _amount(rate: float | None, use: ClientUse) -> str:
 def _share(use: ClientUse) -> str:
     if use.quota is None:
         return "-"
-    return "0 %" if not use.rate else "> 0 %" if use.share is None else f"{use.share:.0%}".replace("%", " %")
+    return "> 0 %" if use.rate and use.share is None else show_share(use.share or 0.0)
 
 
 def _delay(use: ClientUse) -> str:
     """``12 ms``, ``1.3 s``; empty where Kafka has delayed nothing."""
     if not use.delay_ms:
         return ""
-    return f"{use.delay_ms / 1000:,.1f} s" if use.delay_ms >= 1000 else f"{max(1, round(use.delay_ms))} ms"
+    return show_seconds(use.delay_ms / 1000) if use.delay_ms >= 1000 else f"{max(1, round(use.delay_ms))} ms"
 
 
 class _Column(NamedTuple):
@@ -259,14 +259,15 @@ def table(uses: Sequence[ClientUse], width: int, selected: int | None = None) ->
 
 def head(look: Look) -> list[Text]:
     """Whom the look is of, state, factor and fence, and how full the table is; why clients are slowed, if they are."""
-    factor = f"factor {look.factor:.3g}"
-    if abs(look.limit_factor - look.factor) >= 0.0005 and look.fence != "closed":
-        factor += f" (PRODUCE x{look.limit_factor:.3g} now)"
+    factor, of_limits = show_factor(look.factor), show_factor(look.limit_factor)
+    text = f"factor {factor}"
+    if of_limits != factor and look.fence != "closed":
+        text += f" (PRODUCE x{of_limits} now)"
     if look.affected >= 0:
-        factor += f" for writers to {look.affected:,} topics"
+        text += f" for writers to {look.affected:,} topics"
     places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"
     where, state = (f"{_name(look.where)}  ", "bold"), (str(look.state), _STATES[look.state])
-    line = Text.assemble(where, state, f"  {factor}  fence {look.fence}  {places}")
+    line = Text.assemble(where, state, f"  {text}  fence {look.fence}  {places}")
     return [line, Text(f"cause: {_name(look.cause)}" if look.cause else "")]
 
 

@@ -262,7 +262,7 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     assert "orders 10 min" in " ".join(told(0, (), *VOLUME, name, "--interval", "10ms").split())
     broker.answers["gauges"] = USED
     budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
-    assert "orders 499 GB 500 GB 99.8% turned back" in budgets
+    assert "orders 499 GB 500 GB 99.8 % turned back" in budgets
 
 
 def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:

@@ -151,14 +151,14 @@ def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, kind:
 
 def test_the_facts_say_when_it_is_full() -> None:
     told = dict(volume_facts("1 (pid 42)", LOOK, measured()))
-    assert told["consumed"] == "600 B (60.0%)"
+    assert told["consumed"] == "600 B (60.0 %)"
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
-    assert told["growth"] == "+10 B/s over 5.0 s; at this growth its hard limit in 30 s, full in 40 s"
+    assert told["growth"] == "+10 B/s over 5 s; at this growth its hard limit in 30 s, full in 40 s"
     assert told["state"] == (
         "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     )
-    assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5.0 s"
+    assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
     unknown = dict(volume_facts("1", look_at(), measured()))
     assert unknown["limits"].startswith("unknown: nothing on this broker tells them")
     assert "soft" not in unknown
@@ -168,7 +168,7 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
     used = {f"t{number}": 10 + number for number in range(13)}
     rows = [list(row) for row in topic_rows(measured(topics=largest(used, {"t0": 5.0})))]
     assert [row[0] for row in rows[:2]] == ["t12", "t11"]
-    assert ["t0", "10 B", "1.7%", "+5 B/s"] in rows
+    assert ["t0", "10 B", "1.7 %", "+5 B/s"] in rows
     assert rows[-2][0] == "(2 others)"
     assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
 

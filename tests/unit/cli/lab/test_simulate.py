@@ -159,14 +159,14 @@ def test_version_15s_burst_stands_for_the_samples() -> None:
     requests = ["560@0", "1@0", "1@11", "1@12"]
     by_samples = simulated("quota", "--rate", 5, "--samples", 100, *requests)
     assert simulated("quota", "--rate", 5, "--burst", 500, *requests).stdout == by_samples.stdout
-    assert rows(simulated("quota", "--rate", 5, "--burst", 500, "500@0", "1@0"))[-1][-1] == "refused for 0.000 s"
+    assert rows(simulated("quota", "--rate", 5, "--burst", 500, "500@0", "1@0"))[-1][-1] == "refused for 0 s"
 
 
 def test_kip_13s_example_is_delayed_by_2_s() -> None:
     result = simulated("quota", "--rate", "5M", "--samples", 10, "5M@0..8/1", "15M@9", "50M@19")
-    assert [row[2] for row in rows(result)[1:]] == ["admitted"] * 9 + ["delayed by 2.000 s", "admitted"]
+    assert [row[2] for row in rows(result)[1:]] == ["admitted"] * 9 + ["delayed by 2 s", "admitted"]
     longer = simulated("quota", "--rate", "5", "--samples", 10, "--window", "1001ms", "1000@0")
-    assert rows(longer)[-1][2] == "delayed by 189.990 s", "a window of 1001 ms is no second"
+    assert rows(longer)[-1][2] == "delayed by 189.99 s", "a window of 1001 ms is no second"
 
 
 def test_a_pattern_is_many_requests_and_all_come_in_order_of_time() -> None:

@@ -167,9 +167,9 @@ def test_budgets_are_listed_once_those_that_hold_their_writers_first() -> None:
     found = listed({"1": look(volumes=[volume, idle, logs, orders]), "2": look(volumes=[orders, logs])})
     budgets = [line.split() for line in found.lines[found.lines.index("Budgets of storage") + 2 :]]
     assert budgets == [
-        ["orders.*", "500", "GB", "500", "GB", "100.0%", "turned", "back"],
-        ["logs", "9.50", "GB", "10.0", "GB", "95.0%", "slowed", "by", "the", "factor", "0.5"],
-        ["idle", "0", "B", "10.0", "GB", "0.0%"],
+        ["orders.*", "500", "GB", "500", "GB", "100.0", "%", "turned", "back"],
+        ["logs", "9.50", "GB", "10.0", "GB", "95.0", "%", "slowed", "by", "the", "factor", "0.5"],
+        ["idle", "0", "B", "10.0", "GB", "0.0", "%"],
     ]
     assert found.volumes == [Question(volume="/dev/sda", broker="1")], "a budget can't be opened"
     assert any(line.startswith("unknown of broker 2:") for line in found.lines)
@@ -223,7 +223,7 @@ def test_a_column_counts_the_brokers() -> None:
     first, _, columns, row = lines_of(lambda screen: screen.print(whole(seen, Choice(), 120)))
     assert first.startswith("2 of 2 brokers  OPEN")
     assert "brokers" in columns
-    assert row.split() == ["alice", "app", "PRODUCE", "2.00", "MB/s", "4.00", "MB/s", "50", "%", "2"]
+    assert row.split() == ["alice", "app", "PRODUCE", "2.00", "MB/s", "4.00", "MB/s", "50.0", "%", "2"]
 
 
 SLOW = use("bob", "slow", rate=5e5, quota=1e6, delay_ms=300.0, bound=LimitedBy.FACTOR)
@@ -288,7 +288,7 @@ def press(screen: Screen, keys: str) -> None:
 def test_at_80_columns_all_numbers_and_what_binds_are_there() -> None:
     held = use("CN=a-very-long-name,O=of-a-company", "x" * 300, bound=LimitedBy.TOPIC_QUOTA, delay_ms=1300.0)
     line = drawn(screen_of(held))[4]
-    assert line.split()[-8:] == ["1.00", "MB/s", "50", "%", "1.3", "s", "topic", "quota"]
+    assert line.split()[-8:] == ["1.00", "MB/s", "50.0", "%", "1.3", "s", "topic", "quota"]
     assert "quota" not in drawn(screen_of(held))[3].replace("bound by", "")
     assert "2.00 MB/s" in drawn(screen_of(held), 120)[4]
 
