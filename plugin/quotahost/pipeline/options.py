@@ -31,7 +31,7 @@ from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
 
 #: The brokers' fence knows the pipeline by this client-id where clients don't authenticate; elsewhere the pipeline's
-#: principal must be excluded from the fence.
+#: principal must be exempt from the fence.
 CLIENT_ID: Final = "quotahost-pipeline"
 _ENV: Final = "QUOTAHOST_PIPELINE_"
 _TOPIC_OF: Final = re.compile(r"[A-Za-z0-9._-]{1,249}(=[A-Za-z0-9._-]{1,249})?")

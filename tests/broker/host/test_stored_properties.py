@@ -168,7 +168,9 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     guest_removed(True)
     begin = restart(node)
     holds(node, 4)
-    node.wait_for_log("ERROR the new properties are refused and the old ones stay.*supplier 'guest'", start=begin)
+    node.wait_for_log(
+        "ERROR the new properties are rejected; the old ones stay in force.*supplier 'guest'", start=begin
+    )
     eventually(lambda: refused(node))
     store(node, 5)
     end_host(node, directory)

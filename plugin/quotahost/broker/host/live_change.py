@@ -156,8 +156,8 @@ class LiveChange:
             refused = bool(self.in_force.unknown)
         except QuotahostError as error:
             log.error(
-                "the new properties are refused and the old ones stay, until those that Kafka has stored are mended or "
-                "removed by kafka-configs.sh: %s", error
+                "the new properties are rejected; the old ones stay in force. Fix or delete the stored ones by "
+                "kafka-configs.sh: %s", error
             )  # fmt: skip
             self._refused = given
         finally:

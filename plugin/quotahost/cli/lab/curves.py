@@ -63,7 +63,7 @@ class Bucket(NamedTuple):
 class Curve:
     """One volume over time: at least one bucket, oldest first.
 
-    ``fill_rate`` is bytes/s of late, by least squares; None if it isn't known.
+    ``fill_rate`` is the recent one in bytes/s, by least squares; None if it isn't known.
     """
 
     name: Name

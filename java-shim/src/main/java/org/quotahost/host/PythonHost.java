@@ -116,7 +116,7 @@ public final class PythonHost {
             }
         } catch (Throwable e) {
             gauges.set("Host", "", "ConfigRefused", 1);
-            LOG.error("The new properties cannot be read, and the old ones stay", e);
+            LOG.error("The new properties cannot be read; the old ones stay in force", e);
         }
     }
 
