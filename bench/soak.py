@@ -29,7 +29,7 @@ from harness.plugin import CALLBACK, FENCE, JAR, PREFIX, plugin_properties, pref
 from harness.system.background import Background
 from harness.system.ports import free_port
 from quotahost.model import Volume
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
+from quotahost.records.cluster_volumes import ClusterRecord, VolumeTrend, encode
 
 WARM_UP: Final = 8 * 60.0  # seconds before the first sample that counts
 EVERY: Final = 10.0  # seconds between two samples
@@ -209,7 +209,7 @@ def disk(node: KafkaNode) -> Iterator[None]:
         volume = Volume(str(node.node_id), "/dev/soak", 10**12, int(10**12 * (0.6 + 0.3 * tide)))
         now, affected = datetime.now(UTC), frozenset({"t", f"topic-{number % 50}"})
         record = ClusterRecord(
-            node.cluster_id, run_id, number, now, now, reporting=1, volume_count=1, fullest=(Filling(volume),),
+            node.cluster_id, run_id, number, now, now, reporting=1, volume_count=1, fullest=(VolumeTrend(volume),),
             affected=affected,
         )  # fmt: skip
         producer.produce("__quotahost_cluster_volumes", key=record.cluster.encode(), value=encode(record))

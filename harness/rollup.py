@@ -13,7 +13,7 @@ from typing import Final
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import MAX_TOPICS, ByteLimits, byte_limits
 from quotahost.pipeline.cluster import MAX_NAME, Rules
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, OfflineDir
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, OfflineDir, VolumeTrend
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_NAME as NAME_BYTES
 from quotahost.records.fields import delay_ms
@@ -152,18 +152,18 @@ def _cluster(
         for known in [fresh[broker]]
         for directory in (known.newest.snapshot.offline if known.newest.snapshot else ())
     )
-    fillings = [each for broker, known in fresh.items() for each in _fillings(broker, known)]
-    volumes = [each.volume for each in fillings]
+    trends = [each for broker, known in fresh.items() for each in _trends(broker, known)]
+    volumes = [each.volume for each in trends]
     factors = [_ramp(volume).ramp(volume.consumed) for volume in volumes if volume.soft or volume.hard]
-    kinds = [kind[0] for kind in _kinds(fillings)]
+    kinds = [kind[0] for kind in _kinds(trends)]
     return ClusterRecord(
         name, run, sequence, time, max(known.newest.seen for known in brokers.values()),
         len(reporting), len(stale), len(missing), tuple(stale[:MAX_LISTED]), tuple(missing[:MAX_LISTED]),
         len(offline), tuple(OfflineDir(*each) for each in offline[:MAX_LISTED]),
         len(volumes), sum(volume.capacity for volume in volumes), sum(volume.consumed for volume in volumes),
         min(factors, default=None), tuple(_fullest(kinds)), tuple([*_last(silent), *_last(expired)][:MAX_LISTED]),
-        {kind: tuple(_worst(fillings, kind)) for kind in LimitType}, len(kinds),
-        _affected([each.volume for broker, known in every.items() for each in _fillings(broker, known)]),
+        {kind: tuple(_worst(trends, kind)) for kind in LimitType}, len(kinds),
+        _affected([each.volume for broker, known in every.items() for each in _trends(broker, known)]),
         _budgets(brokers, fresh.keys() if running is None else running),
     )  # fmt: skip
 
@@ -190,7 +190,7 @@ def _affected(volumes: list[Volume]) -> frozenset[str] | None:
     return None if None in told or len(union) > MAX_TOPICS else union
 
 
-def _fillings(broker: str, known: Known) -> Iterable[Filling]:
+def _trends(broker: str, known: Known) -> Iterable[VolumeTrend]:
     newest, past = known.newest, known.past
     assert newest.snapshot is not None
     before = {each.name: each.consumed for each in past.snapshot.volumes} if past and past.snapshot else {}
@@ -200,7 +200,7 @@ def _fillings(broker: str, known: Known) -> Iterable[Filling]:
         rate = float(volume.consumed - before[volume.name]) / passed if rates_known else None
         name, soft, hard = volume.name[:MAX_NAME], volume.soft, volume.hard
         listed = Volume(broker, name, volume.capacity, volume.consumed, soft, hard, volume.topics)
-        yield Filling(listed, rate, listed.free / rate if rate is not None and rate > 0 else None)
+        yield VolumeTrend(listed, rate, listed.free / rate if rate is not None and rate > 0 else None)
 
 
 def _ms(time: datetime) -> int:
@@ -234,26 +234,26 @@ _ORDERS: Final = {
 }
 
 
-def _worst(fillings: list[Filling], kind: LimitType) -> list[Filling]:
-    def order(each: Filling) -> tuple[float, int, str, str]:
+def _worst(trends: list[VolumeTrend], kind: LimitType) -> list[VolumeTrend]:
+    def order(each: VolumeTrend) -> tuple[float, int, str, str]:
         volume = each.volume
         return _ORDERS[kind](volume), -volume.consumed, volume.broker, volume.name
 
-    return sorted(fillings, key=order)[:MAX_WORST]
+    return sorted(trends, key=order)[:MAX_WORST]
 
 
-def _kinds(fillings: Iterable[Filling]) -> list[list[Filling]]:
+def _kinds(trends: Iterable[VolumeTrend]) -> list[list[VolumeTrend]]:
     """The volumes of each kind, the fullest first."""
-    kinds: dict[object, list[Filling]] = defaultdict(list)
-    for each in sorted(fillings, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
+    kinds: dict[object, list[VolumeTrend]] = defaultdict(list)
+    for each in sorted(trends, key=lambda e: (-e.volume.consumed, e.volume.broker, e.volume.name)):
         kinds[each.volume.capacity, each.volume.soft, each.volume.hard].append(each)
     return list(kinds.values())
 
 
-def _fullest(kinds: list[Filling]) -> list[Filling]:
+def _fullest(kinds: list[VolumeTrend]) -> list[VolumeTrend]:
     """Half of them by the factor, half by the free share, and of these first the ones that lack a limit."""
 
-    def share(each: Filling) -> tuple[float, int, str, str]:
+    def share(each: VolumeTrend) -> tuple[float, int, str, str]:
         return _free_share(each.volume), -each.volume.consumed, each.volume.broker, each.volume.name
 
     by_factor = sorted(kinds, key=lambda each: (_factor(each.volume), share(each)))
@@ -262,12 +262,12 @@ def _fullest(kinds: list[Filling]) -> list[Filling]:
     return sorted([*first, *rest[: MAX_LISTED // 2]], key=share)
 
 
-def _last(brokers: dict[str, Known]) -> list[Filling]:
+def _last(brokers: dict[str, Known]) -> list[VolumeTrend]:
     """Of each kind the fullest, then of each kind the next; MAX_WORST of a kind at most."""
-    kinds = _kinds(each for broker, known in brokers.items() for each in _fillings(broker, known))
+    kinds = _kinds(each for broker, known in brokers.items() for each in _trends(broker, known))
     placed = [(place, kind[0], each) for kind in kinds for place, each in enumerate(kind[:MAX_WORST])]
 
-    def order(of: tuple[int, Filling, Filling]) -> tuple[int, float, float, int, str, str]:
+    def order(of: tuple[int, VolumeTrend, VolumeTrend]) -> tuple[int, float, float, int, str, str]:
         place, fullest, volume = of[0], of[1].volume, of[2].volume
         return place, _factor(fullest), _free_share(volume), -volume.consumed, volume.broker, volume.name
 

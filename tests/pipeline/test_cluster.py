@@ -123,7 +123,7 @@ def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkS
     found = of_all["home"]
     assert (found.stale, found.stale_brokers, found.missing_brokers) == (1, ("2",), ("9",))
     assert (found.reporting, found.volume_count, found.kinds) == (1, 1, 1)
-    assert [filling.volume.consumed for filling in found.silent] == [50, *[99] * 16], "those that are listed come first"
+    assert [trend.volume.consumed for trend in found.silent] == [50, *[99] * 16], "those that are listed come first"
 
 
 def test_invented_and_decommissioned_brokers_hide_none_that_should_report(spark: SparkSession) -> None:

@@ -148,7 +148,7 @@ def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
     Raises Refused if brokers would refuse it, whatever in the snapshots is the reason.
     """
     told = decode(row["cluster"].encode(), row["record"].encode())
-    volumes = [filling.volume for filling in told.fullest]
+    volumes = [trend.volume for trend in told.fullest]
     limited = ((volume, byte_limits(volume, volume.soft, volume.hard)) for volume in volumes)
     # As the policy ``limits`` finds it; of all volumes the one with the smallest factor is among the fullest.
     factor = min((limits.ramp(volume.consumed) for volume, limits in limited if limits), default=None)

@@ -23,7 +23,7 @@ MAX_WORST: Final = 16  # volumes by limit type
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class VolumeTrend:
     """A volume with its published limits, and how it fills: bytes/s, below 0 if it empties; None if unknown."""
 
     volume: Volume
@@ -47,8 +47,8 @@ _OF_VOLUME: Final = ("broker", "name", "capacity", "consumed", "soft", "hard")
 _RATES: Final = ("fill_rate", "seconds_to_full")
 
 
-class FillingJson(SizesJson):
-    """A Filling: one flat object for the volume, its limits and its rates."""
+class VolumeTrendJson(SizesJson):
+    """A VolumeTrend: one flat object for the volume, its limits and its rates."""
 
     broker: Annotated[Name, Field(alias="brokerId")]
     soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
@@ -57,19 +57,19 @@ class FillingJson(SizesJson):
     seconds_to_full: NotRequired[Number | None]
 
 
-def _filling(form: Any, _: object) -> Filling:
+def _trend(form: Any, _: object) -> VolumeTrend:
     rates = [form.pop(name, None) for name in _RATES]
-    return Filling(Volume(**form), *rates)
+    return VolumeTrend(Volume(**form), *rates)
 
 
-def _filling_json(filling: Filling) -> dict[str, Any]:
-    of_volume = {name: getattr(filling.volume, name) for name in _OF_VOLUME}
-    return of_volume | {name: getattr(filling, name) for name in _RATES}
+def _trend_json(trend: VolumeTrend) -> dict[str, Any]:
+    of_volume = {name: getattr(trend.volume, name) for name in _OF_VOLUME}
+    return of_volume | {name: getattr(trend, name) for name in _RATES}
 
 
-Fillings = tuple[Annotated[Filling, As(FillingJson, _filling, _filling_json)], ...]
-Worst = Mapping[LimitType, tuple[Filling, ...]]
-_WorstList = Annotated[Fillings, Field(max_length=MAX_WORST), NullIs(())]
+VolumeTrends = tuple[Annotated[VolumeTrend, As(VolumeTrendJson, _trend, _trend_json)], ...]
+Worst = Mapping[LimitType, tuple[VolumeTrend, ...]]
+_WorstList = Annotated[VolumeTrends, Field(max_length=MAX_WORST), NullIs(())]
 #: By limit type; other types are ignored. Its configuration is its own, since its names are no camelCase.
 _WorstJson: Any = TypedDict("_WorstJson", {kind.value: NotRequired[_WorstList] for kind in LimitType})  # type: ignore[misc]
 with_config(ConfigDict(strict=True))(_WorstJson)
@@ -87,7 +87,7 @@ def _worst_json(worst: Worst) -> dict[str, Any]:
 Count = Annotated[Long, NullIs(0)]
 Sum = Annotated[Whole, Field(ge=0), NullIs(0)]  # of any size: 10,000 brokers may have more than 2**63 bytes
 Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
-Listed = Annotated[Fillings, Field(max_length=MAX_LISTED)]
+Listed = Annotated[VolumeTrends, Field(max_length=MAX_LISTED)]
 
 
 @with_config(RECORD)
@@ -169,7 +169,7 @@ class ClusterRecord(Versioned):
         worst = {kind: tuple(map(self._with_topics, of)) for kind, of in self.worst.items()}
         object.__setattr__(self, "worst", worst)
 
-    def _with_topics(self, listed: Filling) -> Filling:
+    def _with_topics(self, listed: VolumeTrend) -> VolumeTrend:
         """With the cluster's topics if the volume is one of those that they were collected from."""
         volume = listed.volume
         # By its published limits: of one that is above its reader's alone no topics are told.
@@ -186,7 +186,7 @@ class ClusterRecord(Versioned):
     def volumes(self) -> tuple[Volume, ...]:
         """The volumes listed, each once."""
         listed = chain(self.fullest, *self.worst.values())
-        return tuple(dict.fromkeys(filling.volume for filling in listed))
+        return tuple(dict.fromkeys(trend.volume for trend in listed))
 
 
 CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quotahost.model import Client, ClientUse, Limit, LimitedBy, LimitType, QuotaType, State, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
+from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir, VolumeTrend
 from quotahost.records.look import Answered, BrokerLook
 from quotahost.records.quotas import DEFAULT, MAX_NAMES, ClusterQuota, Entity
 from quotahost.records.shares import Share, Shares
@@ -48,14 +48,14 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 whole = st.none() | limits_of(st.integers(0, 100))
-fillings = st.builds(
-    Filling, st.builds(Volume, names, names, sizes, sizes, whole, whole), st.none() | finite, st.none() | finite
+trends = st.builds(
+    VolumeTrend, st.builds(Volume, names, names, sizes, sizes, whole, whole), st.none() | finite, st.none() | finite
 )
 clusters = st.builds(
     ClusterRecord, names.filter(bool), sizes, sizes, times, st.none() | times, sizes, sizes, sizes, some(names),
     some(names), sizes, some(st.builds(OfflineDir, names, names)), sizes, st.integers(0, 10**30),
-    st.integers(0, 10**30), st.none() | st.floats(0, 1), some(fillings), some(fillings),
-    st.fixed_dictionaries({kind: some(fillings) for kind in LimitType}), sizes, topics,
+    st.integers(0, 10**30), st.none() | st.floats(0, 1), some(trends), some(trends),
+    st.fixed_dictionaries({kind: some(trends) for kind in LimitType}), sizes, topics,
 )  # fmt: skip
 
 above_0 = st.floats(0, exclude_min=True, allow_infinity=False)

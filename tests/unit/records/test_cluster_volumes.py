@@ -10,14 +10,14 @@ import pytest
 
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.records import cluster_volumes
-from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, Filling, decode, encode
+from quotahost.records.cluster_volumes import MAX_LISTED, MAX_WORST, ClusterRecord, VolumeTrend, decode, encode
 from quotahost.records.codec import Refused
 
 SCHEMA: Any = cluster_volumes.CODEC.schema()
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 HARD = Limit(LimitType.MIN_FREE_BYTES, 5)
 DISK = Volume("2", "/d", 100, 97, hard=HARD)
-RECORD = ClusterRecord("c", 7, 42, NOW, reporting=1, volume_count=1, fullest=(Filling(DISK, -12.5, None),))
+RECORD = ClusterRecord("c", 7, 42, NOW, reporting=1, volume_count=1, fullest=(VolumeTrend(DISK, -12.5, None),))
 
 
 def content(**fields: Any) -> dict[str, Any]:
@@ -80,7 +80,7 @@ ABOVE, BELOW, UNLIMITED = replace(DISK, soft=SOFT), replace(DISK, soft=SOFT, con
 
 def test_listed_volumes_above_their_published_limits_have_the_clusters_topics_and_others_are_for_all() -> None:
     """The union has nothing of the others, whose readers may judge them by limits of their own."""
-    filled = tuple(Filling(each) for each in (ABOVE, BELOW, UNLIMITED))
+    filled = tuple(VolumeTrend(each) for each in (ABOVE, BELOW, UNLIMITED))
     worst = {LimitType.CONSUMED_BYTES: filled}
     given = replace(RECORD, fullest=filled, silent=filled, worst=worst, affected=frozenset("ab"))
     found = decode(b"c", encode(given))

@@ -62,7 +62,7 @@ def topics(directories: Iterable[str]) -> frozenset[str] | None:
 
 
 @dataclass(slots=True)
-class Look:
+class Listing:
     """The log directories of one volume at one moment."""
 
     at: float  # seconds, monotonic
@@ -74,15 +74,15 @@ class Look:
     unread: list[str] = field(default_factory=list)  # the directories that could not be listed, with the reason
 
 
-def look(directories: Iterable[str]) -> Look:
-    seen = Look(time.monotonic())
+def list_files(directories: Iterable[str]) -> Listing:
+    seen = Listing(time.monotonic())
     for directory in directories:
         for entry in _entries(directory, seen):
             _add(entry, seen)
     return seen
 
 
-def _add(entry: os.DirEntry[str], seen: Look) -> None:
+def _add(entry: os.DirEntry[str], seen: Listing) -> None:
     is_directory = entry.is_dir(follow_symlinks=False)
     topic, stays = topic_of(entry.name) if is_directory else (OTHERS, False)
     if stays:
@@ -95,7 +95,7 @@ def _add(entry: os.DirEntry[str], seen: Look) -> None:
                 seen.logs[file.path] = topic, status.st_size
 
 
-def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
+def _entries(directory: str, seen: Listing) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
             yield from entries
@@ -107,8 +107,8 @@ def _entries(directory: str, seen: Look) -> Iterator[os.DirEntry[str]]:
         seen.unread.append(f"{directory}: {error.strerror or error}")
 
 
-def written(before: Look, now: Look) -> dict[str, float]:
-    """Bytes/s that were appended to each topic between two looks; what was deleted meanwhile is not taken off."""
+def written(before: Listing, now: Listing) -> dict[str, float]:
+    """Bytes/s that were appended to each topic between two listings; what was deleted meanwhile is not taken off."""
     span = max(now.at - before.at, 1e-3)
     rates: dict[str, float] = defaultdict(float)
     for path, (topic, length) in now.logs.items():
@@ -119,11 +119,11 @@ def written(before: Look, now: Look) -> dict[str, float]:
 
 def measure(
     name: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
-) -> tuple[MeasuredVolume, Look]:
-    """The volume with these log directories, and the second of two looks at them. Raises OSError if it is gone."""
-    before, first = _volume(directories), look(directories)
+) -> tuple[MeasuredVolume, Listing]:
+    """The volume with these log directories, and the second of two listings. Raises OSError if it is gone."""
+    before, first = _volume(directories), list_files(directories)
     sleep(seconds)
-    now, second = _volume(directories), look(directories)
+    now, second = _volume(directories), list_files(directories)
     span = max(second.at - first.at, 1e-3)
     growth = (now.consumed - before.consumed) / span
     topics = largest(second.used, written(first, second))

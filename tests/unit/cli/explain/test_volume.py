@@ -9,21 +9,20 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.disks.topics import OTHERS, largest, look, topic_of, written
+from quotahost.broker.disks.topics import OTHERS, largest, list_files, topic_of, written
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, cut
 from quotahost.cli.explain.volume import client_rows, cut_row, show_volume, stalled_uploads, topic_rows, volume_facts
 from quotahost.model import Client, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from tests.unit.cli.top.uses import look as look_at
-from tests.unit.cli.top.uses import use
+from tests.unit.cli.top.uses import look, use
 
 NOW = 1_000_000.0  # seconds since 1970
 
 
 #: A broker in THROTTLE, whose disk /dev/sdb is above its soft limit.
-LOOK = look_at(
+LOOK = look(
     [use(client_id="a\tb", rate=3000.5), use(quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
     volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], marks=[(Client("bob", "web"), "orders")],
     state=State.THROTTLE, factor=0.5, cause="broker 2, volume \\d",
@@ -62,7 +61,7 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     cleaned = partition(two, "d-0", 50, size=9000) / f"{0:020}.log"
     with (one / "a-0" / "sparse.index").open("wb") as index:
         os.truncate(index.fileno(), 10 << 20)  # as Kafka preallocates it
-    before = look(map(str, [one, two, tmp_path / "none"]))
+    before = list_files(map(str, [one, two, tmp_path / "none"]))
     assert before.used["a"] < 1 << 20
     assert before.used["a"] > before.used["b"] > 0
     assert before.unread == []
@@ -72,7 +71,7 @@ def test_sizes_are_those_on_the_disk_and_growth_is_what_is_appended(tmp_path: Pa
     cleaned.write_bytes(b"z" * 10)
     for file in gone.iterdir():
         file.unlink()
-    now = look(map(str, [one, two]))
+    now = list_files(map(str, [one, two]))
     now.at = before.at + 2.0
     assert written(before, now) == {"a": 250, "c": 150, "d": 0}
 
@@ -95,7 +94,7 @@ def test_half_and_a_quarter_of_a_retention_free(
     for number, each in enumerate(ages):
         partition(tmp_path, f"a-{number}", *each, size=size)
     (one,) = {segment.used for segment in retention.segments(str(tmp_path / "a-0"))}
-    assert cut("a", kept, look([str(tmp_path)]).partitions["a"], NOW).freed == [each * one for each in freed]
+    assert cut("a", kept, list_files([str(tmp_path)]).partitions["a"], NOW).freed == [each * one for each in freed]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +158,7 @@ def test_the_facts_say_when_it_is_full() -> None:
         "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     )
     assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
-    unknown = dict(volume_facts("1", look_at(), measured()))
+    unknown = dict(volume_facts("1", look(), measured()))
     assert unknown["limits"].startswith("unknown: nothing on this broker tells them")
     assert "soft" not in unknown
 

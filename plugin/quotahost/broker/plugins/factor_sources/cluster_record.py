@@ -118,7 +118,7 @@ class ClusterState:
         others = registered.keys() - {self._node}
         # The brokers without a fresh snapshot that the record names; None for one that has none. It lists the volumes
         # of a silent broker for as long as the broker is registered, but not for ever its name.
-        stale = (*record.stale_brokers, *(filling.volume.broker for filling in record.silent))
+        stale = (*record.stale_brokers, *(trend.volume.broker for trend in record.silent))
         silent: dict[str, bool | None] = {**dict.fromkeys(record.missing_brokers), **dict.fromkeys(stale, False)}
         # Who is no longer silent is forgotten, and waited for again later.
         now = self._clock()
@@ -130,8 +130,8 @@ class ClusterState:
     def _heard(self, record: ClusterRecord, silent: Mapping[str, bool | None], others: set[str]) -> Iterator[Heard]:
         """What the record says of other brokers: it names no healthy one but for its directories."""
         last: dict[str, list[Volume]] = defaultdict(list)
-        for filling in record.silent:
-            last[filling.volume.broker].append(filling.volume)
+        for trend in record.silent:
+            last[trend.volume.broker].append(trend.volume)
         for broker in (broker for broker in silent if broker in others):
             yield Heard(broker, silent[broker], tuple(last[broker]), since=self._since[broker])
         for lost in record.offline_dirs:

@@ -15,7 +15,7 @@ from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import LimitType, Volume
 from quotahost.model.budgets import Budget, in_cluster
 from quotahost.pipeline.cluster import Rules
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, OfflineDir
+from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir, VolumeTrend
 from quotahost.records.snapshot import Snapshot, encode
 from tests.fakes.plugin_context import Clock, Clocks, patience
 
@@ -40,12 +40,12 @@ class World:
 
     def view(self, *fullest: Volume, count: int | None = None, **fields: Any) -> View:
         fields = {"reporting": 3, "volume_count": len(fullest) if count is None else count} | fields
-        listed = tuple(map(Filling, fullest))
+        listed = tuple(map(VolumeTrend, fullest))
         return self.state.view(ClusterRecord("c", 1, 1, NOW, fullest=listed, **fields), patience(self.strict))
 
     def silent(self, broker: str, *volumes: Volume) -> View:
         """A record in which this broker is stale, and had these volumes."""
-        last = tuple(map(Filling, volumes))
+        last = tuple(map(VolumeTrend, volumes))
         return self.view(reporting=2, stale=1, stale_brokers=(broker,), silent=last)
 
 
@@ -55,7 +55,7 @@ def world() -> World:
 
 
 def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_those_left_out(world: World) -> None:
-    worst = {LimitType.MIN_FREE_BYTES: (Filling(disk("2", 90)), Filling(disk("3")))}
+    worst = {LimitType.MIN_FREE_BYTES: (VolumeTrend(disk("2", 90)), VolumeTrend(disk("3")))}
     view = world.view(disk("2", 90), disk("1", 95), worst=worst, count=3)
     assert view == View((disk("2", 90), disk("3")))
     listed = (disk("1", 95), disk("9", 94), disk("2", 90))

@@ -16,7 +16,7 @@ from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget
-from quotahost.records.cluster_volumes import ClusterRecord, Filling, encode
+from quotahost.records.cluster_volumes import ClusterRecord, VolumeTrend, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clocks, context, monitor, settings
@@ -65,7 +65,11 @@ class World(Clocks):
 
     def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
-        told: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": tuple(map(Filling, volumes))}
+        told: dict[str, Any] = {
+            "reporting": 2,
+            "volume_count": len(volumes),
+            "fullest": tuple(map(VolumeTrend, volumes)),
+        }
         record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(told | fields))
         follower(self.source._reader).take(b"c-1", encode(record), live)
 
