@@ -11,7 +11,7 @@ from typing import Final
 
 from quotahost.broker.host.protocol import CALLS
 from quotahost.metrics import CATALOGUE, CLIENTS
-from quotahost.records.topics import GROUPS, TOPICS, Party
+from quotahost.records.topics import GROUPS, TOPICS, AclRole
 from quotahost.settings import broker, strimzi
 from tools import conformance, records
 
@@ -29,7 +29,7 @@ def _rights() -> str:
     return _table(
         ("resource", "what it carries", "brokers' plugins", "pipeline", "`quotahost top`", "quotahost quotas",
          "anybody else who may write"),
-        *((f"`{t.name}`", t.carries, *(", ".join(t.operations(party)) for party in Party), t.danger) for t in TOPICS),
+        *((f"`{t.name}`", t.carries, *(", ".join(t.operations(role)) for role in AclRole), t.danger) for t in TOPICS),
         (f"groups `{GROUPS}*`", "nothing: no group is joined, no offset is committed", "Describe", "", "Describe",
          "Describe", "nothing: nobody reads them"),
         ("transactional ids", "none: no client of quotahost has transactions", *[""] * 5),

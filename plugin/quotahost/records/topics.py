@@ -27,7 +27,7 @@ COMPACTED: Final = WRITABLE | {
 Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs"]
 
 
-class Party(Enum):
+class AclRole(Enum):
     """Who works with the topics; each connects as a principal of its own. Nobody else needs any right."""
 
     PLUGINS = "brokers"
@@ -67,9 +67,9 @@ class Topic:
     def named(self, prefix: str) -> str:
         return prefix + self.name.removeprefix(PREFIX)
 
-    def operations(self, party: Party) -> tuple[Operation, ...]:
+    def operations(self, role: AclRole) -> tuple[Operation, ...]:
         rights = (self.brokers, self.pipeline, self.watchers, self.operators)
-        return dict(zip(Party, rights, strict=True))[party]
+        return dict(zip(AclRole, rights, strict=True))[role]
 
 
 SNAPSHOTS: Final = Topic(

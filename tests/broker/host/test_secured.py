@@ -41,7 +41,7 @@ from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.property_files import read_client_config
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.records import topics
-from quotahost.records.topics import Party
+from quotahost.records.topics import AclRole
 from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.numbers import attempt
@@ -52,10 +52,10 @@ CONF: Final = ROOT / "conf/secured"
 _NAMED: Final = ("broker", "admin", "quotahost", "alice", "outsider", "quotahost-quotas", "quotahost-top")
 USERS: Final = {name: f'{name}\'s "secret"' for name in _NAMED} | {"quotahost-pipeline": "CHANGE-ME"}
 PRINCIPALS: Final = {
-    Party.PLUGINS: "quotahost",
-    Party.PIPELINE: "quotahost-pipeline",
-    Party.WATCHERS: "quotahost-top",
-    Party.OPERATORS: "quotahost-quotas",
+    AclRole.PLUGINS: "quotahost",
+    AclRole.PIPELINE: "quotahost-pipeline",
+    AclRole.WATCHERS: "quotahost-top",
+    AclRole.OPERATORS: "quotahost-quotas",
 }
 OUTSIDERS: Final = ("outsider", "alice", None)
 SCRAM: Final = "SCRAM-SHA-512"
@@ -156,14 +156,14 @@ def _camel(name: str) -> str:
     return "".join(part.title() for part in name.split("_"))
 
 
-@pytest.mark.parametrize("party", list(Party), ids=lambda party: party.name.lower())
-def test_each_has_the_rights_that_the_table_says_and_no_other(node: KafkaNode, party: Party) -> None:
+@pytest.mark.parametrize("role", list(AclRole), ids=lambda role: role.name.lower())
+def test_each_has_the_rights_that_the_table_says_and_no_other(node: KafkaNode, role: AclRole) -> None:
     make_missing(node)
     expected = {}
     for topic in topics.TOPICS:
-        wanted: set[str] = set(topic.operations(party))
+        wanted: set[str] = set(topic.operations(role))
         expected[topic.name] = wanted | ({"Describe"} if wanted & {"Read", "Write"} else set())
-    assert operations(node, PRINCIPALS[party]) == expected
+    assert operations(node, PRINCIPALS[role]) == expected
 
 
 @pytest.mark.parametrize("user", OUTSIDERS)
@@ -199,22 +199,22 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: Ka
         eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
 
 
-@pytest.mark.parametrize("party", list(Party), ids=lambda party: party.name.lower())
-def test_doctor_says_whether_a_principal_has_what_it_needs(node: KafkaNode, party: Party) -> None:
+@pytest.mark.parametrize("role", list(AclRole), ids=lambda role: role.name.lower())
+def test_doctor_says_whether_a_principal_has_what_it_needs(node: KafkaNode, role: AclRole) -> None:
     make_missing(node)
-    (having,) = [f for f in as_party(node, PRINCIPALS[party], party) if "all that" in f.text]
+    (having,) = [f for f in as_role(node, PRINCIPALS[role], role) if "all that" in f.text]
     assert having.level is Level.GOOD
-    assert not [f for f in as_party(node, PRINCIPALS[party], party) if f.level in (Level.WEAK, Level.WRONG)]
-    lacking = [f.text for f in as_party(node, "outsider", party) if f.level is Level.WRONG]
+    assert not [f for f in as_role(node, PRINCIPALS[role], role) if f.level in (Level.WEAK, Level.WRONG)]
+    lacking = [f.text for f in as_role(node, "outsider", role) if f.level is Level.WRONG]
     for topic in topics.TOPICS:
-        wanted = [each for each in sorted(topic.operations(party)) if each in ("Read", "Write")]
+        wanted = [each for each in sorted(topic.operations(role)) if each in ("Read", "Write")]
         assert any(f"may not {', '.join(wanted)} {topic.name}" in text for text in lacking) == bool(wanted), lacking
-    assert any("groups quotahost-*" in text for text in lacking) == (party is Party.PLUGINS)
+    assert any("groups quotahost-*" in text for text in lacking) == (role is AclRole.PLUGINS)
 
 
-def as_party(node: KafkaNode, user: str, party: Party) -> list[Finding]:
+def as_role(node: KafkaNode, user: str, role: AclRole) -> list[Finding]:
     config = {name: str(value) for name, value in node.client_config(user).items()}
-    return list(check_cluster(config["bootstrap.servers"], config, None, party))
+    return list(check_cluster(config["bootstrap.servers"], config, None, role))
 
 
 def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(node: KafkaNode, tmp_path: Path) -> None:
@@ -223,19 +223,19 @@ def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(n
     shown = (CONF / "pipeline.properties").read_text(encoding="utf-8").replace("SASL_SSL", "SASL_PLAINTEXT")
     file.write_text(shown)
     bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
-    levels = {f.level for f in check_cluster(bootstrap, read_client_config(file), None, Party.PIPELINE)}
+    levels = {f.level for f in check_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)}
     assert Level.GOOD in levels
     assert not levels & {Level.WEAK, Level.WRONG}
     file.write_text(shown.replace("CHANGE-ME", "hush"))
     ((level, text),) = [
-        (f.level, f.text) for f in check_cluster(bootstrap, read_client_config(file), None, Party.PIPELINE)
+        (f.level, f.text) for f in check_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)
     ]
     assert (level, "refuses the user, the password or the mechanism" in text) == (Level.WRONG, True), text
     assert "hush" not in text
     admins = {name: str(value) for name, value in node.client_config("admin").items()}
     texts = [f.text for f in doctor(node, admins) if f.level is Level.GOOD]
     for topic in topics.TOPICS:
-        (writer,) = (PRINCIPALS[party] for party in Party if "Write" in topic.operations(party))
+        (writer,) = (PRINCIPALS[role] for role in AclRole if "Write" in topic.operations(role))
         watched = "Write" in topic.watchers  # several people may watch
         only, more = ("", ", and watch") if watched else ("nobody else than ", "")
         assert f"ACLs let {only}User:{writer} write to {topic.name}{more}" in texts

@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from quotahost.broker import discovery
-from quotahost.records.topics import GROUPS, TOPICS, Party
+from quotahost.records.topics import GROUPS, TOPICS, AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.broker.support.prometheus import package
@@ -51,24 +51,24 @@ def test_every_file_is_listed() -> None:
 # ---- rights ----
 
 PRINCIPALS: Final = {
-    "User:quotahost": Party.PLUGINS, "User:quotahost-pipeline": Party.PIPELINE, "User:quotahost-top": Party.WATCHERS,
-    "User:quotahost-quotas": Party.OPERATORS,
+    "User:quotahost": AclRole.PLUGINS, "User:quotahost-pipeline": AclRole.PIPELINE,
+    "User:quotahost-top": AclRole.WATCHERS, "User:quotahost-quotas": AclRole.OPERATORS,
 }  # fmt: skip
 
 
 def test_the_script_of_acls_gives_the_declared_rights_and_no_other() -> None:
     """On groups, too; test_secured.py sees what a broker makes of those on topics."""
     script = ["sh", str(CONF / "secured/acls.sh"), "echo"]
-    given: dict[tuple[Party, str], set[str]] = defaultdict(set)
+    given: dict[tuple[AclRole, str], set[str]] = defaultdict(set)
     for line in subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines():
         words = line.split()[1:]  # behind --add
         options = list(zip(words[::2], words[1::2], strict=True))
-        (party,) = (PRINCIPALS[value] for name, value in options if name == "--allow-principal")
+        (role,) = (PRINCIPALS[value] for name, value in options if name == "--allow-principal")
         prefixed = "*" if ("--resource-pattern-type", "prefixed") in options else ""
         for of in (value + prefixed for name, value in options if name in ("--topic", "--group")):
-            given[party, of] |= {value for name, value in options if name == "--operation"}
-    declared = {(party, topic.name): set(topic.operations(party)) for topic in TOPICS for party in Party}
-    groups = {(party, f"{GROUPS}*"): {"Describe"} for party in (Party.PLUGINS, Party.WATCHERS, Party.OPERATORS)}
+            given[role, of] |= {value for name, value in options if name == "--operation"}
+    declared = {(role, topic.name): set(topic.operations(role)) for topic in TOPICS for role in AclRole}
+    groups = {(role, f"{GROUPS}*"): {"Describe"} for role in (AclRole.PLUGINS, AclRole.WATCHERS, AclRole.OPERATORS)}
     assert given == {which: operations for which, operations in (declared | groups).items() if operations}
 
 
@@ -205,7 +205,7 @@ def test_the_properties_are_understood_and_strimzis_own_users_are_exempt() -> No
 
 def test_the_pipelines_user_has_the_rights_that_it_needs_and_no_other() -> None:
     given = {(acl["resource"]["type"], acl["resource"]["name"]): acl for acl in USER["spec"]["authorization"]["acls"]}
-    needed = {("topic", each.name): each.operations(Party.PIPELINE) for each in TOPICS}
+    needed = {("topic", each.name): each.operations(AclRole.PIPELINE) for each in TOPICS}
     assert {name: tuple(acl["operations"]) for name, acl in given.items()} == {n: o for n, o in needed.items() if o}
     assert {acl["resource"]["patternType"] for acl in given.values()} == {"literal"}
     assert USER["metadata"]["labels"] == {"strimzi.io/cluster": KAFKA["metadata"]["name"]}

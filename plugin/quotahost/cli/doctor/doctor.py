@@ -23,7 +23,7 @@ from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, runnin
 from quotahost.cli.plugins import check_plugins
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.errors import QuotahostError
-from quotahost.records.topics import Party
+from quotahost.records.topics import AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.sections import revealed
@@ -48,13 +48,13 @@ def doctor(
     python: Annotated[str | None, _PYTHON] = None,
     against: Annotated[str | None, _AGAINST] = None,
     client_config: ClientConfig = None,
-    party: Annotated[Party | None, _AS] = None,
+    role: Annotated[AclRole | None, _AS] = None,
 ) -> None:
     """Look for what would keep a broker from starting with quotahost, and for what is weak.
 
     Ends with 1 if something is wrong, with 0 if all is well or merely weak.
     """
-    if against is None and (client_config or party):
+    if against is None and (client_config or role):
         raise typer.BadParameter("--against is missing: --client-config and --as are about a running cluster")
     broker = read_broker_file(properties) if properties else None
     # python3 is the default of python.executable.
@@ -86,7 +86,7 @@ def doctor(
         if settings is not None:
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
     if against:
-        sections += _cluster(broker, settings, against, client_config, party)
+        sections += _cluster(broker, settings, against, client_config, role)
     show(sections, console())
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
@@ -101,21 +101,21 @@ def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
 
 
 def _cluster(
-    broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, party: Party | None
+    broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, role: AclRole | None
 ) -> Iterator[Section]:
-    yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, party)))
+    yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, role)))
     yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return
     # What the properties' own kafka.* may do, if they stand there in full.
     if unresolved := ", ".join(name for name in broker.unresolved if name.startswith(f"{PREFIX}kafka.")):
-        remedy = f"--client-config FILE with them, and --as {Party.PLUGINS.value}"
+        remedy = f"--client-config FILE with them, and --as {AclRole.PLUGINS.value}"
         findings = [note(f"not checked: only the broker knows {unresolved}", remedy)]
     else:
         config = revealed(settings.kafka)
         # They may connect to another listener than who looks.
         theirs = config.get("bootstrap.servers", against)
-        findings = list(check_cluster(theirs, config, settings, Party.PLUGINS))
+        findings = list(check_cluster(theirs, config, settings, AclRole.PLUGINS))
     yield Section("Topics, as the brokers' plugins", findings)
 
 

@@ -18,7 +18,7 @@ from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer
 from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
 from quotahost.records import topics as kept
-from quotahost.records.topics import LOOKS, QUOTAS, WATCH, Party, Topic
+from quotahost.records.topics import LOOKS, QUOTAS, WATCH, AclRole, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.properties import SNAPSHOT_READERS
@@ -33,7 +33,7 @@ SEE_ALL: Final = f"{PREFIX}factor.source=snapshots and {PREFIX}tasks=publish-vol
 _RECIPE: Final = "the rights of docs/security.md (conf/secured/acls.sh)"
 _AUTHORIZER: Final = f"an authorizer ({STANDARD}) and {_RECIPE}"
 _EVERYBODY: Final = "User:*"
-#: One party writes to each topic. Create alone changes nothing that exists.
+#: One role writes to each topic. Create alone changes nothing that exists.
 _LIES: Final = CHANGES - {"Create"}
 _DELETED: Final = (kept.REFUSED, kept.TICKS)  # nobody needs the past of these
 _WRITTEN_BY: Final = {kept.SNAPSHOTS: "publish-volumes", kept.USAGE: "publish-usage", LOOKS: "publish-usage"}
@@ -56,12 +56,12 @@ def _is_believed(topic: Topic, settings: Settings) -> bool:
     return settings.factor_source in _BELIEVED_BY.get(topic, ())
 
 
-def needed(settings: Settings | None, party: Party) -> dict[str, frozenset[str]]:
-    """By topic, whether the party must read or write it; of the plugins what these settings use, without them all."""
+def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]]:
+    """By topic, whether the role must read or write it; of the plugins what these settings use, without them all."""
     needs: dict[str, frozenset[str]] = {}
     for name, topic in named(settings).items():
-        operations = {"Read", "Write"} & set[str](topic.operations(party))
-        if settings is not None and party is Party.PLUGINS:
+        operations = {"Read", "Write"} & set[str](topic.operations(role))
+        if settings is not None and role is AclRole.PLUGINS:
             is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
             has_budgets = topic is QUOTAS and settings.budgets == "on"
             if not is_followed and not has_budgets and not _is_believed(topic, settings):
@@ -102,20 +102,20 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_cluster(
-    against: str, config: Mapping[str, str], settings: Settings | None, party: Party | None = None
+    against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
     """Who may do what with the topics of a running cluster, and how it keeps them.
 
-    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can. ``party`` is whose credentials
+    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can. ``role`` is whose credentials
     these are; their rights are compared with what it needs.
     """
     topics = named(settings)
     try:
-        rights = ask({**config, "bootstrap.servers": against}, tuple(topics), party is Party.PLUGINS)
+        rights = ask({**config, "bootstrap.servers": against}, tuple(topics), role is AclRole.PLUGINS)
     except NoAnswer as problem:
         who = "with these credentials" if config else "a client without credentials"
         # A listener that wants credentials is right to turn anybody away.
-        say = wrong if config or party else note
+        say = wrong if config or role else note
         yield say(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
         return
     if settings and settings.factor_source == "local" and rights.brokers > 1:
@@ -125,8 +125,8 @@ def check_cluster(
         yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
         return
     yield from _of_acls(rights, topics)
-    if party is not None:
-        yield from _of_party(rights, settings, party)
+    if role is not None:
+        yield from _of_role(rights, settings, role)
     else:
         # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
         yield from _of_client(rights, topics, against, "these credentials" if config else "")
@@ -178,26 +178,26 @@ def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[st
         yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")
 
 
-def _of_party(rights: Rights, settings: Settings | None, party: Party) -> Iterator[Finding]:
-    lacking, needs = list(_lacking(rights, settings, party)), f"needed by the {party.value}"
+def _of_role(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[Finding]:
+    lacking, needs = list(_lacking(rights, settings, role)), f"needed by the {role.value}"
     yield from (wrong(f"these credentials {text}, which is {needs}", _RECIPE) for text in lacking)
     if not lacking:
-        yield good(f"these credentials have all that is {needs}: {', '.join(needed(settings, party))}")
+        yield good(f"these credentials have all that is {needs}: {', '.join(needed(settings, role))}")
     for name, topic in named(settings).items():
         dangerous = _LIES | {"Read"} if topic is LOOKS else _LIES  # a look shows the names and rates of all clients
-        if beyond := (rights.own.get(name, frozenset()) & dangerous) - set(topic.operations(party)):
+        if beyond := (rights.own.get(name, frozenset()) & dangerous) - set(topic.operations(role)):
             yield weak(f"these credentials may also {', '.join(sorted(beyond))} {name}: more than is {needs}")
 
 
-def _lacking(rights: Rights, settings: Settings | None, party: Party) -> Iterator[str]:
-    topics, needs = named(settings), needed(settings, party)
+def _lacking(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[str]:
+    topics, needs = named(settings), needed(settings, role)
     for name, operations in needs.items():
         if name in rights.missing:
-            if "Create" in topics[name].operations(party) and not rights.missing[name]:
+            if "Create" in topics[name].operations(role) and not rights.missing[name]:
                 yield f"may not Create {name}, which doesn't exist"
         elif lacks := sorted(operations - rights.own.get(name, frozenset())):
             yield f"may not {', '.join(lacks)} {name}"
-    if party is not Party.PLUGINS:
+    if role is not AclRole.PLUGINS:
         return
     if not rights.group and any("Read" in operations for operations in needs.values()):
         yield f"may not Describe groups {kept.GROUPS}*"

@@ -18,7 +18,7 @@ from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer, reach
 from quotahost.kafka.rights import Rights
-from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, Party, Topic
+from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, AclRole, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import settings
@@ -73,37 +73,37 @@ Cluster = Callable[..., list[tuple[Level, str]]]
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """What is said of a cluster that gives these rights to some credentials."""
 
-    def check(rights: Rights, party: Party | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
+    def check(rights: Rights, role: AclRole | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
         monkeypatch.setattr(cluster_check, "ask", lambda config, topics, with_group: rights)
-        return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, party)]
+        return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, role)]
 
     return check
 
 
-def all_of(party: Party) -> dict[str, frozenset[str]]:
-    return {topic.name: frozenset[str](topic.operations(party)) for topic in TOPICS}
+def all_of(role: AclRole) -> dict[str, frozenset[str]]:
+    return {topic.name: frozenset[str](topic.operations(role)) for topic in TOPICS}
 
 
-@pytest.mark.parametrize("party", list(Party))
-def test_each_right_that_a_party_lacks_is_wrong(cluster: Cluster, party: Party) -> None:
-    full = all_of(party)
-    ((level, text),) = cluster(Rights(full, NONE, {}), party)
-    assert (level, f"these credentials have all that is needed by the {party.value}: " in text) == (Level.GOOD, True)
-    for name, operations in needed(None, party).items():
+@pytest.mark.parametrize("role", list(AclRole))
+def test_each_right_that_a_role_lacks_is_wrong(cluster: Cluster, role: AclRole) -> None:
+    full = all_of(role)
+    ((level, text),) = cluster(Rights(full, NONE, {}), role)
+    assert (level, f"these credentials have all that is needed by the {role.value}: " in text) == (Level.GOOD, True)
+    for name, operations in needed(None, role).items():
         for operation in operations:
-            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, {}), party)
-            told = f"these credentials may not {operation} {name}, which is needed by the {party.value}"
+            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, {}), role)
+            told = f"these credentials may not {operation} {name}, which is needed by the {role.value}"
             assert lacking == [(Level.WRONG, told)]
 
 
 def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     given = settings(tasks="publish-volumes", factor__source="snapshots", topics__prefix="my_")
-    assert needed(given, Party.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
+    assert needed(given, AclRole.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
     with_budgets = settings(tasks="publish-volumes", factor__source="snapshots", budgets="on")
-    assert needed(with_budgets, Party.PLUGINS)["__quotahost_quotas"] == {"Read"}
-    assert needed(settings(factor__source="local"), Party.PLUGINS) == {}
-    rights = Rights(all_of(Party.PLUGINS), frozenset({"DescribeConfigs"}), {}, group=False)
-    found = cluster(rights, Party.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
+    assert needed(with_budgets, AclRole.PLUGINS)["__quotahost_quotas"] == {"Read"}
+    assert needed(settings(factor__source="local"), AclRole.PLUGINS) == {}
+    rights = Rights(all_of(AclRole.PLUGINS), frozenset({"DescribeConfigs"}), {}, group=False)
+    found = cluster(rights, AclRole.PLUGINS, settings(tasks="cordon", factor__source="snapshots"))
     assert [text.split(", which")[0] for level, text in found if level is Level.WRONG] == [
         "these credentials may not Describe groups quotahost-*",
         "these credentials may not AlterConfigs on the cluster for the task cordon",
@@ -111,23 +111,23 @@ def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("party", "own", "missing", "level", "words"),
+    ("role", "own", "missing", "level", "words"),
     [
-        pytest.param(Party.PLUGINS, {SNAPSHOTS.name: None, SHARES.name: None}, [SNAPSHOTS, SHARES], Level.WRONG,
+        pytest.param(AclRole.PLUGINS, {SNAPSHOTS.name: None, SHARES.name: None}, [SNAPSHOTS, SHARES], Level.WRONG,
                      "may not Create __quotahost_snapshots, which doesn't exist", id="who writes it must make it"),
-        pytest.param(Party.PIPELINE, {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}, [], Level.WEAK,
+        pytest.param(AclRole.PIPELINE, {SNAPSHOTS.name: frozenset({"Read", "Write", "Alter"})}, [], Level.WEAK,
                      "may also Alter, Write __quotahost_snapshots", id="more than the pipeline needs"),
-        pytest.param(Party.PLUGINS, {LOOKS.name: all_of(Party.PLUGINS)[LOOKS.name] | {"Read"}}, [], Level.WEAK,
+        pytest.param(AclRole.PLUGINS, {LOOKS.name: all_of(AclRole.PLUGINS)[LOOKS.name] | {"Read"}}, [], Level.WEAK,
                      "may also Read __quotahost_looks: more than is needed by the brokers",
                      id="the plugins need not see all clients"),
     ],
 )  # fmt: skip
 def test_a_topic_that_is_missing_and_a_right_beyond_a_partys_needs_are_named(
-    cluster: Cluster, party: Party, own: dict[str, frozenset[str] | None], missing: list[Topic], level: Level,
+    cluster: Cluster, role: AclRole, own: dict[str, frozenset[str] | None], missing: list[Topic], level: Level,
     words: str,
 ) -> None:  # fmt: skip
-    given = {name: rights for name, rights in (all_of(party) | own).items() if rights is not None}
-    found = cluster(Rights(given, NONE, {}, {each.name: False for each in missing}), party)
+    given = {name: rights for name, rights in (all_of(role) | own).items() if rights is not None}
+    found = cluster(Rights(given, NONE, {}, {each.name: False for each in missing}), role)
     (text,) = [text for of, text in found if of is not Level.GOOD]
     assert (found[-1][0], words in text) == (level, True)
 
