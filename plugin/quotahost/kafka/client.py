@@ -1,7 +1,7 @@
 """How a client of quotahost connects to the cluster, and how it shows whether it is connected.
 
 Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
-Commands connect as an operator's file says. :func:`reach` waits for the first answer and, if there is none, says in a
+Commands connect as an operator's file says. :func:`connect` waits for the first answer and, if there is none, says in a
 sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
 """
 
@@ -173,7 +173,7 @@ class NoAnswer(QuotahostError):
         self.refused = refused
 
 
-def reach(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> AdminClient:
+def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> AdminClient:
     """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
@@ -261,7 +261,7 @@ class Login:
         """A client, after an answer about this topic. Raises NoAnswer; at once before the next try is due."""
         with self._lock:
             if self._admin is None:
-                self._admin = self._reach(topic)
+                self._admin = self._connect(topic)
             return self._admin
 
     @property
@@ -280,11 +280,11 @@ class Login:
         """A client leaves; whether the login is refused, or the cluster is gone, the next try tells."""
         self._admin = None
 
-    def _reach(self, topic: str) -> AdminClient:
+    def _connect(self, topic: str) -> AdminClient:
         if time.monotonic() < self._again_at:
             raise NoAnswer(self._why)
         try:
-            reach(self.config(careful=self.careful or self._rest > 0), _MOMENT, topic, _SOON)
+            connect(self.config(careful=self.careful or self._rest > 0), _MOMENT, topic, _SOON)
         except NoAnswer as problem:
             # Whoever waits for an answer meanwhile gets this one, too.
             self._why = str(problem)

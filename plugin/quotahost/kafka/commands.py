@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from quotahost.errors import Unusable
 from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, partitions, reach
+from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, partitions
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -66,7 +66,7 @@ class CompactedTopic:
     def read(self) -> Iterator[tuple[bytes | None, bytes | None]]:
         """All keys and values, to the present end; none without a topic. Raises Unusable, or NoAnswer."""
         try:
-            numbers = partitions(reach(self._config, _WAIT, self.name), self.name, _WAIT)
+            numbers = partitions(connect(self._config, _WAIT, self.name), self.name, _WAIT)
         except KafkaException as failure:
             if failure.args[0].code() in ABSENT:
                 return
@@ -104,7 +104,7 @@ class CompactedTopic:
         if not records:
             return {}
         try:
-            admin = reach(self._config, _WAIT, self.name)
+            admin = connect(self._config, _WAIT, self.name)
             ensure_compacted(admin, self.name)
         except KafkaException as failure:
             raise _failed(failure.args[0], self.name, "Create") from None
@@ -136,7 +136,7 @@ class Watching:
         self._heard_at = time.monotonic()
         self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
-            self._admin = reach(options, _WAIT, watch_topic)
+            self._admin = connect(options, _WAIT, watch_topic)
         except NoAnswer as problem:
             where = options["bootstrap.servers"]
             raise Unusable(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None

@@ -321,7 +321,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Flooded) -> Watching:
     coming = iter(consumers)
     topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
     admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
-    monkeypatch.setattr(commands, "reach", lambda options, wait, topic: admin)
+    monkeypatch.setattr(commands, "connect", lambda options, wait, topic: admin)
     monkeypatch.setattr(commands, "Producer", lambda options: None)
     monkeypatch.setattr(commands, "Consumer", lambda options: next(coming))
     monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumers[0].now))

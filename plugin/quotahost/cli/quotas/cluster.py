@@ -35,7 +35,7 @@ from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.errors import QuotahostError, Unusable
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer, reach
+from quotahost.kafka.client import NoAnswer, connect
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
@@ -216,7 +216,7 @@ def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any,
     try:
         try:
             # First, as kafka-python tells nothing of why nobody answers.
-            client = reach({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
+            client = connect({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
             manager = KafkaConnectionManager(
                 network, **options, request_timeout_ms=_WAIT_MS, receive_message_max_bytes=_MAX_ANSWER
             )

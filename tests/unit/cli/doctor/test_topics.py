@@ -16,7 +16,7 @@ from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
-from quotahost.kafka.client import NoAnswer, reach
+from quotahost.kafka.client import NoAnswer, connect
 from quotahost.kafka.rights import Rights
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, AclRole, Topic
 from quotahost.settings.broker import Settings
@@ -250,13 +250,13 @@ def closing() -> Iterator[str]:
 )
 def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
     with pytest.raises(NoAnswer, match=words) as raised:
-        reach({"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000} | config, 60, moment=1)
+        connect({"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000} | config, 60, moment=1)
     assert "secret" not in str(raised.value)
 
 
 def test_a_network_that_swallows_all_is_not_taken_for_a_listener_that_closes() -> None:
     with swallowing() as silent, pytest.raises(NoAnswer, match="neither a connection nor a refusal came"):
-        reach({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
+        connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 
 
 def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
