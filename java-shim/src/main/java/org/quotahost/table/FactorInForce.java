@@ -12,7 +12,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.QuotaTable.SlowedTopics;
-import org.quotahost.table.Rule.Course;
+import org.quotahost.table.Rule.TypeRule;
 import org.quotahost.table.Tap.Windows;
 
 /**
@@ -150,9 +150,9 @@ public final class FactorInForce {
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
-        Course[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
+        TypeRule[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
-        Map<String, Course[]> slowed = new HashMap<>();
+        Map<String, TypeRule[]> slowed = new HashMap<>();
         Set<String> heldGroups = new HashSet<>();
         if (heldForAll) heldGroups.add(null);
         slowedTaps.forEach((name, taps) -> {
@@ -163,8 +163,8 @@ public final class FactorInForce {
             if (held) heldGroups.add(name);
             // A factor of 0 is the fence's and not the limits'.
             double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
-            Course[] courses = taps.step(factor, held, aim, nowMs);
-            if (group != null) slowed.put(name, courses);
+            TypeRule[] typeRules = taps.step(factor, held, aim, nowMs);
+            if (group != null) slowed.put(name, typeRules);
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
@@ -217,8 +217,8 @@ public final class FactorInForce {
         private boolean openBeforePause = true;
 
         /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
-        Course[] step(double factor, boolean held, double aim, long nowMs) {
-            Course[] courses = new Course[QuotaTable.TYPES];
+        TypeRule[] step(double factor, boolean held, double aim, long nowMs) {
+            TypeRule[] typeRules = new TypeRule[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
                 boolean multiplied = factored.contains(type), isHeld = at == PRODUCE && held;
@@ -228,10 +228,10 @@ public final class FactorInForce {
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
                 double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
-                courses[at] = !multiplied && own >= 1 && value >= 1 ? Course.NONE
-                        : new Course(value, next, open, floor(type), multiplied);
+                typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE
+                        : new TypeRule(value, next, open, floor(type), multiplied);
             }
-            return courses;
+            return typeRules;
         }
     }
 }

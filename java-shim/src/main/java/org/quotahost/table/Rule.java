@@ -23,8 +23,8 @@ import org.quotahost.table.Tap.Windows;
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<String> held, boolean shadow, boolean measured,
-        Windows windows, int now) {
+record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, Set<String> held, boolean shadow,
+        boolean measured, Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -35,9 +35,9 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
      * @param floor the lowest limit that a factor may make, in the type's unit
      * @param multiplied by factor.quota.types: who is marked has slowed tags, whatever the factors of single types are
      */
-    record Course(double factor, double aim, boolean open, double floor, boolean multiplied) {
+    record TypeRule(double factor, double aim, boolean open, double floor, boolean multiplied) {
         /** Of a type that no factor multiplies. */
-        static final Course NONE = new Course(1, 1, true, 0, false);
+        static final TypeRule NONE = new TypeRule(1, 1, true, 0, false);
     }
 
     /** How far Kafka looks back, at most, in beats of the table's clock. */
@@ -51,7 +51,7 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
     }
 
     boolean factors(int type) {
-        return all[type] != Course.NONE;
+        return all[type] != TypeRule.NONE;
     }
 
     /** From another beat on; a limit is made anew for each rule. */
@@ -71,36 +71,36 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
         return tags.group != null && slowed.containsKey(tags.group);
     }
 
-    private Course course(Tags tags, int type) {
+    private TypeRule typeRule(Tags tags, int type) {
         return slows(tags) ? slowed.get(tags.group)[type] : all[type];
     }
 
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
         if (shadow || scope.isExempt()) return null;
-        Course course = course(tags, type);
+        TypeRule typeRule = typeRule(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
-        boolean rises = tags.group != null ? slows(tags) : course.multiplied && !unlimited;
+        boolean rises = tags.group != null ? slows(tags) : typeRule.multiplied && !unlimited;
         double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
-        double factor = share < 1 ? Math.min(course.factor, course.aim * share) : course.factor;
-        if (factor >= 1 || course == Course.NONE) return unlimited ? null : base;
-        if (unlimited && (!measured || share >= 1 && course.open)) return null;
+        double factor = share < 1 ? Math.min(typeRule.factor, typeRule.aim * share) : typeRule.factor;
+        if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
+        if (unlimited && (!measured || share >= 1 && typeRule.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
         if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);
-        if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(course.floor);
-        return Math.max(Math.min(whole, course.floor), whole * factor);
+        if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(typeRule.floor);
+        return Math.max(Math.min(whole, typeRule.floor), whole * factor);
     }
 
     /** Whether limits are made of what clients without a quota use. */
     boolean usesStandIns() {
-        return courses().anyMatch(course -> !course.open);
+        return typeRules().anyMatch(typeRule -> !typeRule.open);
     }
 
     /** Whether limits are not yet back where they were before the factor fell. */
     boolean rises() {
-        return courses().anyMatch(course -> course.factor < 1);
+        return typeRules().anyMatch(typeRule -> typeRule.factor < 1);
     }
 
     /** Whether the fence turns back whoever has these tags. */
@@ -108,12 +108,12 @@ record Rule(Course[] all, Map<String, Course[]> slowed, Affected affected, Set<S
         return held.contains(slows(tags) ? tags.group : null);
     }
 
-    private Stream<Course> courses() {
+    private Stream<TypeRule> typeRules() {
         return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream));
     }
 
     /** Whether the limit of these tags is. */
     boolean usesStandIn(Tags tags, int type) {
-        return !course(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
+        return !typeRule(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }
