@@ -62,9 +62,11 @@ HEADROOM: Final = 3_000 * MEGA  # of the disk, which is never full here
 ROWS: Final = (  # of the table, with their aims
     ("others' rate / before, mean (least), while the team is slowed", "0.98"),
     ("the same while it is stopped", "0.98"),
-    (f"the team's {MEAN:.0f} s means / limit, factor 1 to {LEAST}", "0.90 - 1.10"),
-    ("its longest silence, s", "2"),
-    (f"the same two, from there to 100 %: {MEAN:.0f} s means / limit", "0.90 - 1.10"),
+    (f"the team's {MEAN:.0f} s means / limit, before", ""),
+    ("its longest silence, s", ""),
+    (f"{MEAN:.0f} s means / limit, factor 1 to {LEAST}", "0.90 - 1.10"),
+    ("longest silence, s", "2"),
+    (f"{MEAN:.0f} s means / limit, factor {LEAST} to 100 %", "0.90 - 1.10"),
     ("longest silence, s", "2"),
     ("kB from 100 % to the stop", ""),
     (f"bytes in the {STOPPED:.0f} s after it", "0"),
@@ -81,9 +83,9 @@ class Found:
     Attributes:
         slowed: the rate of each other producer while the team was slowed, as a share of that before.
         stopped: the same while it was stopped.
-        means: bytes/s of each producer of the team's over MEAN seconds each, divided by the limit, while the factor was
-            LEAST or more, and then until 100 %.
-        silence: the longest time in seconds in which one of them had nothing acknowledged, for both.
+        means: bytes/s of each producer of the team's over MEAN seconds each, divided by the limit: before, while the
+            factor was LEAST or more, and then until 100 %.
+        silence: the longest time in seconds in which one of them had nothing acknowledged, in each of the three.
         until_stop: bytes that the team's topics grew between 100 % and the stop.
         after_stop: the same in the STOPPED seconds after it.
         retention: seconds of each of the team's producers until it went on, where retention was shortened.
@@ -93,8 +95,8 @@ class Found:
 
     slowed: list[float]
     stopped: list[float]
-    means: tuple[list[float], list[float]]
-    silence: tuple[float, float]
+    means: list[list[float]]
+    silence: list[float]
     until_stop: int
     after_stop: int
     retention: list[float]
@@ -153,12 +155,13 @@ def run(windows: int) -> Found:
         check_alive(*cluster.brokers)
         end, at_end = time.monotonic(), on_disk(cluster, TEAM)
         waited = list(_releases(cluster, team))
-        before = [load.meter.rate(began - BEFORE, began) for load in others]
+        parts = [(began - BEFORE, began), (began, low), (low, full)]
+        before = [load.meter.rate(*parts[0]) for load in others]
         return Found(
             slowed=[load.meter.rate(began, stop) / rate for load, rate in zip(others, before, strict=True)],
             stopped=[load.meter.rate(stop, end) / rate for load, rate in zip(others, before, strict=True)],
-            means=(_means(team, limits, began, low), _means(team, limits, low, full)),
-            silence=(_silence(team, began, low), _silence(team, low, full)),
+            means=[_means(team, limits, *each) for each in parts],
+            silence=[max(longest_silence(load.meter, *each) for load in team) for each in parts],
             until_stop=at_stop - SIZE,
             after_stop=at_end - at_stop,
             retention=[seconds for each in waited[::2] for seconds in each],
@@ -220,10 +223,6 @@ def _means(team: list[ProducerLoad], limits: list[Limit], start: float, end: flo
     begins = [start + number * MEAN for number in range(int((end - start) / MEAN))]
     pairs = zip(team, limits, strict=True)
     return [load.meter.rate(at, at + MEAN) / limit.mean(at, at + MEAN) for load, limit in pairs for at in begins]
-
-
-def _silence(team: list[ProducerLoad], start: float, end: float) -> float:
-    return max(longest_silence(load.meter, start, end) for load in team)
 
 
 def report(found: dict[int, Found]) -> str:
