@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -134,14 +134,18 @@ def on_disk(cluster: Cluster, topic: str) -> int:
     """Bytes of a topic's segments, all replicas together: what was really appended."""
     found = 0
     for node in cluster.brokers:
-        for segment in node.data_dirs[0].glob(f"{topic}-[0-9]*/*.log"):
-            if segment.parent.name.endswith("-delete"):  # of a deleted topic, which Kafka no longer counts
-                continue
-            try:
-                found += segment.stat().st_size
-            except FileNotFoundError:  # it was deleted meanwhile
-                continue
+        for folder in node.data_dirs[0].glob(f"{topic}-[0-9]*"):
+            if not folder.name.endswith("-delete"):  # of a deleted topic, which Kafka no longer counts
+                found += sum(_sizes(folder))
     return found
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Bytes of each segment there; none of what is deleted meanwhile."""
+    with suppress(FileNotFoundError):  # the folder
+        for segment in list(folder.glob("*.log")):
+            with suppress(FileNotFoundError):
+                yield segment.stat().st_size
 
 
 # ---- one broker on a small file system of its own ----
