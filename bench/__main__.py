@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench import broker, jvm, load, names, pipeline, policies, refusal, soak
-from bench.disks import latency, recovery, scope, stop, tap
+from bench.disks import budget, latency, recovery, scope, stop, tap
 from bench.markdown import machine_line
 
 RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
@@ -25,6 +25,7 @@ RUNS: Final[dict[str, Callable[[argparse.Namespace], str]]] = {
     "recovery": lambda args: recovery.main(args.runs),
     "tap": lambda args: tap.main(args.runs),
     "scope": lambda args: scope.main(),
+    "budget": lambda args: budget.main(),
     "load": lambda args: load.main(),
     "policies": lambda args: policies.main(),
     "pipeline": lambda args: pipeline.main(),

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -65,12 +65,12 @@ def strimzi_properties(min_free: int) -> dict[str, str]:
 
 
 @contextmanager
-def brokers(contender: Contender, count: int, headroom: int, **more: str) -> Iterator[Cluster]:
+def brokers(contender: Contender, count: int, headroom: int, windows: int = 11, **more: str) -> Iterator[Cluster]:
     """Starts brokers that are OPEN, with a hard limit ``headroom`` bytes above what is used now.
 
     They share the file store of ``TMPDIR``. With quotahost only broker 1 has a limit, so that the others learn of the
     full disk from its snapshots alone. With Strimzi's plugin each broker looks at all disks and needs the limit.
-    ``more`` are further properties, without prefix, with ``_`` for ``.``.
+    ``windows`` is Kafka's ``quota.window.num``. ``more`` are further properties, without prefix, with ``_`` for ``.``.
 
     Raises:
         ValueError: fewer than headroom bytes are free.
@@ -83,7 +83,8 @@ def brokers(contender: Contender, count: int, headroom: int, **more: str) -> Ite
             raise ValueError(f"{folder} has less than {headroom:,} bytes free; set TMPDIR to another file store")
         given = {name.replace("_", "."): value for name, value in more.items()}
         for node in cluster.brokers:
-            node.properties = QUICK_DELETION | _plugin(node, contender, hard, given)
+            node.properties = QUICK_DELETION | {"quota.window.num": str(windows)}
+            node.properties |= _plugin(node, contender, hard, given)
         with cluster:
             # The nodes start with different limits, so some apply the fallback at first: wait until none does.
             eventually(lambda: not any(is_stopped(node) for node in cluster.brokers), what="all brokers OPEN")
@@ -133,12 +134,18 @@ def on_disk(cluster: Cluster, topic: str) -> int:
     """Bytes of a topic's segments, all replicas together: what was really appended."""
     found = 0
     for node in cluster.brokers:
-        for segment in node.data_dirs[0].glob(f"{topic}-[0-9]*/*.log"):
-            try:
-                found += segment.stat().st_size
-            except FileNotFoundError:  # it was deleted meanwhile
-                continue
+        for folder in node.data_dirs[0].glob(f"{topic}-[0-9]*"):
+            if not folder.name.endswith("-delete"):  # of a deleted topic, which Kafka no longer counts
+                found += sum(_sizes(folder))
     return found
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Bytes of each segment there; none of what is deleted meanwhile."""
+    with suppress(FileNotFoundError):  # the folder
+        for segment in list(folder.glob("*.log")):
+            with suppress(FileNotFoundError):
+                yield segment.stat().st_size
 
 
 # ---- one broker on a small file system of its own ----

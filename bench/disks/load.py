@@ -39,3 +39,9 @@ def longest_silence(meter: Meter, start: float, end: float) -> float:
     """The longest time in seconds, between two moments, in which the meter counted nothing; to a tenth."""
     silences = groupby(rate == 0 for rate in means(meter, start, end, _STEP))
     return max((len(list(group)) * _STEP for silent, group in silences if silent), default=0.0)
+
+
+def first_byte(meter: Meter, free: float, end: float) -> float:
+    """The moment of the first byte after the release, or the end."""
+    steps = (free + n * meter.RESOLUTION for n in range(int((end - free) / meter.RESOLUTION)))
+    return next((step for step in steps if meter.total_at(step + meter.RESOLUTION) > meter.total_at(free)), end)

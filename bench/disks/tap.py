@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench.disks.brokers import MEGA, Ballast, Holder, Room, check_alive, set_by_hand, small_broker
-from bench.disks.load import longest_silence, means
+from bench.disks.load import first_byte, longest_silence, means
 from bench.jvm import strimzi_jars
 from bench.markdown import table
 from harness.clients.meter import Meter
@@ -104,7 +104,7 @@ def _followed(load: ProducerLoad, began: float, full: float, free: float) -> Fol
     meter, end = load.meter, free + AFTER
     middles = [MEAN * (n + 0.5) for n in range(int((full - began) / MEAN))]
     rates = means(meter, began, full, MEAN)
-    first = _first_byte(meter, free, end)
+    first = first_byte(meter, free, end)
     return Followed(
         means=[rate / ROOM.quota / factor_at(middle) for middle, rate in zip(middles, rates, strict=True)],
         silence=longest_silence(meter, began, full),
@@ -114,12 +114,6 @@ def _followed(load: ProducerLoad, began: float, full: float, free: float) -> Fol
         back=_back(meter, free, end),
         after=[rate / ROOM.quota for rate in means(meter, first, end, MEAN)],
     )
-
-
-def _first_byte(meter: Meter, free: float, end: float) -> float:
-    """The moment of the first byte after the release, or the end."""
-    steps = (free + n * meter.RESOLUTION for n in range(int((end - free) / meter.RESOLUTION)))
-    return next((step for step in steps if meter.total_at(step + meter.RESOLUTION) > meter.total_at(free)), end)
 
 
 def _back(meter: Meter, free: float, end: float) -> float | None:
