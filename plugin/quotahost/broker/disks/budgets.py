@@ -2,7 +2,8 @@
 
 On the disk monitor's thread ``look`` lists the log directories, and asks Java for the bytes of each replica of a
 budgeted topic, which Kafka has in memory. It looks once a second at most, and for at most a hundredth of the time,
-however many partitions there are.
+however many partitions there are. How long a look takes is what the shortest of the last ones took: one that has waited
+for the processor or the disk must not put off the next for long, since what comes meanwhile isn't seen.
 
 When another replica of a partition becomes the leader, its bytes count from the tenth second on: until then the
 snapshot of the leader before may count the same bytes, and a failover would stop the writers of a budget that is half
@@ -17,7 +18,7 @@ import logging
 import math
 import time
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ Replicas: TypeAlias = Callable[[Sequence[tuple[str, int]]], Sequence[tuple[int, 
 
 _EVERY: Final = 1.0  # seconds
 _SHARE: Final = 100  # of the time, one part is spent on looks
+_LOOKS: Final = 3  # of which the shortest counts
 #: Seconds within which every broker has seen who is out of service (``kafka.registered_brokers``), and has read what
 #: another one no longer leads.
 _TAKEN_OVER: Final = 10.0
@@ -66,6 +68,7 @@ class BudgetSizes:
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
+        self._took = deque([0.0] * _LOOKS, _LOOKS)  # seconds, of the last looks
         #: Of each replica that Kafka knows, whether it counts as a leader, and when Kafka last said the same.
         self._roles: dict[tuple[str, int], tuple[bool, float]] = {}
         self._fault = LoggedOnce(log)
@@ -87,7 +90,8 @@ class BudgetSizes:
             self._read = read
             if not self._kept or began - self._kept[-1].at >= _KEPT:
                 self._kept = [*self._kept[-1:], read]
-        self._due = self._clock() + max(_EVERY, _SHARE * (self._clock() - began))
+        self._took.append(self._clock() - began)
+        self._due = self._clock() + max(_EVERY, _SHARE * min(self._took))
 
     def largest(self, name: str) -> list[tuple[str, int, float | None]]:
         """The topics that take most of a budget here, the bytes that count, and bytes/s of growth; None if unknown."""
