@@ -179,7 +179,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     guest_removed(False)
     alter_broker_config(node, {PREFIX + "supplier": None})
     eventually(lambda: not refused(node))
-    assert node.log_text(begin).count("the new properties are refused") == 1
+    assert node.log_text(begin).count("the new properties are rejected") == 1
 
 
 def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, directory: Path) -> None:
