@@ -136,9 +136,9 @@ def topic_on_each(directories: Sequence[Path], create: Callable[[str], None]) ->
 
 
 def published(node: KafkaNode) -> Volume:
-    """The first volume of the broker's newest snapshot."""
+    """The first volume of the broker's newest snapshot, once it has published one."""
     key = str(node.node_id).encode()
-    return snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0]
+    return eventually(lambda: snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0])
 
 
 @dataclass(frozen=True)
