@@ -81,7 +81,7 @@ def test_a_kind_of_error_that_is_known_is_logged_once_however_many_there_are(cap
     guard, kinds = Guard(FakeShim()), [type(f"Error{number}", (Exception,), {}) for number in range(100)]
     for kind in (*kinds, *kinds):
         guard.report("mine", "read()", "the last answer stays", kind())
-    assert len(caplog.records) == 100
+    assert caplog.text.count("plugin mine failed in read()") == 100  # a thread of another test may log, too
 
 
 class Task:
