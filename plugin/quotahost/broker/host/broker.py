@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
@@ -35,7 +36,7 @@ class HostBroker:
         self._given: dict[str, str] | None = None
         self.refresh(settings)
         self.registered, self.log_dirs = shim.registered, shim.log_dirs
-        self.offline_log_dirs, self.replicas, self.load = shim.offline_log_dirs, shim.replicas, shim.load
+        self.replicas, self.load = shim.replicas, shim.load
         self.usage, self.look = partial(usage, shim.ask), partial(look, shim.ask)
         self.largest: Largest = lambda name: ()  # until the node turns out to have disks (``BudgetSizes.largest``)
 
@@ -58,6 +59,10 @@ class HostBroker:
     def properties(self) -> Mapping[str, str]:
         """Those of the broker's own properties that are no secrets; none of them changes while the broker runs."""
         return self._properties
+
+    def offline_log_dirs(self) -> tuple[str, ...]:
+        """See Broker."""
+        return self._shim.offline_log_dirs(log_dirs(self._properties))
 
     def explain(self, client: Client) -> list[str]:
         """See Broker: one line of JSON."""

@@ -30,7 +30,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
 _FEW: Final = 64 * 1024
@@ -267,10 +267,10 @@ class Shim:
         """The log directories of these brokers; waits for them."""
         return [LogDir(*row) for row in self._ask_cluster("log_dirs", array("i", brokers))]
 
-    @_declare(answer="[text]")
-    def offline_log_dirs(self) -> tuple[str, ...]:
-        """This broker's log directories that Kafka has marked offline."""
-        return tuple(self._call("offline_log_dirs"))
+    @_declare("directories: [text]", "[text]")
+    def offline_log_dirs(self, directories: Sequence[str]) -> tuple[str, ...]:
+        """Those of this broker's log directories that Kafka has marked offline."""
+        return tuple(self._call("offline_log_dirs", list(directories)))
 
     @_declare("topics: [text], partitions: ints", "[twice the bytes, and 1 more of a leader: long]", most=_MANY)
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:

@@ -409,11 +409,11 @@ def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | N
             case "client-ids":
                 return {(None, client_id): rate for client_id, rate in parse_rates(text).items()}
             case "clients":
-                return dict(parse_keyed_rates(text, _user_and_client_id).items())
+                return parse_keyed_rates(text, _user_and_client_id)
     raise ValueError("is no property that quotahost had")
 
 
-def _user_and_client_id(name: str) -> tuple[str, str]:
+def _user_and_client_id(name: str) -> tuple[str | Default | None, str | None]:
     pair = re.fullmatch(r"((?:\\.|[^\\/])+)/((?:\\.|[^\\/])*)", name, re.DOTALL)
     if pair is None:
         raise ValueError(

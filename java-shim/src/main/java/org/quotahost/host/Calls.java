@@ -109,7 +109,7 @@ final class Calls {
                 entry("cluster", a -> host.admin.brokers()),
                 entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
-                entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs(System.nanoTime())),
+                entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs(a.texts(0), System.nanoTime())),
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1), System.nanoTime())),
                 entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
                 entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),

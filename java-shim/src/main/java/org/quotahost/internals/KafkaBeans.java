@@ -2,6 +2,7 @@ package org.quotahost.internals;
 
 import java.io.File;
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -49,7 +50,6 @@ public final class KafkaBeans {
     private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
-    private static volatile List<String> logDirs = List.of();
 
     private KafkaBeans() {}
 
@@ -75,19 +75,10 @@ public final class KafkaBeans {
             due = now + Math.max(now - LOADED < START_NANOS ? A_SECOND : A_MINUTE, 1_000 * (System.nanoTime() - began));
             return names;
         }
-
-        /** Those with such a key, and without another one. */
-        Stream<ObjectName> names(long now, String with, String without) {
-            return names(now).stream().filter(name -> name.getKeyProperty(with) != null && name.getKeyProperty(without) == null);
-        }
     }
 
-    /** Finds out, at the start, which log directories there are, and whether Kafka shows any of its metrics in JMX at all. */
+    /** Finds out, at the start, whether Kafka shows any of its metrics in JMX at all. */
     public static void lookFor(Map<String, ?> configs) {
-        String directories = BrokerConfigs.text(configs.get("log.dirs"));
-        if (directories.isEmpty()) directories = BrokerConfigs.text(configs.get("log.dir"));
-        if (directories.isEmpty()) directories = "/tmp/kafka-logs";
-        logDirs = Stream.of(directories.split(",")).map(each -> new File(each.strip()).getAbsolutePath()).toList();
         String reporters = BrokerConfigs.text(configs.get("metric.reporters"));
         boolean isDefault = configs.get("metric.reporters") == null;
         if (isDefault || reporters.contains("JmxReporter") || SERVER.isRegistered(name(ANY))) return;
@@ -161,13 +152,14 @@ public final class KafkaBeans {
     }
 
     private static Stream<ObjectName> networkThreads(long now) {
-        return SOCKETS.names(now, "networkProcessor", SOFTWARE);
+        return SOCKETS.names(now).stream()
+                .filter(name -> name.getKeyProperty("networkProcessor") != null && name.getKeyProperty(SOFTWARE) == null);
     }
 
     /** How many connections this broker has from clients with that software; now, as below, by System.nanoTime. */
     public static long connections(String software, long now) {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
-        List<ObjectName> known = SOCKETS.names(now, SOFTWARE, "").toList();
+        List<ObjectName> known = SOCKETS.names(now).stream().filter(name -> name.getKeyProperty(SOFTWARE) != null).toList();
         boolean connected = networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
         if (known.isEmpty() && connected) missing(Internals.CLIENT_SOFTWARE, SOFTWARE + " of " + SOCKETS.form, now);
         return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
@@ -186,13 +178,18 @@ public final class KafkaBeans {
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
-    /** The log directories that Kafka itself has taken out of service after an error. */
-    public static String[] offlineLogDirs(long now) {
-        if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return new String[0];
-        Map<String, Long> offline = new TreeMap<>();
-        for (String directory : logDirs) offline.put(directory, count(name(LOG_DIR + Sanitized.bean(directory)), "Value"));
-        if (offline.values().stream().allMatch(value -> value < 0)) missing(Internals.OFFLINE_LOG_DIRS, LOG_DIR, now);
-        return offline.keySet().stream().filter(directory -> offline.get(directory) > 0).toArray(String[]::new);
+    /** Those of these log directories that Kafka itself has taken out of service after an error. */
+    public static List<String> offlineLogDirs(String[] directories, long now) {
+        if (Internals.OFFLINE_LOG_DIRS.isTakenAway()) return List.of();
+        List<String> offline = new ArrayList<>();
+        boolean shown = false;
+        for (String directory : directories) {
+            long value = count(name(LOG_DIR + Sanitized.bean(new File(directory).getAbsolutePath())), "Value");
+            shown |= value >= 0;
+            if (value > 0) offline.add(directory);
+        }
+        if (!shown) missing(Internals.OFFLINE_LOG_DIRS, LOG_DIR, now);
+        return offline;
     }
 
     /** Of each of these replicas twice the bytes, and 1 more if it leads its partition; -1 if that isn't known, or it is gone. */

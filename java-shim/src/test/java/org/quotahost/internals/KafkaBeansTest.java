@@ -107,15 +107,15 @@ class KafkaBeansTest {
 
     @Test
     void aDirectoryThatFailsIsSeen() throws Exception {
-        KafkaBeans.lookFor(Map.of("log.dirs", "/data/1, /data/a:b"));
+        String[] directories = {"/data/1", "/data/a:b"};
         String form = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
         Map<String, Integer> gauge = new HashMap<>(Map.of("Value", 0));
         try (Beans kafka = new Beans()) {
             kafka.show(form + "\"/data/1\"", Map.of("Value", 0));
             kafka.show(form + "\"/data/a:b\"", gauge);
-            assertEquals(0, KafkaBeans.offlineLogDirs(later()).length);
+            assertEquals(List.of(), KafkaBeans.offlineLogDirs(directories, later()));
             gauge.put("Value", 1);
-            assertEquals(List.of("/data/a:b"), List.of(KafkaBeans.offlineLogDirs(later())));
+            assertEquals(List.of("/data/a:b"), KafkaBeans.offlineLogDirs(directories, later()));
             assertFalse(Internals.OFFLINE_LOG_DIRS.missing());
         }
     }
@@ -130,7 +130,8 @@ class KafkaBeansTest {
                 arguments(Internals.CLIENT_SOFTWARE, thread, (LongConsumer) now -> KafkaBeans.connections("sarama", now)),
                 arguments(Internals.REPLICAS, "kafka.log:type=Log,name=Size,topic=t,partition=0", (LongConsumer) now ->
                         assertEquals(-1, KafkaBeans.replicas(new String[] {"t"}, new int[1], now)[0], "who leads isn't known")),
-                arguments(Internals.OFFLINE_LOG_DIRS, thread, (LongConsumer) KafkaBeans::offlineLogDirs));
+                arguments(Internals.OFFLINE_LOG_DIRS, thread, (LongConsumer) now ->
+                        KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, now)));
     }
 
     @ParameterizedTest
