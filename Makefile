@@ -74,7 +74,7 @@ test-brokers:
 test-spark:
 	@$(BIN)/python -m pytest -q $(HANGS) tests/pipeline
 
-test-child: $(JAR) ## Tests of failing plugins, starts, stops, live changes and client quotas, with Python in a process of its own; half an hour
+test-child: $(JAR) ## Tests of failing plugins, starts, stops, live changes and client quotas, with Python in a process of its own; five to ten minutes
 	@PROCESS=child $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile tests/broker/host tests/broker/quotas
 
 test-pipeline: $(JAR) $(CONNECTOR) ## Tests that `make test` leaves out: Spark drivers killed, doubled, robbed of their checkpoint, and three brokers; minutes

@@ -9,7 +9,8 @@ batches of 16 kB, as Kafka's own producer does by default: larger ones are few a
 2. *Slowed* is the team from then until all brokers turn it back. Its limit is what an operator works out from the
    metric ``quotahost_budget_factor``: factor x quota on the broker that the producer writes to, but no less than
    ``floor.bytes``. It is compared until all bytes are used; apart, where the factor is below LEAST, which is where the
-   bench ``tap`` ends, and the way to 100 % gets ever longer.
+   bench ``tap`` ends, and the way to 100 % gets ever longer. A stock broker has the same producers meanwhile, and its
+   quota is set by hand to the limit of the first broker, once a second: how evenly Kafka hands out a quota is its own.
 3. *100 %* is when the segments of the team's topics have as many bytes as the budget, and the *stop* when the fences of
    all brokers are closed, STOPPED seconds long.
 4. An operator does what the runbook says: shortens the retention of an older topic, or deletes one. The time runs from
@@ -18,13 +19,15 @@ batches of 16 kB, as Kafka's own producer does by default: larger ones are few a
 """
 
 import statistics
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from bench.disks.brokers import MEGA, Contender, brokers, check_alive, on_disk
+from bench.disks.brokers import MEGA, Contender, brokers, check_alive, on_disk, set_by_hand
 from bench.disks.load import PacedProducer, first_byte, longest_silence
 from bench.markdown import table
 from harness.clients.producer import ProducerLoad
@@ -68,6 +71,12 @@ ROWS: Final = (  # of the table, with their aims
     ("longest silence, s", "2"),
     (f"{MEAN:.0f} s means / limit, factor {LEAST} to 100 %", "0.90 - 1.10"),
     ("longest silence, s", "2"),
+    (f"stock broker, set by hand: {MEAN:.0f} s means / limit, before", ""),
+    ("its longest silence, s", ""),
+    (f"{MEAN:.0f} s means / limit, factor 1 to {LEAST}", ""),
+    ("longest silence, s", ""),
+    (f"{MEAN:.0f} s means / limit, factor {LEAST} to 100 %", ""),
+    ("longest silence, s", ""),
     ("kB from 100 % to the stop", ""),
     (f"bytes in the {STOPPED:.0f} s after it", "0"),
     ("until the team goes on, s, median / longest: retention was shortened", "2"),
@@ -86,6 +95,8 @@ class Found:
         means: bytes/s of each producer of the team's over MEAN seconds each, divided by the limit: before, while the
             factor was LEAST or more, and then until 100 %.
         silence: the longest time in seconds in which one of them had nothing acknowledged, in each of the three.
+        stock_means: the same means of the stock broker's producers.
+        stock_silence: their silence.
         until_stop: bytes that the team's topics grew between 100 % and the stop.
         after_stop: the same in the STOPPED seconds after it.
         retention: seconds of each of the team's producers until it went on, where retention was shortened.
@@ -97,6 +108,8 @@ class Found:
     stopped: list[float]
     means: list[list[float]]
     silence: list[float]
+    stock_means: list[list[float]]
+    stock_silence: list[float]
     until_stop: int
     after_stop: int
     retention: list[float]
@@ -119,9 +132,26 @@ class Limit(Background):
         """Bytes/s between two moments."""
         return statistics.fmean(limit for at, limit in self._seen if start <= at < end)
 
+    def _see(self) -> float:
+        limit = max(FLOOR, self.factor() * QUOTA)
+        self._seen.append((time.monotonic(), limit))
+        return limit
+
     def _run(self) -> None:
         while not self._stopping.wait(0.1):
-            self._seen.append((time.monotonic(), max(FLOOR, self.factor() * QUOTA)))
+            self._see()
+
+
+class ByHand(Limit):
+    """The limit of a stock broker's producers, which somebody sets once a second to what a broker's metrics say."""
+
+    def __init__(self, node: KafkaNode, stock: KafkaNode) -> None:
+        super().__init__(node)
+        self._stock: Final = stock
+
+    def _run(self) -> None:
+        while not self._stopping.wait(1):
+            set_by_hand(self._stock, self._see())
 
 
 def run(windows: int) -> Found:
@@ -132,16 +162,20 @@ def run(windows: int) -> Found:
             _fill(cluster, number)
         place_topics(cluster, {f"{whose}-{node}": node for whose in ("team", "other") for node in (1, 2, 3)})
         _set(cluster, SIZE)
+        stock = stack.enter_context(_stock(windows))
         limits = [Limit(node) for node in cluster.brokers]
         eventually(lambda: all(limit.factor() == 1 for limit in limits), what="all brokers know the budget")
         started = time.monotonic()
-        team, others = [], []
+        team, others, peers = [], [], []
+        by_hand = stack.enter_context(ByHand(cluster.brokers[0], stock))
         for node, limit in zip((1, 2, 3), limits, strict=True):
             stack.enter_context(limit)
             config = cluster.client_config("app", f"other-{node}")
             others.append(stack.enter_context(PacedProducer(config, f"other-{node}", PACE * QUOTA)))
             config = cluster.client_config("app", f"team-{node}") | BATCHES
             team.append(stack.enter_context(ProducerLoad(config, f"team-{node}", RECORD)))
+            config = stock.client_config(client_id=f"stock-{node}") | BATCHES
+            peers.append(stack.enter_context(ProducerLoad(config, f"stock-{node}", RECORD)))
         eventually(lambda: any(limit.factor() < 1 for limit in limits), LONGEST, "a factor below 1")
         began = time.monotonic()
         assert began - started > BEFORE, "the producers were too quick for a rate before"
@@ -162,12 +196,26 @@ def run(windows: int) -> Found:
             stopped=[load.meter.rate(stop, end) / rate for load, rate in zip(others, before, strict=True)],
             means=[_means(team, limits, *each) for each in parts],
             silence=[max(longest_silence(load.meter, *each) for load in team) for each in parts],
+            stock_means=[_means(peers, [by_hand] * len(peers), *each) for each in parts],
+            stock_silence=[max(longest_silence(load.meter, *each) for load in peers) for each in parts],
             until_stop=at_stop - SIZE,
             after_stop=at_end - at_stop,
             retention=[seconds for each in waited[::2] for seconds in each],
             deleted=[seconds for each in waited[1::2] for seconds in each],
             failed=sum(len(load.errors) for load in team + others),
         )
+
+
+@contextmanager
+def _stock(windows: int) -> Iterator[KafkaNode]:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        KafkaNode(Path(folder), properties={"quota.window.num": str(windows)}) as node,
+    ):
+        for number in (1, 2, 3):
+            create_topic(node, f"stock-{number}")
+        set_by_hand(node, QUOTA)
+        yield node
 
 
 def _fill(cluster: Cluster, number: int) -> None:
@@ -219,9 +267,9 @@ def _release(cluster: Cluster, team: list[ProducerLoad], number: int, size: int)
     return [first_byte(load.meter, free, time.monotonic()) - free for load in team]
 
 
-def _means(team: list[ProducerLoad], limits: list[Limit], start: float, end: float) -> list[float]:
+def _means(loads: list[ProducerLoad], limits: Sequence[Limit], start: float, end: float) -> list[float]:
     begins = [start + number * MEAN for number in range(int((end - start) / MEAN))]
-    pairs = zip(team, limits, strict=True)
+    pairs = zip(loads, limits, strict=True)
     return [load.meter.rate(at, at + MEAN) / limit.mean(at, at + MEAN) for load, limit in pairs for at in begins]
 
 
@@ -233,7 +281,7 @@ def report(found: dict[int, Found]) -> str:
 
 
 def _column(found: Found) -> list[str]:
-    follows = zip(found.means, found.silence, strict=True)
+    follows = zip(found.means + found.stock_means, found.silence + found.stock_silence, strict=True)
     return [
         *(f"{statistics.mean(shares):.3f} ({min(shares):.3f})" for shares in (found.slowed, found.stopped)),
         *(cell for means, silence in follows for cell in (f"{min(means):.2f} - {max(means):.2f}", f"{silence:.1f}")),
