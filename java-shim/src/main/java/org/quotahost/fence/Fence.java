@@ -78,7 +78,7 @@ public final class Fence {
 
     /** Keeps from where clients write and read: only an authorizer sees addresses. */
     public interface Addresses {
-        void seen(KafkaPrincipal principal, String clientId, InetAddress address);
+        void from(KafkaPrincipal principal, String clientId, InetAddress address);
     }
 
     /** The topics whose produce requests are turned back now, whoever sends them. */
@@ -107,10 +107,10 @@ public final class Fence {
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
-        Addresses seen = addresses;
+        Addresses keeper = addresses;
         int request = context.requestType();
-        if (seen != null && (request == PRODUCE || request == FETCH)) {
-            seen.seen(context.principal(), context.clientId(), context.clientAddress());
+        if (keeper != null && (request == PRODUCE || request == FETCH)) {
+            keeper.from(context.principal(), context.clientId(), context.clientAddress());
         }
         Rules now = rules;
         Topics over = topics;

@@ -37,7 +37,7 @@ import org.slf4j.LoggerFactory;
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
     /** Of one child: calls that go on at once, and those that are kept until it has its turn. */
-    private static final int MOST_CALLS = 32, MOST_HELD = 10_000;
+    private static final int MOST_CALLS = 32, MOST_DEFERRED = 10_000;
     private static final int LONGEST_LINE = 4_096;
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
@@ -57,7 +57,7 @@ final class Child extends Life {
     private DataOutputStream out;
     private final Semaphore places = new Semaphore(MOST_CALLS);
     /** Calls that nobody waits for, until it has its turn; then null. */
-    private List<Calls.Request> held = new ArrayList<>();
+    private List<Calls.Request> deferred = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
@@ -119,7 +119,7 @@ final class Child extends Life {
 
     private void take(long number, Calls.Request request) {
         if (!request.waits()) {
-            if (!holds(request)) calls.answer(request);
+            if (!defers(request)) calls.answer(request);
         } else if (!places.tryAcquire()) {
             answer(number, Calls.refusal("too many calls go on (" + MOST_CALLS + ")"));
         } else {
@@ -136,16 +136,16 @@ final class Child extends Life {
     }
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
-    private synchronized boolean holds(Calls.Request request) {
-        if (held == null || !waits() || request.name().equals("log")) return false;
-        if (held.size() == MOST_HELD) throw new IllegalArgumentException("it made " + MOST_HELD + " calls before its turn");
-        return held.add(request);
+    private synchronized boolean defers(Calls.Request request) {
+        if (deferred == null || !waits() || request.name().equals("log")) return false;
+        if (deferred.size() == MOST_DEFERRED) throw new IllegalArgumentException("it made " + MOST_DEFERRED + " calls before its turn");
+        return deferred.add(request);
     }
 
     @Override
     synchronized void takeTurn() {
-        held.forEach(calls::answer);
-        held = null;
+        deferred.forEach(calls::answer);
+        deferred = null;
         super.takeTurn();
     }
 

@@ -192,7 +192,7 @@ final class Principals {
     }
 
     /** On a request thread: a client writes or reads from an address (Fence.Addresses); of strangers none is kept. */
-    void seen(KafkaPrincipal principal, String clientId, InetAddress address) {
+    void from(KafkaPrincipal principal, String clientId, InetAddress address) {
         Entry entry = address == null ? null : entry(principal.getName());
         if (entry == null) return;
         TagHolder client = clientId == null ? null : entry.client(clientId);

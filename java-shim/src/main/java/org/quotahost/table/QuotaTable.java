@@ -198,7 +198,7 @@ public final class QuotaTable {
         int changed = 0;
         for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
-        Fence.addresses(principals::seen);
+        Fence.addresses(principals::from);
         follow();
         factorInForce.renew(changed, now);
     }
@@ -338,6 +338,40 @@ public final class QuotaTable {
         }
     }
 
+    // ---- the factor and the marks, under the lock ---------------------------------------------------------------
+
+    /** Has the next rule hold, and the fence and the marks follow the factor in force. */
+    private void follow() {
+        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.looked);
+        Marks.Affected topics = next.affected();
+        Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
+        if (last.slowing() != null && next.slowing() == null) endMarks(null);
+        else if (last.affected() != topics) endMarks(topics);
+        // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
+        factorInForce.hold(next, now - marks.changedAt <= next.backBeats() + 1);
+    }
+
+    /** Of who has not written to these topics lately; null for all marks. */
+    private void endMarks(Marks.Affected topics) {
+        sweptAt = now;
+        marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
+    }
+
+    private void markEnded(String name, String clientId) {
+        if (name == null) {
+            principals.forEach(entry -> markEnded(entry.principal, null));
+            return;
+        }
+        Entry entry = principals.entry(name);
+        if (entry == null) return; // who isn't known shares the newcomers' tags
+        TagHolder marked = clientId == null ? null : entry.client(clientId);
+        for (int type = 0; type < TYPES; type++) {
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, factorInForce.rule());
+            if (clientId != null) continue;
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, factorInForce.rule());
+        }
+    }
+
     // ---- the watch -------------------------------------------------------------------------------------------
 
     /** Moves the table's clock to so many ms after the start, and limits with it. The watch calls it every BEAT_MS. */
@@ -385,40 +419,6 @@ public final class QuotaTable {
                     BrokerConfigs.PREFIX, principals.max);
         }
         unadmittedBefore = now;
-    }
-
-    // ---- the factor and the marks, under the lock ---------------------------------------------------------------
-
-    /** Has the next rule hold, and the fence and the marks follow the factor in force. */
-    private void follow() {
-        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.looked);
-        Marks.Affected topics = next.affected();
-        Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
-        if (last.slowing() != null && next.slowing() == null) endMarks(null);
-        else if (last.affected() != topics) endMarks(topics);
-        // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        factorInForce.hold(next, now - marks.changedAt <= next.backBeats() + 1);
-    }
-
-    /** Of who has not written to these topics lately; null for all marks. */
-    private void endMarks(Marks.Affected topics) {
-        sweptAt = now;
-        marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
-    }
-
-    private void markEnded(String name, String clientId) {
-        if (name == null) {
-            principals.forEach(entry -> markEnded(entry.principal, null));
-            return;
-        }
-        Entry entry = principals.entry(name);
-        if (entry == null) return; // who isn't known shares the newcomers' tags
-        TagHolder marked = clientId == null ? null : entry.client(clientId);
-        for (int type = 0; type < TYPES; type++) {
-            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, factorInForce.rule());
-            if (clientId != null) continue;
-            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, factorInForce.rule());
-        }
     }
 
     // ---- readers -----------------------------------------------------------------------------------------------
