@@ -1,6 +1,6 @@
 """The reference of the records on topics, for docs/reference/records.md: made from their declarations.
 
-A row's meaning is what the class's docstring says of the attribute; its type comes from the JSON schema that pydantic
+A row's meaning is the comment at the attribute, behind or above it; its type comes from the JSON schema that pydantic
 makes of the declaration.
 """
 
@@ -50,10 +50,17 @@ def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
 
 
 def _meanings(record: type[Any]) -> dict[str, str]:
-    """What a class's docstring says of its attributes, each in one line."""
-    text = (inspect.getdoc(record) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    found = re.findall(r"^ {4}([\w, ]+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
-    return {name: re.sub(r"\s+", " ", meaning) for names, meaning in found for name in names.split(", ")}
+    """What the comments at a class's attributes say of them, each in one line that begins with a small letter."""
+    found: dict[str, str] = {}
+    above: list[str] = []
+    for line in inspect.getsource(record).splitlines():
+        if above_it := re.match(r" {4}#: (.*)", line):
+            above.append(above_it[1])
+        elif attribute := re.match(r" {4}(\w+): [^#]*(?:# (.*))?", line):
+            if text := " ".join(above) or attribute[2]:
+                found[attribute[1]] = f"{text[0].lower()}{text[1:].removesuffix('.')}."
+            above.clear()
+    return found
 
 
 def _of_json(meaning: str, module: ModuleType) -> str:

@@ -154,36 +154,23 @@ class MeasuredVolume:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at a broker, or at all brokers of a cluster.
+    """One look at a broker, or at all brokers of a cluster."""
 
-    Attributes:
-        where: which broker, or brokers, the rows are of: "broker 1 (pid 42)".
-        state: the state in force.
-        factor: the factor in force, 1 without a factor source.
-        limit_factor: what limits are multiplied by at the moment; both taps move it towards the factor.
-        cause: why the factor is below 1, and the factors of single quota types with their causes; "" for neither.
-        fence: "open", "closed", or "none".
-        affected: how many topics the factor is for; -1 if it is for all clients.
-        clients, clients_max: the places of the table that are taken, and all.
-        uses: who uses what; those who are held back come first, then the busiest.
-        left_out: whether there were more of them than the look has room for.
-        volumes: how full the broker's volumes and the cluster's budgets of storage are; none where nobody watches them,
-            or that was not asked.
-        marks: clients that lately asked to write to an affected topic, with that topic; not all of them.
-    """
-
-    where: str
-    state: State
-    factor: float
-    limit_factor: float
-    cause: str
-    fence: str
-    affected: int
-    clients: int
-    clients_max: int
-    uses: Sequence[ClientUse]
-    left_out: bool
+    where: str  # which broker, or brokers, the rows are of: "broker 1 (pid 42)"
+    state: State  # the state in force
+    factor: float  # the factor in force, 1 without a factor source
+    limit_factor: float  # what limits are multiplied by at the moment; both taps move it towards the factor
+    cause: str  # why the factor is below 1, and the factors of single quota types with their causes; "" for neither
+    fence: str  # "open", "closed", or "none"
+    affected: int  # how many topics the factor is for; -1 if it is for all clients
+    clients: int  # the places of the table that are taken
+    clients_max: int  # all places of the table
+    uses: Sequence[ClientUse]  # who uses what; those who are held back come first, then the busiest
+    left_out: bool  # whether there were more of them than the look has room for
+    #: How full the broker's volumes and the cluster's budgets of storage are; none where nobody watches them, or that
+    #: was not asked.
     volumes: Sequence[VolumeUse] = field(default=(), kw_only=True)
+    #: Clients that lately asked to write to an affected topic, with that topic; not all of them.
     marks: Sequence[tuple[Client, str]] = field(default=(), kw_only=True)
 
     def first(self, most: int) -> Self:

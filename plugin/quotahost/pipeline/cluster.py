@@ -37,22 +37,16 @@ MAX_TELLERS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """By what a broker is reporting, stale, missing or forgotten.
+    """By what a broker is reporting, stale, missing or forgotten."""
 
-    Attributes:
-        cluster: the cluster of snapshots that don't name theirs.
-        validity: how old a broker's newest snapshot may be; then the broker is stale.
-        expiry: how long a stale broker is listed. What its volumes were is told on, after all others.
-        registered: ids of the brokers that the cluster lists, those in service; those without a snapshot are missing.
-            Empty while the cluster has not answered.
-        topics: those that are read, as the state may have rows of others; empty for all.
-    """
-
-    cluster: str
-    validity: timedelta = timedelta(minutes=1)
+    cluster: str  # the cluster of snapshots that don't name theirs
+    validity: timedelta = timedelta(minutes=1)  # how old a broker's newest snapshot may be; then the broker is stale
+    #: How long a stale broker is listed. What its volumes were is told on, after all others.
     expiry: timedelta = timedelta(days=1)
+    #: Ids of the brokers that the cluster lists, those in service; those without a snapshot are missing. Empty while
+    #: the cluster has not answered.
     registered: Collection[str] = ()
-    topics: Collection[str] = ()
+    topics: Collection[str] = ()  # those that are read, as the state may have rows of others; empty for all
 
 
 # ---- state -----------------------------------------------------------------------------------------

@@ -40,17 +40,12 @@ _Pattern = Annotated[str, AfterValidator(_pattern)]
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class _Value(Versioned):
-    """The JSON of a record's value.
+    """The JSON of a record's value."""
 
-    Attributes:
-        topics: names of topics, or their beginnings with ``*`` at the end.
-        bytes: so much they may take in the whole cluster.
-        of: whose bytes count.
-    """
-
+    #: Names of topics, or their beginnings with ``*`` at the end.
     topics: Annotated[tuple[_Pattern, ...], Field(min_length=1, max_length=MAX_PATTERNS)]
-    bytes: Long
-    of: Of = "leaders"
+    bytes: Long  # so much they may take in the whole cluster
+    of: Of = "leaders"  # whose bytes count
 
 
 CODEC: Final = Codec(_Value, _MAX_BYTES, lambda value: "")

@@ -93,73 +93,57 @@ Listed = Annotated[VolumeTrends, Field(max_length=MAX_LISTED)]
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class ClusterRecord(Versioned):
-    """The newest snapshots of a cluster's brokers, summed up.
+    """The newest snapshots of a cluster's brokers, summed up."""
 
-    Attributes:
-        cluster: the cluster's id.
-        run: when the pipeline was launched, in ms since 1970. A record with a larger (run, sequence) is newer.
-        sequence: the number of the record in its run.
-        computed_at: when the pipeline made the record.
-        newest_snapshot_at: when the newest snapshot in it was captured; None if there is none.
-        reporting: how many brokers have a fresh snapshot; of the pipeline's own cluster those in service only, so that
-            a reader can compare it with how many should report.
-        stale: how many brokers had a snapshot before and have no fresh one now.
-        missing: how many registered brokers never had a snapshot.
-        stale_brokers: ids of stale brokers, the first MAX_LISTED of them, those in service before the others: the
-            pipeline doesn't know whether a broker out of service is registered, its readers do.
-        missing_brokers: ids of missing brokers, the first MAX_LISTED of them.
-        offline: how many log directories of brokers in service are offline.
-        offline_dirs: the first MAX_LISTED of these.
-        volume_count: how many volumes the reporting brokers have.
-        capacity: bytes of these volumes together.
-        consumed: bytes consumed of these volumes together.
-        smallest_factor: the smallest factor that the published limits yield; None where no limits are published.
-        fullest: for each kind of volumes (capacity, soft limit, hard limit) the one that consumes most. All policies
-            are monotone in what such volumes consume, so nothing is lost by leaving out the others. Of more than
-            MAX_LISTED kinds it has the MAX_LISTED / 2 whose published limits yield the smallest factors; so no kind
-            that is left out has a smaller one. The other half are the rest with the least free share, first those that
-            lack a limit, which readers judge by their own. The order is by free share, least first.
-        silent: volumes that stale brokers had in their last snapshots, at most MAX_LISTED: of each kind the one that
-            consumes most, then the next, and among these those with the smallest factors first. A reader counts those
-            of fenced brokers.
-        worst: by limit type the MAX_WORST volumes nearest to such a limit, nearest first.
-        kinds: how many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of
-            pipelines that don't count them.
-        affected: the topics with a replica on a volume above its published soft limit, also of silent brokers; None,
-            which stands for all topics, if one of these volumes doesn't tell them, if they are more than 1,000,
-            and in records of pipelines that don't collect them. The listed volumes above their published soft limits
-            have this set as theirs.
-        budgets: of each budget of storage its name, the bytes that brokers in service take of it, and those that the
-            other brokers last told, which readers count where the bytes of all replicas count, and not where those of
-            leaders do. Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records
-            of pipelines that don't sum them.
-    """
-
-    cluster: Annotated[Name, Field(alias="clusterId", min_length=1), IS_KEY]
-    run: Long
-    sequence: Long
-    computed_at: Time
-    newest_snapshot_at: Time | None = None
+    cluster: Annotated[Name, Field(alias="clusterId", min_length=1), IS_KEY]  # the cluster's id
+    run: Long  # when the pipeline was launched, in ms since 1970. A record with a larger (run, sequence) is newer
+    sequence: Long  # the number of the record in its run
+    computed_at: Time  # when the pipeline made the record
+    newest_snapshot_at: Time | None = None  # when the newest snapshot in it was captured; None if there is none
+    #: How many brokers have a fresh snapshot; of the pipeline's own cluster those in service only, so that a reader can
+    #: compare it with how many should report.
     reporting: Needed[Long] = 0
-    stale: Needed[Long] = 0
-    missing: Needed[Long] = 0
+    stale: Needed[Long] = 0  # how many brokers had a snapshot before and have no fresh one now
+    missing: Needed[Long] = 0  # how many registered brokers never had a snapshot
+    #: Ids of stale brokers, the first MAX_LISTED of them, those in service before the others: the pipeline doesn't know
+    #: whether a broker out of service is registered, its readers do.
     stale_brokers: Ids = ()
-    missing_brokers: Ids = ()
-    offline: Needed[Count] = 0
+    missing_brokers: Ids = ()  # ids of missing brokers, the first MAX_LISTED of them
+    offline: Needed[Count] = 0  # how many log directories of brokers in service are offline
+    #: The first MAX_LISTED of these.
     offline_dirs: Annotated[
         tuple[OfflineDir, ...], Field(alias="offlineLogDirs", max_length=MAX_LISTED), NullIs(())
     ] = ()
-    volume_count: Needed[Count] = 0
-    capacity: Sum = 0
-    consumed: Sum = 0
+    volume_count: Needed[Count] = 0  # how many volumes the reporting brokers have
+    capacity: Sum = 0  # bytes of these volumes together
+    consumed: Sum = 0  # bytes consumed of these volumes together
+    #: The smallest factor that the published limits yield; None where no limits are published.
     smallest_factor: Annotated[float, Field(ge=0, le=1)] | None = None
+    #: For each kind of volumes (capacity, soft limit, hard limit) the one that consumes most. All policies are monotone
+    #: in what such volumes consume, so nothing is lost by leaving out the others. Of more than MAX_LISTED kinds it has
+    #: the MAX_LISTED / 2 whose published limits yield the smallest factors; so no kind that is left out has a smaller
+    #: one. The other half are the rest with the least free share, first those that lack a limit, which readers judge by
+    #: their own. The order is by free share, least first.
     fullest: Needed[Listed] = ()
+    #: Volumes that stale brokers had in their last snapshots, at most MAX_LISTED: of each kind the one that consumes
+    #: most, then the next, and among these those with the smallest factors first. A reader counts those of fenced
+    #: brokers.
     silent: Annotated[Listed, NullIs(()), Field(alias="silentVolumes")] = ()
+    #: By limit type the MAX_WORST volumes nearest to such a limit, nearest first.
     worst: Annotated[Worst, As(_WorstJson | None, _worst, _worst_json)] = field(
         default_factory=lambda: dict.fromkeys(LimitType, ())
     )
+    #: How many kinds there are. If they are more than ``fullest`` lists, that list is cut; 0 in records of pipelines
+    #: that don't count them.
     kinds: Count = 0
+    #: The topics with a replica on a volume above its published soft limit, also of silent brokers; None, which stands
+    #: for all topics, if one of these volumes doesn't tell them, if they are more than 1,000, and in records of
+    #: pipelines that don't collect them. The listed volumes above their published soft limits have this set as theirs.
     affected: Annotated[Topics, Field(alias="affectedTopics")] = None
+    #: Of each budget of storage its name, the bytes that brokers in service take of it, and those that the other
+    #: brokers last told, which readers count where the bytes of all replicas count, and not where those of leaders do.
+    #: Of more than MAX_BUDGETS those are listed of which brokers in service have most. None in records of pipelines
+    #: that don't sum them.
     budgets: Annotated[tuple[tuple[BudgetName, Long, Long], ...], Field(max_length=MAX_BUDGETS)] | None = None
 
     def __post_init__(self) -> None:

@@ -73,33 +73,18 @@ _MARK: Final = As(
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the broker says of a client that a watcher wants to have explained.
+    """What the broker says of a client that a watcher wants to have explained."""
 
-    Attributes:
-        watcher: who asked.
-        lines: the lines that ``quotahost explain`` reads; those of another version may differ.
-    """
-
-    watcher: Name
-    lines: tuple[str, ...]
+    watcher: Name  # who asked
+    lines: tuple[str, ...]  # the lines that ``quotahost explain`` reads; those of another version may differ
 
 
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class BrokerLook(Versioned):
-    """One look at a broker; the fields without a word here are those of ``quotahost.model.Look``.
+    """One look at a broker; the fields without a word here are those of ``quotahost.model.Look``."""
 
-    Attributes:
-        broker: the broker's id.
-        cluster: the id of its cluster; "" while it is unknown.
-        uses: who uses what; none from a broker that nobody watches.
-        answers: what watchers asked.
-        left_out: whether there were more uses than fit.
-        opened: those of its volumes that watchers opened, once they are measured.
-        watched: whether the broker knew of somebody who watches; otherwise who reads it waits for the next look.
-    """
-
-    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
+    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
     state: State
     factor: Number
     limit_factor: Number
@@ -108,13 +93,16 @@ class BrokerLook(Versioned):
     affected: Annotated[Whole, Field(alias="affectedTopics", ge=-1)]
     clients: Annotated[Whole, Field(ge=0)]
     clients_max: Annotated[Whole, Field(ge=0)]
+    #: Who uses what; none from a broker that nobody watches.
     uses: Annotated[tuple[Annotated[ClientUse, _USE], ...], Field(max_length=MAX_USES)]
-    answers: Annotated[tuple[Answered, ...], Field(max_length=MAX_ANSWERS)] = ()
-    cluster: ClusterId = ""
-    left_out: bool = False
+    answers: Annotated[tuple[Answered, ...], Field(max_length=MAX_ANSWERS)] = ()  # what watchers asked
+    cluster: ClusterId = ""  # the id of its cluster; "" while it is unknown
+    left_out: bool = False  # whether there were more uses than fit
     volumes: Annotated[tuple[Annotated[VolumeUse, _VOLUME], ...], Field(max_length=MAX_VOLUMES)] = ()
     marks: Annotated[tuple[Annotated[tuple[Client, str], _MARK], ...], Field(max_length=MAX_MARKS)] = ()
+    #: Those of its volumes that watchers opened, once they are measured.
     opened: Annotated[tuple[Annotated[MeasuredVolume, _OPENED], ...], Field(max_length=MAX_OPENED)] = ()
+    #: Whether the broker knew of somebody who watches; otherwise who reads it waits for the next look.
     watched: bool = True
 
     @property

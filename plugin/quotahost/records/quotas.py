@@ -100,15 +100,10 @@ _Rate = Annotated[
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class ClusterQuota(Versioned):
-    """The rates of one entity; infinity is unlimited.
+    """The rates of one entity; infinity is unlimited."""
 
-    Attributes:
-        produce: bytes/s that the entity may produce in the whole cluster; None for no quota.
-        fetch: bytes/s that it may fetch, likewise.
-    """
-
-    produce: _Rate = None
-    fetch: _Rate = None
+    produce: _Rate = None  # bytes/s that the entity may produce in the whole cluster; None for no quota
+    fetch: _Rate = None  # bytes/s that it may fetch, likewise
 
     def rate(self, quota_type: QuotaType) -> float | None:
         """The rate of this type; None for a type that has no cluster-wide quotas."""

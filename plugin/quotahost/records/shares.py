@@ -33,37 +33,23 @@ def partition_of(broker: str, partitions: int) -> int:
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Share(OfClient):
-    """What one broker may let pass of one client's cluster-wide quota.
+    """What one broker may let pass of one client's cluster-wide quota."""
 
-    Attributes:
-        share: bytes/s that this broker may let pass.
-        quota: bytes/s that the client may use in the whole cluster.
-    """
-
-    share: Rate
-    quota: Quota
+    share: Rate  # bytes/s that this broker may let pass
+    quota: Quota  # bytes/s that the client may use in the whole cluster
 
 
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Shares(Versioned):
-    """All shares of one broker.
+    """All shares of one broker."""
 
-    Attributes:
-        broker: the broker's id.
-        run: when the pipeline that computed them was launched, in ms since 1970.
-        sequence: the number of the record in its run; the larger (run, sequence) is the newer.
-        computed_at: when they were computed, in UTC, by the pipeline's clock.
-        clients: one entry for each client.
-        cluster: the cluster's id, "" if the pipeline doesn't know it.
-    """
-
-    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
-    run: Long
-    sequence: Long
-    computed_at: Millis
-    clients: Clients[Share]
-    cluster: ClusterId = ""
+    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
+    run: Long  # when the pipeline that computed them was launched, in ms since 1970
+    sequence: Long  # the number of the record in its run; the larger (run, sequence) is the newer
+    computed_at: Millis  # when they were computed, in UTC, by the pipeline's clock
+    clients: Clients[Share]  # one entry for each client
+    cluster: ClusterId = ""  # the cluster's id, "" if the pipeline doesn't know it
 
 
 CODEC: Final = Codec(Shares, MAX_BYTES, lambda record: record.broker)

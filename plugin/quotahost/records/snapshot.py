@@ -73,34 +73,28 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Snapshot(Record):
-    """One broker's volumes at one time. A volume without limits of its own gets the broker's (the proposal's note 2).
-
-    Attributes:
-        broker: the broker's id.
-        captured_at: when the volumes were read, by the broker's clock.
-        volumes: the broker's volumes.
-        soft: from where producers are throttled, for all its volumes; None if the broker sets no such limit.
-        hard: where producers are paused; None if the broker sets no such limit.
-        offline: log directories that are offline or can't be read.
-        cluster: the id of the broker's cluster; "" while it is unknown.
-        age_ms: how long before the record was written the volumes were read, in ms by the broker's monotonic clock;
-            None if the record doesn't state it.
-        budgets: the budgets of storage of which this broker has replicas, each with the bytes here that count for it;
-            None if there is none.
-    """
+    """One broker's volumes at one time. A volume without limits of its own gets the broker's (proposal 035, note 2)."""
 
     # The broker stands before the volumes: pydantic reads fields in this order, and the volumes take its id.
-    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
-    captured_at: Annotated[Time, Field(alias="snapshotAt")]
+    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
+    captured_at: Annotated[Time, Field(alias="snapshotAt")]  # when the volumes were read, by the broker's clock
+    #: The broker's volumes.
     volumes: Annotated[
         tuple[Volume, ...],
         As(Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
+    #: From where producers are throttled, for all its volumes; None if the broker sets no such limit.
     soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
+    #: Where producers are paused; None if the broker sets no such limit.
     hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
+    #: Log directories that are offline or can't be read.
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()
-    cluster: Annotated[Name, Field(alias="clusterId")] = ""
+    cluster: Annotated[Name, Field(alias="clusterId")] = ""  # the id of the broker's cluster; "" while it is unknown
+    #: How long before the record was written the volumes were read, in ms by the broker's monotonic clock; None if the
+    #: record doesn't state it.
     age_ms: Long | None = None
+    #: The budgets of storage of which this broker has replicas, each with the bytes here that count for it; None if
+    #: there is none.
     budgets: Annotated[_Budgets | None, WrapValidator(_or_none)] = None
     schema_version: Annotated[Whole, Field(ge=VERSION, le=VERSION), NullIs(VERSION)] = field(
         default=VERSION, kw_only=True, compare=False, repr=False

@@ -47,19 +47,12 @@ _WRITES: Final[tuple[Operation, ...]] = ("Write", *_MAKES)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic.
+    """One topic."""
 
-    Attributes:
-        name: the default name.
-        carries: what its records are, for a table.
-        danger: what a stranger does who may write to it.
-        brokers: the operations that the brokers' plugins need; likewise the others.
-    """
-
-    name: str
-    carries: str
-    danger: str
-    brokers: tuple[Operation, ...]
+    name: str  # the default name
+    carries: str  # what its records are, for a table
+    danger: str  # what a stranger does who may write to it
+    brokers: tuple[Operation, ...]  # the operations that the brokers' plugins need; likewise the others
     pipeline: tuple[Operation, ...] = ()
     watchers: tuple[Operation, ...] = ()
     operators: tuple[Operation, ...] = ()

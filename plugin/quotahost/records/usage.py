@@ -87,37 +87,24 @@ Clients = Annotated[tuple[_Entry, ...], Field(max_length=MAX_CLIENTS), AfterVali
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Used(OfClient):
-    """One client's use of its cluster-wide quota on one broker.
+    """One client's use of its cluster-wide quota on one broker."""
 
-    Attributes:
-        rate: bytes/s as measured on that broker.
-        demand: bytes/s that the client would use there; None if it would use whatever it gets.
-        quota: bytes/s that it may use in the whole cluster.
-        bytes: how many it moved on that broker since the broker's record before; None in records that don't tell.
-    """
-
-    rate: Rate
-    demand: Rate | None
-    quota: Quota
+    rate: Rate  # bytes/s as measured on that broker
+    demand: Rate | None  # bytes/s that the client would use there; None if it would use whatever it gets
+    quota: Quota  # bytes/s that it may use in the whole cluster
+    #: How many it moved on that broker since the broker's record before; None in records that don't tell.
     bytes: Rate | None = None
 
 
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Usage(Versioned):
-    """What one broker's busiest clients use.
+    """What one broker's busiest clients use."""
 
-    Attributes:
-        broker: the broker's id.
-        captured_at: when the rates were measured, in UTC.
-        clients: one entry for each client, the busiest first.
-        cluster: the id of the broker's cluster; "" while it is unknown.
-    """
-
-    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]
-    captured_at: Annotated[Millis, Field(alias="usageAt")]
-    clients: Clients[Used]
-    cluster: ClusterId = ""
+    broker: Annotated[Name, Field(alias="brokerId"), IS_KEY]  # the broker's id
+    captured_at: Annotated[Millis, Field(alias="usageAt")]  # when the rates were measured, in UTC
+    clients: Clients[Used]  # one entry for each client, the busiest first
+    cluster: ClusterId = ""  # the id of the broker's cluster; "" while it is unknown
 
 
 CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)

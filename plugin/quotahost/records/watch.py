@@ -36,18 +36,13 @@ _VOLUME: Final = object_of(
 @with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Watch(Versioned):
-    """Somebody watches.
+    """Somebody watches."""
 
-    Attributes:
-        watcher: who, by an id of their own choice; each watcher's newest record counts.
-        seconds: for how long, from now on; 0 if they have ended.
-        client: the client that they want to have explained; None for none.
-        volume: the volume that they have opened, of which its broker tells what fills it; None for none.
-    """
-
+    #: Who, by an id of their own choice; each watcher's newest record counts.
     watcher: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]
-    client: Annotated[Client, _CLIENT] | None = None
+    seconds: Annotated[Whole, Field(ge=0, le=MOST_SECONDS)]  # for how long, from now on; 0 if they have ended
+    client: Annotated[Client, _CLIENT] | None = None  # the client that they want to have explained; None for none
+    #: The volume that they have opened, of which its broker tells what fills it; None for none.
     volume: Annotated[VolumeOf, _VOLUME] | None = None
 
 

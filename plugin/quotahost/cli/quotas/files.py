@@ -241,20 +241,13 @@ _OWN: Final = (_OwnDocument, _ClientEntry, _ClusterEntry, _BudgetEntry)
 
 @dataclass(slots=True)
 class Declared:
-    """What the files say.
-
-    Attributes:
-        sections: what is managed at all, by the names of a file's sections.
-        prune: whether a file asks for the removal of what no file names.
-        left_out: resources of Kubernetes that are no KafkaUser: kind and name.
-        labels: by entity, of those that have one.
-    """
+    """What the files say."""
 
     quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
-    sections: set[str] = field(default_factory=set)
-    prune: bool = False
-    left_out: list[str] = field(default_factory=list)
-    labels: dict[Entity, str] = field(default_factory=dict)
+    sections: set[str] = field(default_factory=set)  # what is managed at all, by the names of a file's sections
+    prune: bool = False  # whether a file asks for the removal of what no file names
+    left_out: list[str] = field(default_factory=list)  # resources of Kubernetes that are no KafkaUser: kind and name
+    labels: dict[Entity, str] = field(default_factory=dict)  # by entity, of those that have one
 
 
 def read_declared(files: Iterable[Path]) -> Declared:

@@ -28,19 +28,15 @@ Name: TypeAlias = str | Default | None  # None: not part of the entity
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Whom a quota is for: a user, a client-id, both, or an address; each a name or Kafka's default.
-
-    Attributes:
-        in_cluster: it is about a cluster-wide quota, not about Kafka's own client quotas. Its default, for every
-            client that no other entity names, is the user DEFAULT.
-        budget: the name of a budget of storage, which has no other names.
-    """
+    """Whom a quota is for: a user, a client-id, both, or an address; each a name or Kafka's default."""
 
     user: Name = None
     client_id: Name = None
     ip: Name = None
+    #: It is about a cluster-wide quota, not about Kafka's own client quotas. Its default, for every client that no
+    #: other entity names, is the user DEFAULT.
     in_cluster: bool = False
-    budget: str | None = None
+    budget: str | None = None  # the name of a budget of storage, which has no other names
 
     @property
     def section(self) -> str:

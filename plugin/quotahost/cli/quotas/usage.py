@@ -45,19 +45,15 @@ class Sum:
 
 @dataclass(slots=True)
 class Bill:
-    """All that is recorded of a month.
+    """All that is recorded of a month."""
 
-    Attributes:
-        since, until: the first time of the month, and that of the next one.
-        sums: by cluster and label; the label "" is of what has none.
-        hours: by cluster the hours of which something is recorded, counted from ``since``.
-        missing: the kinds of records that the history has none of, and what to turn on for them.
-    """
-
-    since: datetime
-    until: datetime
+    since: datetime  # the first time of the month
+    until: datetime  # that of the next one
+    #: By cluster and label; the label "" is of what has none.
     sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
+    #: By cluster the hours of which something is recorded, counted from ``since``.
     hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    #: The kinds of records that the history has none of, and what to turn on for them.
     missing: list[str] = field(default_factory=list)
 
     @property
