@@ -81,15 +81,12 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 
 @dataclass(frozen=True)
 class As:
-    """Annotates a field, or an item of a list, whose value has another form in JSON.
-
-    ``read`` makes the value of JSON that fits the ``form``; its second argument holds the fields read before. ``write``
-    makes of the value what fits the form.
-    """
+    """Annotates a field, or an item of a list, whose value has another form in JSON."""
 
     form: Any
+    #: Makes the value of JSON that fits the form; its second argument holds the fields read before.
     read: Callable[[Any, ValidationInfo], Any]
-    write: Callable[[Any], Any]
+    write: Callable[[Any], Any]  # makes of the value what fits the form
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         form = handler.generate_schema(self.form)

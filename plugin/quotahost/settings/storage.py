@@ -40,12 +40,9 @@ _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """The limits of one volume in place of the broker's; None where the broker's applies.
+    """The limits of one volume in place of the broker's; None where the broker's applies."""
 
-    ``volume`` is a volume's name, or a log directory that lies on it.
-    """
-
-    volume: str
+    volume: str  # a volume's name, or a log directory that lies on it
     soft: Limit | None = None
     hard: Limit | None = None
 

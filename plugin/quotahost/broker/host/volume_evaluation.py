@@ -51,14 +51,11 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A factor and whom it is for: the writers of these topics, or all clients where ``affected`` is None.
-
-    ``full`` says that the factor is 0 by what is known, and not only because something is unknown.
-    """
+    """A factor and whom it is for."""
 
     factor: Factor
-    affected: Affected | None = None
-    full: bool = False
+    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
+    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
 
 
 class VolumeEvaluation:

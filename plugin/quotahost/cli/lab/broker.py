@@ -67,10 +67,9 @@ class Client:
 
 
 class OwnDisk:
-    """The factor source of a broker that knows its own disk, or what the topics of a budget take.
+    """The factor source of a broker that knows its own disk, or what the topics of a budget take."""
 
-    ``known`` is its volume or budget when it looked last; ``life`` counts its starts and deaths.
-    """
+    known: ClusterVolumes  # its volume or budget when it looked last
 
     def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
         """``topics`` are those with a replica on the disk."""
@@ -78,7 +77,7 @@ class OwnDisk:
         # A broker looks at the sizes of budgeted topics once a second at most.
         self._is_budget = disk.volume.broker == BUDGET
         self._period = max(ms(settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
-        self.life = 0
+        self.life = 0  # counts its starts and deaths
 
     def start(self) -> None:
         self.life += 1

@@ -18,14 +18,12 @@ _MOST_NAMED: Final = 5  # budgets in a note
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """What a budget's topics took in a cluster, by parts of the time of ``width`` seconds: when each begins, and bytes.
-
-    The bytes are the mean of ten minutes; of a longer part the largest one.
-    """
+    """What a budget's topics took in a cluster, by parts of the time."""
 
     cluster: str
     budget: str
-    width: float
+    width: float  # seconds of a part
+    #: When each begins, and bytes: the mean of ten minutes; of a longer part the largest one.
     parts: Sequence[tuple[float, int]]
 
 
@@ -39,20 +37,16 @@ class BudgetTimes:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBudget:
-    """One budget in a cluster.
-
-    ``sizes`` are its bytes then and new, ``peak`` the most that was used, ``unknown_s`` seconds of which the history
-    has nothing. ``new`` is None if a larger budget follows one that held its writers back: how much they would have
-    written is not known.
-    """
+    """One budget in a cluster."""
 
     cluster: str
     budget: str
-    sizes: tuple[int, int]
-    peak: int
+    sizes: tuple[int, int]  # its bytes then and new
+    peak: int  # the most that was used
     peak_at: float
-    unknown_s: float
+    unknown_s: float  # seconds of which the history has nothing
     then: BudgetTimes
+    #: None if a larger budget follows one that held its writers back: how much they would have written is not known.
     new: BudgetTimes | None
 
 

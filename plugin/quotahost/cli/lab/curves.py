@@ -18,19 +18,17 @@ def in_utc(at: float) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which readings of a history are wanted; empty names are all.
-
-    ``until`` is the time before which readings must be. ``worst`` is how many volumes are drawn. ``recent`` is over how
-    long fill rates are measured, up to the newest reading; None for a quarter of the readings' span, a week at most.
-    """
+    """Which readings of a history are wanted; empty names are all."""
 
     directory: str  # any path that Hadoop knows
     clusters: tuple[str, ...] = ()
     brokers: tuple[str, ...] = ()
     volumes: tuple[str, ...] = ()
     since: float | None = None
-    until: float | None = None
-    worst: int = 20
+    until: float | None = None  # the time before which readings must be
+    worst: int = 20  # how many volumes are drawn
+    #: Over how long fill rates are measured, up to the newest reading; None for a quarter of the readings' span, a week
+    #: at most.
     recent: float | None = None
 
 
@@ -61,14 +59,11 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One volume over time: at least one bucket, oldest first.
-
-    ``fill_rate`` is the recent one in bytes/s, by least squares; None if it isn't known.
-    """
+    """One volume over time."""
 
     name: Name
-    buckets: tuple[Bucket, ...]
-    fill_rate: float | None
+    buckets: tuple[Bucket, ...]  # at least one, oldest first
+    fill_rate: float | None  # the recent one in bytes/s, by least squares; None if it isn't known
 
     @property
     def newest(self) -> Bucket:
@@ -113,19 +108,16 @@ class ClientUse:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found in the history, from the oldest to the newest reading.
-
-    ``known`` is how many volumes reported, drawn or not. ``curves`` are the worst of them, worst first, with fill rates
-    over the last ``recent``; for a replay all, by name, and what clients used, None where the history has no usage.
-    """
+    """What was found in the history, from the oldest to the newest reading."""
 
     question: Question
     since: float
     until: float
     recent: float
-    known: int
+    known: int  # how many volumes reported, drawn or not
+    #: The worst of them, worst first, with fill rates over the last ``recent``; for a replay all, by name.
     curves: tuple[Curve, ...]
-    clients: tuple[ClientUse, ...] | None = None
+    clients: tuple[ClientUse, ...] | None = None  # for a replay; None where the history has no usage
 
     @property
     def clusters(self) -> list[str]:

@@ -126,10 +126,9 @@ def quiet() -> Iterator[None]:
 
 
 class Host:
-    """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it.
+    """What a host decides on volumes that it is told, as if it were one broker's, and how far limits follow it."""
 
-    ``factor`` is what it decided on last, 0.0 to 1.0; of no effect where the factor is in shadow.
-    """
+    factor: float  # what it decided on last, 0.0 to 1.0; of no effect where the factor is in shadow
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock

@@ -102,20 +102,16 @@ class ReplayedClient:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What the settings would have done, from the first to the last reading, by looks ``step`` seconds apart.
-
-    ``volumes`` and ``clients`` are those that were or would have been held back longest first, and of clients no
-    others. ``notes`` say what the answer leaves out. ``budgets`` are judged apart.
-    """
+    """What the settings would have done, from the first to the last reading."""
 
     since: float
     until: float
-    step: float
+    step: float  # seconds between two looks
     factors: tuple[ReplayedFactor, ...]
-    volumes: tuple[ReplayedVolume, ...]
-    clients: tuple[ReplayedClient, ...]
-    notes: tuple[str, ...]
-    budgets: tuple[ReplayedBudget, ...] = ()
+    volumes: tuple[ReplayedVolume, ...]  # those that were or would have been held back longest come first
+    clients: tuple[ReplayedClient, ...]  # likewise, and no others
+    notes: tuple[str, ...]  # what the answer leaves out
+    budgets: tuple[ReplayedBudget, ...] = ()  # judged apart
 
     @property
     def several(self) -> bool:
@@ -217,16 +213,14 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
 
 
 class ReplayedFactor:
-    """One factor, as it was by the recorded consumption (``then``) and would have been, and the volumes that decide.
-
-    ``broker`` is "" if it is for all of the cluster; ``unknown_s`` are seconds in which no volume was known; ``points``
-    has each change.
-    """
+    """One factor, as it was by the recorded consumption (``then``) and would have been, and the volumes that decide."""
 
     def __init__(self, cluster: str, broker: str, volumes: list[ReplayedVolume], then: Host, new: Host) -> None:
+        """``broker`` is "" if it is for all of the cluster."""
         self.cluster, self.broker, self.volumes, self.hosts = cluster, broker, volumes, (then, new)
-        self.then, self.new, self.unknown_s = StateTimes(), StateTimes(), 0.0
-        self.points: list[FactorPoint] = []
+        self.then, self.new = StateTimes(), StateTimes()
+        self.unknown_s = 0.0  # seconds in which no volume was known
+        self.points: list[FactorPoint] = []  # each change
         self._known = frozenset[Key]()
 
     def step(self, now: float, seconds: float, silent: float) -> None:
@@ -316,13 +310,11 @@ class ReplayedVolume:
 
 
 class Growth:
-    """One volume's consumption in bytes as it would have been (``used``).
-
-    ``estimated`` says whether bytes are in it that nobody wrote, as clients were paused then.
-    """
+    """One volume's consumption as it would have been."""
 
     def __init__(self, used: int) -> None:
-        self.used, self.estimated = float(used), False
+        self.used = float(used)  # bytes
+        self.estimated = False  # whether bytes are in it that nobody wrote, as clients were paused then
         self._then = used
         self._gained = self._open_s = 0.0
 

@@ -50,16 +50,13 @@ class ClientPlan:
 
 @dataclass(frozen=True, slots=True)
 class DiskPlan:
-    """A broker's one volume, and how many of its bytes are used at the start; or a budget of storage.
+    """A broker's one volume, which has the limits of the properties; or a budget of storage."""
 
-    A budget has ``capacity`` bytes, and the topics of all clients are of it. A volume has the limits of the properties.
-    """
-
-    capacity: int
-    used: int
+    capacity: int  # bytes; of a budget all of them
+    used: int  # bytes, at the start
     drain: float = 0.0  # bytes/s that retention deletes, in the mean
     lump: int = 1000  # ms between two deletions
-    is_budget: bool = False
+    is_budget: bool = False  # then the topics of all clients are of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +82,10 @@ def ms(span: timedelta) -> int:
 
 
 class Events:
-    """Events in order of time, and of those at the same time in the order in which they were asked for.
-
-    ``now`` is the time of the event that happens, in ms from the start.
-    """
+    """Events in order of time, and of those at the same time in the order in which they were asked for."""
 
     def __init__(self) -> None:
-        self.now = 0
+        self.now = 0  # the time of the event that happens, in ms from the start
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._count = count()
 
@@ -145,28 +139,22 @@ class Disk:
 
 @dataclass(slots=True)
 class Tags:
-    """One pair of metric tags: what Kafka measures under them, and when in ms they were used last.
+    """One pair of metric tags."""
 
-    ``began`` is when they began with empty windows, so that their limit rises; None if it doesn't.
-    """
-
-    rate: SampledRate
-    began: int | None
-    seen: int
+    rate: SampledRate  # what Kafka measures under them
+    began: int | None  # when in ms they began with empty windows, so that their limit rises; None if it doesn't
+    seen: int  # when in ms they were used last
 
 
 class Slowing:
-    """The tags of one broker's clients, from its start on, and whom its factor slows.
-
-    ``affected`` are the topics whose writers the factor is for; None while it is for all clients.
-    """
+    """The tags of one broker's clients, from its start on, and whom its factor slows."""
 
     def __init__(self, windows: int, window_ms: int) -> None:
         """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
         self._windows, self._window_ms = windows, window_ms
         #: By client, and whether they are its slowed ones.
         self._tags: dict[tuple[str, bool], Tags] = {}
-        self.affected: Affected | None = None
+        self.affected: Affected | None = None  # the topics whose writers the factor is for; None: it is for all clients
 
     def affect(self, affected: Affected | None, now: int) -> None:
         """The factor is for the writers of these topics from now on, or with None for all clients.

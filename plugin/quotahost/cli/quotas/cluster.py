@@ -78,17 +78,14 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 
 
 class Cluster:
-    """A running cluster. Each method raises a QuotahostError if there is no answer, or a right is missing.
-
-    ``warnings`` are what a person should know before trusting what is shown.
-    """
+    """A running cluster. Each method raises a QuotahostError if there is no answer, or a right is missing."""
 
     def __init__(self, manager: Any, brokers: Mapping[int, BrokerConfig], config: dict[str, str], topic: str) -> None:
         """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
         self._manager, self._brokers, self._config = manager, brokers, config
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self.warnings: list[str] = []
+        self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
         """Kafka's client quotas. Raises Unusable if the cluster doesn't tell (DescribeConfigs on the cluster)."""

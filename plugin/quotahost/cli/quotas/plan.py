@@ -100,15 +100,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What differs, and what nobody declared.
+    """What differs, and what nobody declared."""
 
-    ``changes`` are in the order in which they are shown and made; ``wanted`` has all quotas that each entity with a
-    change shall have; ``not_managed`` are those of entities that no file names.
-    """
-
-    changes: tuple[Change, ...]
-    wanted: Quotas
-    not_managed: tuple[Change, ...]
+    changes: tuple[Change, ...]  # in the order in which they are shown and made
+    wanted: Quotas  # all that each entity with a change shall have
+    not_managed: tuple[Change, ...]  # those of entities that no file names
 
 
 def compare(declared: Quotas, present: Quotas, *, prune: bool) -> Plan:
