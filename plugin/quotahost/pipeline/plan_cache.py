@@ -36,12 +36,9 @@ class PlanCache:
         self._usable = True
 
     def over(self, batch: DataFrame, build: Callable[[DataFrame], DataFrame], *key: Hashable) -> DataFrame:
-        """The same rows as ``build(batch)``.
+        """The same rows as ``build(batch)``, of a batch as ``foreachBatch`` gets it.
 
-        Args:
-            batch: as ``foreachBatch`` gets it.
-            build: makes the query.
-            key: everything on which the query depends besides the batch; when an item changes, the query is built anew.
+        ``key`` is everything on which the query depends besides the batch; when an item changes, it is built anew.
         """
         if self._usable:
             try:

@@ -71,24 +71,20 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
 
 
 def shares(
-    usage: DataFrame, now_ms: int, validity: timedelta, run: int, sequence: int,
-    *, expiry: timedelta, known: Collection[str], partitions: int,
-) -> DataFrame:  # fmt: skip
+    usage: DataFrame,  # the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster
+    now_ms: int,  # Kafka's time, in ms since the epoch
+    validity: timedelta,  # older usage is ignored; its broker keeps the floor
+    run: int,  # the pipeline's
+    sequence: int,  # the number of the computation in its run
+    *,
+    expiry: timedelta,  # a broker whose usage is older has no share at all
+    known: Collection[str],  # ids of the brokers that the cluster has listed; others are a stranger's invention
+    partitions: int,  # of the shares topic
+) -> DataFrame:
     """One record of shares for each broker that is not removed, in no order. A batch, no stream.
 
-    Args:
-        usage: the columns of :func:`parse` up to ``clients``, one row for each broker of each cluster.
-        now_ms: Kafka's time, in ms since the epoch.
-        validity: older usage is ignored; its broker keeps the floor.
-        run: the pipeline's run.
-        sequence: the number of the computation in its run.
-        expiry: a broker whose usage is older has no share at all.
-        known: ids of the brokers that the cluster has listed; others are a stranger's invention.
-        partitions: the number of partitions of the shares topic.
-
-    Returns:
-        ``key``, ``partition`` (as :func:`quotahost.records.shares.partition_of`), ``value``, and ``hash`` of what the
-        record says, apart from when it was computed.
+    It has ``key``, ``partition`` (as :func:`quotahost.records.shares.partition_of`), ``value``, and ``hash`` of what
+    the record says, apart from when it was computed.
     """
     args: dict[str, Any] = {
         "now": now_ms, "validity": validity // MS, "expiry": expiry // MS,

@@ -30,14 +30,10 @@ Operation = Literal["Read", "Write", "Create", "Describe", "DescribeConfigs"]
 class AclRole(Enum):
     """Who works with the topics; each connects as a principal of its own. Nobody else needs any right."""
 
-    PLUGINS = "brokers"
-    """The Kafka client of the plugins and tasks inside the brokers (``kafka.*``)."""
-    PIPELINE = "pipeline"
-    """The Spark pipeline (``--kafka-config``)."""
-    WATCHERS = "watchers"
-    """Who runs ``quotahost top --bootstrap`` (``--client-config``)."""
-    OPERATORS = "operators"
-    """Who runs ``quotahost quotas`` (``--client-config``)."""
+    PLUGINS = "brokers"  # the Kafka client of the plugins and tasks inside the brokers (``kafka.*``)
+    PIPELINE = "pipeline"  # the Spark pipeline (``--kafka-config``)
+    WATCHERS = "watchers"  # who runs ``quotahost top --bootstrap`` (``--client-config``)
+    OPERATORS = "operators"  # who runs ``quotahost quotas`` (``--client-config``)
 
 
 _READS: Final[tuple[Operation, ...]] = ("Read",)

@@ -46,8 +46,7 @@ _PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
-Place = tuple[str, str]
-"""A broker and a volume, by the values of their labels."""
+Place = tuple[str, str]  # a broker and a volume, by the values of their labels
 
 
 # ---- its properties ----
