@@ -84,25 +84,15 @@ def consumed(node: KafkaNode) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """The broker at one moment.
+    """The broker at one moment."""
 
-    Attributes:
-        at: seconds since the start.
-        consumed: bytes used of the volume that fills.
-        factor: the factor in force.
-        state: OPEN, THROTTLE or PAUSE.
-        rates: bytes/s over Kafka's last window, 2 s, by user.
-        totals: bytes delivered so far, by user.
-        rejections: how many requests the fence has turned back so far.
-    """
-
-    at: float
-    consumed: int
-    factor: float
-    state: str
-    rates: dict[str, float]
-    totals: dict[str, int]
-    rejections: float
+    at: float  # seconds since the start
+    consumed: int  # bytes used of the volume that fills
+    factor: float  # the factor in force
+    state: str  # OPEN, THROTTLE or PAUSE
+    rates: dict[str, float]  # bytes/s over Kafka's last window, 2 s, by user
+    totals: dict[str, int]  # bytes delivered so far, by user
+    rejections: float  # how many requests the fence has turned back so far
 
 
 def _sample(node: KafkaNode, loads: dict[str, ProducerLoad], at: float) -> Sample:

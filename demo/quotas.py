@@ -38,18 +38,12 @@ MEGA: Final = 1_000_000
 
 @dataclass
 class Client:
-    """One client of the demo.
+    """One client of the demo."""
 
-    Attributes:
-        user: its user name.
-        quota_type: PRODUCE or FETCH.
-        load: the running client.
-        quotas: since when (monotonic seconds) which quota applies (bytes/s).
-    """
-
-    user: str
-    quota_type: str
-    load: Load
+    user: str  # its user name
+    quota_type: str  # PRODUCE or FETCH
+    load: Load  # the running client
+    #: Since when (monotonic seconds) which quota applies (bytes/s).
     quotas: list[tuple[float, float]] = field(default_factory=list)
 
 

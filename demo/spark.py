@@ -103,21 +103,13 @@ def _running(folder: Path, console: Console) -> Iterator["_Acts"]:
 
 @dataclass(frozen=True)
 class BrokerSample:
-    """One broker at one moment.
+    """One broker at one moment."""
 
-    Attributes:
-        state: OPEN, THROTTLE or PAUSE.
-        factor: the factor in force.
-        source: the factor source that answers; empty if none does.
-        age: the age of the cluster record in seconds; None if there is none.
-        rate: bytes/s over the last 2 s of the producer that writes to it.
-    """
-
-    state: str
-    factor: float
-    source: str
-    age: float | None
-    rate: float
+    state: str  # OPEN, THROTTLE or PAUSE
+    factor: float  # the factor in force
+    source: str  # the factor source that answers; empty if none does
+    age: float | None  # the age of the cluster record in seconds; None if there is none
+    rate: float  # bytes/s over the last 2 s of the producer that writes to it
 
 
 @dataclass(frozen=True)

@@ -24,40 +24,26 @@ Changes = tuple[tuple[int, float], ...]  # from which second on another rate hol
 
 @dataclass(frozen=True)
 class Course:
-    """What happened, second by second.
+    """What happened, second by second."""
 
-    Attributes:
-        factors: those that the host has decided on.
-        places: where each disk was on the way from soft (0) to hard (1).
-    """
-
-    factors: list[float]
-    places: list[list[float]]
+    factors: list[float]  # those that the host has decided on
+    places: list[list[float]]  # where each disk was on the way from soft (0) to hard (1)
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk with its producers. Times are whole seconds.
+    """A disk with its producers. Times are whole seconds."""
 
-    Attributes:
-        demand: bytes/s that producers write at factor 1.
-        changes: their demand later on.
-        drain: bytes/s that are deleted in the mean, in lumps ``every`` so many seconds.
-        place: where it begins on the way from the soft limit (0) to the hard one (1), which are ``band`` bytes apart.
-        others: the rate at which writers without a quota fill it.
-        cleanups: when an operator frees how many bytes.
-        kept: for how long what producers write is kept; 0 for a steady drain instead.
-    """
-
-    demand: float = 0.0
-    changes: Changes = ()
-    drain: float = 0.0
+    demand: float = 0.0  # bytes/s that producers write at factor 1
+    changes: Changes = ()  # their demand later on
+    drain: float = 0.0  # bytes/s that are deleted in the mean, in lumps ``every`` so many seconds
     every: int = 1
+    #: Where it begins on the way from the soft limit (0) to the hard one (1), which are ``band`` bytes apart.
     place: float = 0.1
     band: int = BAND
-    others: Changes = ()
-    cleanups: Changes = ()
-    kept: int = 0
+    others: Changes = ()  # the rate at which writers without a quota fill it
+    cleanups: Changes = ()  # when an operator frees how many bytes
+    kept: int = 0  # for how long what producers write is kept; 0 for a steady drain instead
 
     @property
     def hard(self) -> int:

@@ -24,21 +24,13 @@ CONTRADICTIONS: Final = SOURCES / "contradictions.toml"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A sentence of a document that asks for something.
+    """A sentence of a document that asks for something."""
 
-    Attributes:
-        section: where it stands in the document.
-        says: the sentence in our words; not needed beside a quote.
-        quote: the document's own words, where Kafka or quotahost does otherwise.
-        today: what is so instead.
-        why: the reason.
-    """
-
-    section: str
-    says: str = ""
-    quote: str = ""
-    today: str = ""
-    why: str = ""
+    section: str  # where it stands in the document
+    says: str = ""  # the sentence in our words; not needed beside a quote
+    quote: str = ""  # the document's own words, where Kafka or quotahost does otherwise
+    today: str = ""  # what is so instead
+    why: str = ""  # the reason
 
     @property
     def differs(self) -> bool:
@@ -122,18 +114,13 @@ _COMMANDS: Final = {"driver": "make test-pipeline", "long": "make test-long", "c
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A test: the command that runs it if it isn't ``make test``, and what it has to have.
-
-    Attributes:
-        mounts: it mounts a file system.
-        cluster: it runs on several brokers.
-    """
+    """A test: the command that runs it if it isn't ``make test``, and what it has to have."""
 
     path: Path
     name: str
     command: str = ""
-    mounts: bool = False
-    cluster: bool = False
+    mounts: bool = False  # it mounts a file system
+    cluster: bool = False  # it runs on several brokers
 
     def link(self, up: str) -> str:
         """As a link in words, from a document that lies ``up`` below the root, such as ``../``."""

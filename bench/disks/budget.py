@@ -87,34 +87,22 @@ ROWS: Final = (  # of the table, with their aims
 
 @dataclass(frozen=True)
 class Found:
-    """One run.
+    """One run."""
 
-    Attributes:
-        slowed: the rate of each other producer while the team was slowed, as a share of that before.
-        stopped: the same while it was stopped.
-        means: bytes/s of each producer of the team's over MEAN seconds each, divided by the limit: before, while the
-            factor was LEAST or more, and then until 100 %.
-        silence: the longest time in seconds in which one of them had nothing acknowledged, in each of the three.
-        stock_means: the same means of the stock broker's producers.
-        stock_silence: their silence.
-        until_stop: bytes that the team's topics grew between 100 % and the stop.
-        after_stop: the same in the STOPPED seconds after it.
-        retention: seconds of each of the team's producers until it went on, where retention was shortened.
-        deleted: the same where a topic was deleted.
-        failed: records that were not delivered.
-    """
-
-    slowed: list[float]
-    stopped: list[float]
+    slowed: list[float]  # the rate of each other producer while the team was slowed, as a share of that before
+    stopped: list[float]  # the same while it was stopped
+    #: Bytes/s of each producer of the team's over MEAN seconds each, divided by the limit: before, while the factor was
+    #: LEAST or more, and then until 100 %.
     means: list[list[float]]
+    #: The longest time in seconds in which one of them had nothing acknowledged, in each of the three.
     silence: list[float]
-    stock_means: list[list[float]]
-    stock_silence: list[float]
-    until_stop: int
-    after_stop: int
-    retention: list[float]
-    deleted: list[float]
-    failed: int
+    stock_means: list[list[float]]  # the same means of the stock broker's producers
+    stock_silence: list[float]  # their silence
+    until_stop: int  # bytes that the team's topics grew between 100 % and the stop
+    after_stop: int  # the same in the STOPPED seconds after it
+    retention: list[float]  # seconds of each of the team's producers until it went on, where retention was shortened
+    deleted: list[float]  # the same where a topic was deleted
+    failed: int  # records that were not delivered
 
 
 class Limit(Background):

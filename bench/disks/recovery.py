@@ -35,21 +35,14 @@ RUNS: Final = {Contender.WITH_FENCE: 5, Contender.WITHOUT_FENCE: 5, Contender.ST
 
 @dataclass(frozen=True)
 class Recovered:
-    """One run.
+    """One run."""
 
-    Attributes:
-        librdkafka: seconds from the return of space until librdkafka's producer was back; None if not in a minute.
-        java: the same of Kafka's own producer.
-        longest_throttle: the longest throttle time in seconds that a broker reported to librdkafka.
-        failed: how many records librdkafka lost.
-        appended: bytes that both producers appended between the full stop and the return of space.
-    """
-
+    #: Seconds from the return of space until librdkafka's producer was back; None if not in a minute.
     librdkafka: float | None
-    java: float | None
-    longest_throttle: float
-    failed: int
-    appended: int
+    java: float | None  # the same of Kafka's own producer
+    longest_throttle: float  # the longest throttle time in seconds that a broker reported to librdkafka
+    failed: int  # how many records librdkafka lost
+    appended: int  # bytes that both producers appended between the full stop and the return of space
 
 
 def runs(contender: Contender, count: int) -> list[Recovered]:

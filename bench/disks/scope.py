@@ -79,19 +79,12 @@ class SpreadProducer(PacedProducer):
 
 @dataclass(frozen=True)
 class Found:
-    """One contender.
+    """One contender."""
 
-    Attributes:
-        rates: bytes/s of each client before, in THROTTLE, in PAUSE and after that.
-        until_stop: bytes that the topics grew on the full disk between its limit and the stop of all brokers.
-        after_stop: bytes that they grew in the WATCHED seconds after that.
-        failed: records that were not delivered.
-    """
-
-    rates: list[list[float]]
-    until_stop: int
-    after_stop: int
-    failed: int
+    rates: list[list[float]]  # bytes/s of each client before, in THROTTLE, in PAUSE and after that
+    until_stop: int  # bytes that the topics grew on the full disk between its limit and the stop of all brokers
+    after_stop: int  # bytes that they grew in the WATCHED seconds after that
+    failed: int  # records that were not delivered
 
 
 @contextmanager

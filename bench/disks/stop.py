@@ -23,19 +23,12 @@ RATE: Final = 20e6  # bytes/s of the client that stays connected
 
 @dataclass(frozen=True)
 class Stopped:
-    """One run.
+    """One run."""
 
-    Attributes:
-        seconds: from the crossing of the hard limit until the plugin reported the stop.
-        until_then: bytes appended in that time.
-        reconnecting: bytes that the reconnecting clients appended after the stop.
-        connected: bytes that the connected client appended after the stop.
-    """
-
-    seconds: float
-    until_then: int
-    reconnecting: int
-    connected: int
+    seconds: float  # from the crossing of the hard limit until the plugin reported the stop
+    until_then: int  # bytes appended in that time
+    reconnecting: int  # bytes that the reconnecting clients appended after the stop
+    connected: int  # bytes that the connected client appended after the stop
 
 
 def run(contender: Contender) -> Stopped:

@@ -45,25 +45,15 @@ def factor_at(second: float) -> float:
 
 @dataclass(frozen=True)
 class Followed:
-    """What one client got on one broker.
+    """What one client got on one broker."""
 
-    Attributes:
-        means: bytes/s over MEAN seconds each, divided by factor x quota, until the stop.
-        silence: the longest time in seconds in which nothing was acknowledged, until the stop.
-        throttle: the longest throttle time in seconds that the client was told, until the release.
-        beyond: bytes acknowledged after the volume was full, until the release.
-        first: bytes/s in the second from the first byte after the release on, divided by the quota.
-        back: seconds from the release until a whole second gave 90 % of the quota; None if none did.
-        after: bytes/s over MEAN seconds each from that first byte on, divided by the quota.
-    """
-
-    means: list[float]
-    silence: float
-    throttle: float
-    beyond: int
-    first: float
-    back: float | None
-    after: list[float]
+    means: list[float]  # bytes/s over MEAN seconds each, divided by factor x quota, until the stop
+    silence: float  # the longest time in seconds in which nothing was acknowledged, until the stop
+    throttle: float  # the longest throttle time in seconds that the client was told, until the release
+    beyond: int  # bytes acknowledged after the volume was full, until the release
+    first: float  # bytes/s in the second from the first byte after the release on, divided by the quota
+    back: float | None  # seconds from the release until a whole second gave 90 % of the quota; None if none did
+    after: list[float]  # bytes/s over MEAN seconds each from that first byte on, divided by the quota
 
 
 def run(holder: Holder, windows: int) -> list[Followed]:

@@ -56,20 +56,13 @@ class RoundTrip:
     """One request and its response.
 
     The broker read its clock at some moment between ``sent_ms`` and ``received_ms``.
-
-    Attributes:
-        api: key and version of both.
-        sent_ms: wall clock in ms before the request was sent.
-        received_ms: wall clock in ms once the response was there.
-        body_size: bytes of the request without its header. A PRODUCE quota is charged with them.
-        response: the response from its correlation id on. A FETCH quota is charged with its length.
     """
 
-    api: tuple[int, int]
-    sent_ms: int
-    received_ms: int
-    body_size: int
-    response: bytes
+    api: tuple[int, int]  # key and version of both
+    sent_ms: int  # wall clock in ms before the request was sent
+    received_ms: int  # wall clock in ms once the response was there
+    body_size: int  # bytes of the request without its header. A PRODUCE quota is charged with them
+    response: bytes  # the response from its correlation id on. A FETCH quota is charged with its length
 
     @property
     def duration_ms(self) -> int:

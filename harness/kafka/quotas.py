@@ -17,19 +17,12 @@ _UNLIMITED: Final = float(2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class EnforcedQuota:
-    """A quota metric of the broker: which clients are measured together, and their limit.
+    """A quota metric of the broker: which clients are measured together, and their limit."""
 
-    Attributes:
-        quota_type: PRODUCE, FETCH, REQUEST or CONTROLLER_MUTATION.
-        tags: Kafka's metric tags; Kafka's own callback gives ``user`` and ``client-id``.
-        bound: the limit per second (bytes, percent or mutations); None if unlimited.
-        value: what Kafka compares with the limit: a rate, or for CONTROLLER_MUTATION the tokens that are left.
-    """
-
-    quota_type: str
-    tags: dict[str, str]
-    bound: float | None
-    value: float
+    quota_type: str  # PRODUCE, FETCH, REQUEST or CONTROLLER_MUTATION
+    tags: dict[str, str]  # Kafka's metric tags; Kafka's own callback gives ``user`` and ``client-id``
+    bound: float | None  # the limit per second (bytes, percent or mutations); None if unlimited
+    value: float  # what Kafka compares with the limit: a rate, or for CONTROLLER_MUTATION the tokens that are left
 
 
 def enforced_quotas(node: KafkaNode, quota_type: str | None = None, **tags: str) -> list[EnforcedQuota]:

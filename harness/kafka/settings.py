@@ -34,51 +34,39 @@ def new_cluster_id() -> str:
 
 @dataclass(eq=False)
 class NodeSettings:
-    """The settings of a node. Its ports are free ports of loopback; it keeps them over restarts.
+    """The settings of a node. Its ports are free ports of loopback; it keeps them over restarts."""
 
-    Attributes:
-        directory: the place of its data, server.properties and log; made if missing.
-        version: Kafka's version.
-        properties: broker properties that replace the harness's own, read at each start.
-        classpath: jars, directories of jars or directories of classes, after Kafka's own.
-        users: passwords by user. If given, clients can connect as one of these users with SASL.
-            A client without a user is ANONYMOUS, on the listener that brokers use among themselves.
-        mechanism: of SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. SCRAM's users are stored as the storage is formatted.
-        inter_broker_user: the user for the traffic between brokers; None means ANONYMOUS.
-        probe: whether to load the metrics reporter that ``harness.kafka.quotas`` reads.
-        log_dirs: the number of log directories.
-        heap: the largest heap, as for ``java -Xmx``.
-        jvm_options: further options of ``java``. QUICK_START suits tests; benches of speed leave it out.
-        class_archive: whether to start from an archive of Kafka's classes, which saves 1.5 s. Benches of start-up
-            or memory turn it off. Only the default version has an archive: others start too rarely.
-        env: variables that are added to this process's environment.
-        node_id: Kafka's ``node.id``.
-        roles: Kafka's ``process.roles``.
-        cluster_id: shared by the nodes of a cluster.
-        voters: ``controller.quorum.voters``; empty for this node alone.
-        brokers: the number of brokers in the cluster; the replication of internal topics follows from it.
-        ports: the port of each listener, by the listener's name.
-    """
-
-    directory: Path
-    version: str = field(default=DEFAULT_VERSION, kw_only=True)
+    directory: Path  # the place of its data, server.properties and log; made if missing
+    version: str = field(default=DEFAULT_VERSION, kw_only=True)  # Kafka's version
+    #: Broker properties that replace the harness's own, read at each start.
     properties: dict[str, str] = field(default_factory=dict, kw_only=True)
+    #: Jars, directories of jars or directories of classes, after Kafka's own.
     classpath: Sequence[Path] = field(default=(), kw_only=True)
+    #: Passwords by user. If given, clients can connect as one of these users with SASL. A client without a user is
+    #: ANONYMOUS, on the listener that brokers use among themselves.
     users: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
+    #: Of SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. SCRAM's users are stored as the storage is formatted.
     mechanism: str = field(default="PLAIN", kw_only=True)
+    #: The user for the traffic between brokers; None means ANONYMOUS.
     inter_broker_user: str | None = field(default=None, kw_only=True)
+    #: Whether to load the metrics reporter that ``harness.kafka.quotas`` reads.
     probe: bool = field(default=False, kw_only=True)
-    log_dirs: int = field(default=1, kw_only=True)
-    heap: str = field(default="512m", kw_only=True)
+    log_dirs: int = field(default=1, kw_only=True)  # the number of log directories
+    heap: str = field(default="512m", kw_only=True)  # the largest heap, as for ``java -Xmx``
+    #: Further options of ``java``. QUICK_START suits tests; benches of speed leave it out.
     jvm_options: Sequence[str] = field(default=QUICK_START, kw_only=True)
+    #: Whether to start from an archive of Kafka's classes, which saves 1.5 s. Benches of start-up or memory turn it
+    #: off. Only the default version has an archive: others start too rarely.
     class_archive: bool = field(default=True, kw_only=True)
+    #: Variables that are added to this process's environment.
     env: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)
-    node_id: int = field(default=1, kw_only=True)
-    roles: str = field(default="broker,controller", kw_only=True)
-    cluster_id: str = field(default_factory=new_cluster_id, kw_only=True)
-    voters: str = field(default="", kw_only=True)
+    node_id: int = field(default=1, kw_only=True)  # Kafka's ``node.id``
+    roles: str = field(default="broker,controller", kw_only=True)  # Kafka's ``process.roles``
+    cluster_id: str = field(default_factory=new_cluster_id, kw_only=True)  # shared by the nodes of a cluster
+    voters: str = field(default="", kw_only=True)  # ``controller.quorum.voters``; empty for this node alone
+    #: The number of brokers in the cluster; the replication of internal topics follows from it.
     brokers: int = field(default=1, kw_only=True)
-    ports: dict[str, int] = field(init=False)
+    ports: dict[str, int] = field(init=False)  # the port of each listener, by the listener's name
 
     def __post_init__(self) -> None:
         """Chooses the ports."""

@@ -70,34 +70,23 @@ class PipelinePlan:
 
 @dataclass(frozen=True, slots=True)
 class BusyDisk(DiskPlan):
-    """A disk that not only clients fill.
+    """A disk that not only clients fill."""
 
-    Attributes:
-        others: from when to when writers without a quota fill it at which rate (ms, bytes/s).
-        cleanups: when an operator frees how many bytes.
-    """
-
+    #: From when to when writers without a quota fill it at which rate (ms, bytes/s).
     others: tuple[tuple[int, int, float], ...] = ()
-    cleanups: tuple[tuple[int, int], ...] = ()
+    cleanups: tuple[tuple[int, int], ...] = ()  # when an operator frees how many bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterScene(Scene):
-    """A scene with what may happen to several brokers.
+    """A scene with what may happen to several brokers."""
 
-    Attributes:
-        way: of the snapshots, where there are several brokers, and of the pipeline's records.
-        pipeline: None for none; then the brokers' factor source is ``snapshots``.
-        deaths: a broker's index, when it dies and when it is back.
-        hangs: a broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
-        steady: demand and drain stay as they are, so that the factor has to settle.
-    """
-
-    way: WayPlan = WayPlan()
-    pipeline: PipelinePlan | None = None
-    deaths: tuple[tuple[int, int, int], ...] = ()
+    way: WayPlan = WayPlan()  # of the snapshots, where there are several brokers, and of the pipeline's records
+    pipeline: PipelinePlan | None = None  # None for none; then the brokers' factor source is ``snapshots``
+    deaths: tuple[tuple[int, int, int], ...] = ()  # a broker's index, when it dies and when it is back
+    #: A broker's index, and from when to when its host doesn't answer, as a plugin of it hangs.
     hangs: tuple[tuple[int, int, int], ...] = ()
-    steady: bool = False
+    steady: bool = False  # demand and drain stay as they are, so that the factor has to settle
 
 
 def _wall_ms(now: int) -> int:
@@ -368,16 +357,11 @@ class WatchedDisk(Disk):
 
 
 class MortalBroker(Broker):
-    """A broker that may die, and whose host may hang, until Java's ``Lease`` puts ``fallback.action`` in its place.
+    """A broker that may die, and whose host may hang, until Java's ``Lease`` puts ``fallback.action`` in its place."""
 
-    Attributes:
-        hung_since: since when the host hangs, in ms; None while it doesn't. ``answers_since``: since when it doesn't.
-        fallback: the factor in force instead of the host's; None while the lease lasts.
-    """
-
-    hung_since: int | None = None
-    answers_since = 0
-    fallback: float | None = None
+    hung_since: int | None = None  # since when the host hangs, in ms; None while it doesn't
+    answers_since = 0  # since when it doesn't, in ms
+    fallback: float | None = None  # the factor in force instead of the host's; None while the lease lasts
 
     def __init__(self, world: Cluster, index: int, source: OwnDisk) -> None:
         """The broker of this index."""

@@ -29,19 +29,12 @@ _NEAR: Final = 0.9  # of its limit: from there on a client counts as held back, 
 
 @dataclass(slots=True)
 class Modelled:
-    """A client.
+    """A client."""
 
-    Attributes:
-        wants: how many seconds of the handlers' time it would use in a second.
-        quota: in the same unit; without a quota it is what the client uses without a factor (its stand-in).
-        sends: whether it has anything to send, by the time in ms.
-        muted_until_ms: by Kafka.
-    """
-
-    wants: float
-    quota: float
-    sends: Callable[[int], bool] = lambda now_ms: True
-    muted_until_ms: int = 0
+    wants: float  # how many seconds of the handlers' time it would use in a second
+    quota: float  # in the same unit; without a quota it is what the client uses without a factor (its stand-in)
+    sends: Callable[[int], bool] = lambda now_ms: True  # whether it has anything to send, by the time in ms
+    muted_until_ms: int = 0  # by Kafka
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,11 @@ PASSWORD: Final = "a-secret-for-tests"
 
 @dataclass(frozen=True)
 class Identity:
-    """The key and the self-signed certificate of one party.
+    """The key and the self-signed certificate of one party."""
 
-    Attributes:
-        name: the distinguished name, ``CN=...`` or ``CN=...,O=...``; Kafka takes it as the principal's name.
-        keystore: a PKCS12 file with key and certificate; its password is PASSWORD.
-        certificate: a PEM file with the certificate alone.
-    """
-
-    name: str
-    keystore: Path
-    certificate: Path
+    name: str  # the distinguished name, ``CN=...`` or ``CN=...,O=...``; Kafka takes it as the principal's name
+    keystore: Path  # a PKCS12 file with key and certificate; its password is PASSWORD
+    certificate: Path  # a PEM file with the certificate alone
 
 
 def identity(directory: Path, common_name: str, organization: str = "") -> Identity:

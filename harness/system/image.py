@@ -122,21 +122,13 @@ def expand(text: str, values: Mapping[str, str]) -> str:
 
 @dataclass(slots=True)
 class Image:
-    """A root that instructions have been run in, and what they have set.
+    """A root that instructions have been run in, and what they have set."""
 
-    Attributes:
-        root: the folder that is ``/`` inside.
-        env: variables of ENV.
-        user: of USER; "" for root.
-        workdir: of WORKDIR.
-        entrypoint: of ENTRYPOINT and CMD.
-    """
-
-    root: Path
-    env: dict[str, str] = field(default_factory=dict)
-    user: str = ""
-    workdir: str = "/"
-    entrypoint: list[str] = field(default_factory=list)
+    root: Path  # the folder that is ``/`` inside
+    env: dict[str, str] = field(default_factory=dict)  # variables of ENV
+    user: str = ""  # of USER; "" for root
+    workdir: str = "/"  # of WORKDIR
+    entrypoint: list[str] = field(default_factory=list)  # of ENTRYPOINT and CMD
     command: list[str] = field(default_factory=list)
 
     def command_line(self, *args: str) -> list[str]:

@@ -49,25 +49,15 @@ _WARM: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Ride:
-    """One library with one choice of settings.
+    """One library with one choice of settings."""
 
-    Attributes:
-        library: the library.
-        settings: DEFAULT, TUNED or AWAITED.
-        words: the settings as a user writes them.
-        lasts: for how many seconds of a PAUSE no record is given up; None for 60 and more.
-        back: within how many seconds after the release the first record is acknowledged.
-        ordered: whether the records are in the topic in the order in which they were sent.
-        sees: what the application sees of a PAUSE.
-    """
-
-    library: Library
-    settings: str
-    words: str
-    lasts: float | None
-    back: float
-    ordered: bool
-    sees: str
+    library: Library  # the library
+    settings: str  # DEFAULT, TUNED or AWAITED
+    words: str  # the settings as a user writes them
+    lasts: float | None  # for how many seconds of a PAUSE no record is given up; None for 60 and more
+    back: float  # within how many seconds after the release the first record is acknowledged
+    ordered: bool  # whether the records are in the topic in the order in which they were sent
+    sees: str  # what the application sees of a PAUSE
 
     @property
     def topic(self) -> str:

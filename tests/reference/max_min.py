@@ -19,17 +19,11 @@ from quotahost.records.usage import ClientKey, Usage, Used, fitting
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A quota of 1 divided.
+    """A quota of 1 divided."""
 
-    Attributes:
-        asking: the shares of the brokers that reported a demand, by broker.
-        others: the share of each other broker that is not silent, in steps, downwards.
-        silent: the share that each silent broker keeps.
-    """
-
-    asking: Mapping[str, float]
-    others: float
-    silent: float
+    asking: Mapping[str, float]  # the shares of the brokers that reported a demand, by broker
+    others: float  # the share of each other broker that is not silent, in steps, downwards
+    silent: float  # the share that each silent broker keeps
 
 
 def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0) -> Division:

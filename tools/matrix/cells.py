@@ -16,21 +16,13 @@ _ROW: Final = re.compile(r"^\| (.+) \| (amd64|arm64) \| (\S+) \| (\S+) \| (\S+) 
 
 
 class Cell(NamedTuple):
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        system: a suite of Debian; ``host`` for the machine that runs the program; ``musl``, ``macOS``.
-        architecture: as Debian names it: amd64 or arm64.
-        python: its version without the last number; "-" where none is started.
-        java: the version of the JRE; "-" where none is started.
-        kafka: its version; "-" where no broker is started.
-    """
-
-    system: str
-    architecture: str
-    python: str
-    java: str
-    kafka: str
+    system: str  # a suite of Debian; ``host`` for the machine that runs the program; ``musl``, ``macOS``
+    architecture: str  # as Debian names it: amd64 or arm64
+    python: str  # its version without the last number; "-" where none is started
+    java: str  # the version of the JRE; "-" where none is started
+    kafka: str  # its version; "-" where no broker is started
 
     @property
     def name(self) -> str:

@@ -25,17 +25,11 @@ root=$0 && shift && exec chroot "$root" "$@"
 
 @dataclass(frozen=True)
 class Place:
-    """Where commands of a cell run.
+    """Where commands of a cell run."""
 
-    Attributes:
-        enter: what stands before each command; empty for this machine itself.
-        python: the interpreter of the environment that has quotahost, as the commands see it.
-        java: the program, likewise.
-    """
-
-    enter: tuple[str, ...]
-    python: str
-    java: str
+    enter: tuple[str, ...]  # what stands before each command; empty for this machine itself
+    python: str  # the interpreter of the environment that has quotahost, as the commands see it
+    java: str  # the program, likewise
 
     def run(self, *command: str, timeout: float = 600) -> str:
         """The output of a command.

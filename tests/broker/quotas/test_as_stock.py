@@ -141,17 +141,11 @@ def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, K
 
 @dataclass(frozen=True)
 class Scene:
-    """Topics of one partition in one request, by a client with one token: three if it is strict, else two.
+    """Topics of one partition in one request, by a client with one token: three if it is strict, else two."""
 
-    Attributes:
-        answer: the answer to it.
-        again: the answer to the last topic alone, over a connection that isn't muted.
-        silent_ms: from sending the request to the answer to the next one over the same connection.
-    """
-
-    answer: RoundTrip
-    again: RoundTrip
-    silent_ms: int
+    answer: RoundTrip  # the answer to it
+    again: RoundTrip  # the answer to the last topic alone, over a connection that isn't muted
+    silent_ms: int  # from sending the request to the answer to the next one over the same connection
 
 
 @pytest.fixture(scope="module")
