@@ -44,10 +44,6 @@ class Periodic:
         self._stop, self._wake = threading.Event(), threading.Event()
         self._thread = start_thread(name, self._run)
 
-    @property
-    def closing(self) -> bool:
-        return self._stop.is_set()
-
     def wake(self) -> None:
         """Call ``work`` now instead of at the end of the period. Any thread may call."""
         self._wake.set()
@@ -104,15 +100,14 @@ class LoggedOnce:
         self._limit = LineLimit(clock=clock)
         self._logged = False
 
-    def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> bool:
-        """Log the fault, unless it was logged since it began (returned); the arguments are those of ``Logger.log``."""
+    def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> None:
+        """Log the fault, unless it was logged since it began; the arguments are those of ``Logger.log``."""
         if not self._logged and self._limit.passes():
             # As text: who keeps the record would keep an error, and by its traceback a client that goes on to log in.
             line = (text % arguments if arguments else text) + self._limit.left_out()
             # The broker's log limits the lines of each cause.
             self._log.log(self._level, "%s", line, exc_info=exc_info, extra={"cause": text})
             self._logged = True
-        return self._logged
 
     def healed(self) -> bool:
         """The fault is gone, so that the next one will be logged; returns whether this one was."""

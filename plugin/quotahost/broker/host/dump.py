@@ -92,10 +92,6 @@ class BrokerState:
         return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
 
     @property
-    def is_shadow(self) -> bool:
-        return not self.enforced
-
-    @property
     def factor_in_shadow(self) -> bool:
         return not self.enforced or "factor" in self.shadow
 

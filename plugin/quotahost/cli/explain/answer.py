@@ -103,7 +103,7 @@ def common_facts(answer: Answer) -> Facts:
     if answer.topics_threshold:
         yield "topics", _topics(answer)
     rules = f", but for what is in shadow: {', '.join(map(printable, answer.shadow))}" if answer.shadow else ""
-    yield "mode", "shadow: nothing is enforced" if answer.is_shadow else f"enforce{rules}"
+    yield "mode", f"enforce{rules}" if answer.enforced else "shadow: nothing is enforced"
     if newcomers := [quota for quota in answer.quotas if quota.newcomer]:
         yield "newcomer", _newcomer(answer, newcomers[0])
 
@@ -250,7 +250,7 @@ def _from(quota: QuotaState) -> str:
 
 def _limit(answer: Answer, quota: QuotaState) -> str:
     factor, text = _in_force(answer, quota)[0], _rate(quota, quota.limit)
-    if answer.is_shadow:
+    if not answer.enforced:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
@@ -303,7 +303,7 @@ def _measured(quota: QuotaState) -> str:
 
 def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
     """What rules in shadow would do, each by itself: all of them, a supplier, the factor once limits have followed."""
-    if answer.is_shadow and quota.base is not None:
+    if not answer.enforced and quota.base is not None:
         yield f"the quota would be the limit; {_compared(quota, quota.rate, quota.base)}"
     if would := would_be(quota.shadow, quota.type):
         user, client_id = would.tags(*answer.client)
@@ -393,7 +393,7 @@ def _limits_now(answer: Answer, quota: QuotaState) -> str:
 
 
 def _why_nothing(answer: Answer, quota: QuotaState) -> str:
-    if answer.is_shadow:
+    if not answer.enforced:
         return ", as shadow=all enforces nothing"
     if quota.exempt:
         return f", as it is exempt from all quotas: {_EXEMPT.get(quota.supplier, 'it is exempt')}"
