@@ -223,7 +223,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         # Whether those of the scope who are slowed have been delayed by more than the others.
         more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
         of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
-        of_topics = state.is_for_topics and not state.factor_in_shadow and (mark is not None if single else more)
+        of_topics = not state.factor_in_shadow and (state.is_for_topics and mark is not None if single else more)
         slowed = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored

@@ -1,6 +1,7 @@
 """What others ask of this broker: by what clients are held back (Java's raw dump), and who uses what."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -100,11 +101,13 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
-    some = state_of(dump.state(**THROTTLE, affected_topics=1))
-    for own, limit in ((20.0, 5e5), (300.0, 1e6), (None, 5e5)):
+    # The factor is for topics on volumes, or a budget's alone: the volumes may be fine, or slow all clients.
+    states = [dump.state(**THROTTLE, affected_topics=1), dump.state(), dump.state(**THROTTLE)]
+    for given, (own, limit) in product(states, ((20.0, 5e5), (300.0, 1e6), (None, 5e5))):
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
-        quota = quota_of(some, row)
+        quota = quota_of(state_of(given), row)
         assert (quota.limit, quota.delay, quota.affected_topic) == (limit, max(own or 0.0, 250.0), "")
+        assert quota.bound is (LimitedBy.FACTOR if limit < 1e6 else LimitedBy.QUOTA)
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
