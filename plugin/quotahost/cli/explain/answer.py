@@ -254,7 +254,9 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return f"{text}, by the factor {show_factor(factor)}" if _is_lowered(quota, factor) else text
+    # The limit tells how far limits are on their way to a factor; of a budget's factor nothing else does.
+    now = quota.limit / quota.whole if quota.limit and quota.whole else factor
+    return f"{text}, by the factor {show_factor(now)}" if _is_lowered(quota, factor) else text
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:

@@ -204,6 +204,7 @@ def rated(rate: float | None) -> dict[str, Any]:
         (STANDS, THROTTLE, "instead", "4,000,000 bytes/s (4M) (the newcomers' rate), as a factor needs a rate"),
         (STANDS | {"stand_in": 4e6}, THROTTLE, "instead", "4,000,000 bytes/s (4M) (measured), as a factor"),
         ({"limit": 1e6 / 3}, {}, "limit", "333,333 bytes/s"),
+        (OF_BUDGET | {"budget_factor": 0.0}, {}, "limit", "1,250,000 bytes/s (1250K), by the factor 0.25"),
         ({"type": REQUEST, "rate": 0.1, "delay": 4e3}, {}, "measured", "0.1 %, recently delayed by 4,000 ms"),
         (TOGETHER, {}, "measured", "only together with all other clients without a limit"),
         (TRIED, rated(1e6), "in shadow", f"{ALONE}; uses 1,000,000 bytes/s (1M); would not be delayed"),
