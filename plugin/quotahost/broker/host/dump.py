@@ -242,7 +242,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             tokens=row["tokens"], slowed=slowed,
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
-            budget_factor=float(mark["factor"]) if mark and of_budget else None,
+            budget_factor=float(mark["factor"]) if mark and of_budget and slowed else None,
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip

@@ -98,6 +98,8 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
     of_budget = {**row, "mark": dump.MARK | {"budget": "orders", "factor": 0.5}}
     for shadow, limit in (([], 5e5), (["factor"], 1e6)):
         assert quota_of(state_of(dump.state(shadow=shadow)), of_budget).limit == limit
+    for types, factor in ((["PRODUCE"], 0.5), (["FETCH"], None)):
+        assert quota_of(state_of(dump.state(factor_types=types)), of_budget).budget_factor == factor
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
