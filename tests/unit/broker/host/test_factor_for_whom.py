@@ -137,6 +137,16 @@ def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -
     assert [slowed.factor for (slowed,) in world.shim.budgets] == pytest.approx([0.4, 0.389, 0, 0.001])
 
 
+def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_theirs() -> None:
+    world = World(fence=True)
+    assert budgets(world, 100, 0) == {"orders": 0}
+    world.policy.fails = {"orders"}
+    assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
+    assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
+    world.policy.fails = set()
+    assert budgets(world, 0, 0) == {}
+
+
 def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
     world, orders, logs = World(fence=True), "budget orders of 100 bytes", "budget logs of 100 bytes"
     with caplog.at_level(logging.INFO, "quotahost.factor"):
