@@ -89,7 +89,8 @@ class BrokerState:
 
     @property
     def fence(self) -> str:
-        return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
+        closed = self.fence_closed and not self.fence_counts_only
+        return "none" if not self.fence_installed else "closed" if closed else "open"
 
     @property
     def is_shadow(self) -> bool:

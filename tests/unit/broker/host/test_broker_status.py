@@ -153,6 +153,14 @@ def test_a_look_tells_why_clients_are_slowed(shim: FakeShim, broker: HostBroker,
         assert broker.look(0).cause == cause
 
 
+@pytest.mark.parametrize(("counts_only", "told"), [(False, "closed"), (True, "open")])
+def test_a_fence_that_only_counts_is_open_in_a_look(
+    shim: FakeShim, broker: HostBroker, counts_only: bool, told: str
+) -> None:
+    shim.answers["state"] = dump.state(fence=CLOSED | {"counts_only": counts_only})
+    assert broker.look(0).fence == told
+
+
 def gauges(type: str, name: str, **numbers: float) -> dict[tuple[str, str, str], float]:
     return {(type, name, attribute): value for attribute, value in numbers.items()}
 
