@@ -20,6 +20,7 @@ from quotahost.api import Context
 from quotahost.background import LoggedOnce
 from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, Session, answer, login, partitions
 from quotahost.records.codec import Refused
+from quotahost.text import printable
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
@@ -54,7 +55,8 @@ def refusals_counted(context: Context[object], topic: str, record: OnRecord) -> 
             fault.healed()
         except Refused as refused:
             context.metrics.count("Refused", refused.reason, "Records")
-            fault.report("a record of %s was refused, what was known stays: %s", topic, refused)
+            whose = printable((key or b"").decode(errors="replace"))
+            fault.report("a record of %s was refused, what was known of %s stays: %s", topic, whose, refused)
 
     return take
 

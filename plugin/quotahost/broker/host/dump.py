@@ -89,7 +89,8 @@ class BrokerState:
 
     @property
     def fence(self) -> str:
-        return "none" if not self.fence_installed else "closed" if self.fence_closed else "open"
+        closed = self.fence_closed and not self.fence_counts_only
+        return "none" if not self.fence_installed else "closed" if closed else "open"
 
     @property
     def factor_in_shadow(self) -> bool:
@@ -219,7 +220,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         # Whether those of the scope who are slowed have been delayed by more than the others.
         more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
         of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
-        of_topics = state.is_for_topics and not state.factor_in_shadow and (mark is not None if single else more)
+        of_topics = not state.factor_in_shadow and (state.is_for_topics and mark is not None if single else more)
         slowed = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
@@ -238,7 +239,7 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             tokens=row["tokens"], slowed=slowed,
             affected_topic=mark["topic"] if mark and slowed else "",
             affected_place=mark["place"] if mark and slowed else "",
-            budget_factor=float(mark["factor"]) if mark and of_budget else None,
+            budget_factor=float(mark["factor"]) if mark and of_budget and slowed else None,
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip

@@ -289,24 +289,35 @@ class FactorInForce:
             last, now = self._factor, new.factor
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
-                level = logging.INFO if now.state is State.OPEN else logging.WARNING
-                log.log(level, "%s -> %s: factor %s (%s)", last.state, now.state, show_factor(now.value), now.cause)
+                text = "%s -> %s: factor %s (%s)"
+                log.log(_level(now), text, last.state, now.state, show_factor(now.value), now.cause)
             self._factor, self._last = now, new
             self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             self._shown.show(self._cause())
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
         """The same for the budgets with factors below 1."""
-        before = {budget.name: budget.factor for budget in self._budgets or ()}
-        new = tuple(replace(b, factor=_stepped(before.get(b.name, b.factor), b.factor)) for b in new)
+        before = {budget.name: budget for budget in self._budgets or ()}
+        new = tuple(replace(b, factor=_stepped(before.get(b.name, b).factor, b.factor)) for b in new)
         if new != self._budgets:
             self._budgets = new
             self._shim.set_budgets(new)
+            after = {budget.name: budget for budget in new}
+            for name, budget in {**before, **after}.items():
+                last, now = (Factor(of[name].factor) if name in of else OPEN for of in (before, after))
+                if now.state is not last.state:
+                    # Not from which state: after a restart of Python Java has the one before.
+                    text = "%s: %s, factor %s for those who write to its topics"
+                    log.log(_level(now), text, budget.place, now.state, show_factor(now.value))
 
     def _cause(self) -> dict[str, dict[str, float]]:
         """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""
         factor = self._factor
         return {factor.cause: {"Factor": factor.value}} if factor.value < 1 and factor.cause else {}
+
+
+def _level(now: Factor) -> int:
+    return logging.INFO if now.state is State.OPEN else logging.WARNING
 
 
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------

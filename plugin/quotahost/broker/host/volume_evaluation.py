@@ -104,7 +104,9 @@ class VolumeEvaluation:
             self.slowed_budgets = None
         elif last is None or answer.budgets != last[0].budgets:
             budgets, of_budgets = self._pauses_of_budgets.judge(policy, share, answer.budgets)
-            failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets)
+            failed = {budget.name for budget in answer.budgets} - {each.volume.name for each in budgets}
+            kept = tuple(slowed for slowed in self.slowed_budgets or () if slowed.name in failed)
+            failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets) + kept
             self._limits.show_budgets(budgets)
         factor = smallest(judged)
         scoped = Scoped(factor, affected(judged), factor.value == 0)

@@ -98,7 +98,7 @@ def common_facts(answer: Answer) -> Facts:
     if answer.is_for_topics:
         yield "scope", _scope(answer)
     if of_budget := [quota for quota in answer.quotas if quota.budget_factor is not None]:
-        yield "budget", _budget(of_budget[0], answer.budget)
+        yield "budget", _budget(answer, of_budget[0])
     yield "fence", _fence(answer)
     if answer.topics_threshold:
         yield "topics", _topics(answer)
@@ -129,9 +129,10 @@ def _scope(answer: Answer) -> str:
     return f"{scope}; this client keeps its full quota: it has not written to an affected topic"
 
 
-def _budget(quota: QuotaState, budget: Row) -> str:
-    factor = quota.budget_factor or 0.0
-    what = "turned back" if factor <= 0 else f"slowed by the factor {show_factor(factor)}"
+def _budget(answer: Answer, quota: QuotaState) -> str:
+    budget, factor = answer.budget, quota.budget_factor or 0.0
+    turns_back = factor <= 0 and QuotaType.PRODUCE in answer.factor_types
+    what = "turned back" if turns_back else f"slowed by the factor {show_factor(factor)}"
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
@@ -254,7 +255,10 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    return f"{text}, by the factor {show_factor(factor)}" if _is_lowered(quota, factor) else text
+    # The limit tells how far limits are on their way to a factor; of a budget's factor nothing else does.
+    whole = quota.whole or quota.newcomers
+    now = quota.limit / whole if quota.limit and whole else factor
+    return f"{text}, by the factor {show_factor(now)}" if _is_lowered(quota, factor) else text
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:

@@ -29,7 +29,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol import admin
 
-from quotahost.cli.property_files import read_client_config
+from quotahost.cli.property_files import AUTHORIZER, FENCES, read_client_config
 from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
@@ -336,8 +336,10 @@ def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterato
     if callback and not callback.startswith("org.quotahost."):
         yield f"{callback} decides about quotas; what is set here holds as far as it follows it"
         return
-    if BUDGETS in sections and f"{PREFIX}budgets" not in configs:
-        yield f"budgets of storage are not enforced; set {PREFIX}budgets=on"
+    lacking = [] if f"{PREFIX}budgets" in configs else [f"{PREFIX}budgets=on"]
+    lacking += [] if configs.get(AUTHORIZER) in FENCES else [f"{AUTHORIZER}={FENCES[0]}"]
+    if BUDGETS in sections and lacking:
+        yield f"budgets of storage are not enforced; set {' and '.join(lacking)}"
     for section, (supplier, kind) in _SUPPLIERS.items():
         # Without quotahost, and with its default supplier, Kafka's own client quotas are enforced.
         by_default = section == CLIENTS and (not callback or _SUPPLIER not in configs)

@@ -1,6 +1,7 @@
 """What others ask of this broker: by what clients are held back (Java's raw dump), and who uses what."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -97,14 +98,18 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
     of_budget = {**row, "mark": dump.MARK | {"budget": "orders", "factor": 0.5}}
     for shadow, limit in (([], 5e5), (["factor"], 1e6)):
         assert quota_of(state_of(dump.state(shadow=shadow)), of_budget).limit == limit
+    for types, factor in ((["PRODUCE"], 0.5), (["FETCH"], None)):
+        assert quota_of(state_of(dump.state(factor_types=types)), of_budget).budget_factor == factor
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
-    some = state_of(dump.state(**THROTTLE, affected_topics=1))
-    for own, limit in ((20.0, 5e5), (300.0, 1e6), (None, 5e5)):
+    # The factor is for topics on volumes, or a budget's alone: the volumes may be fine, or slow all clients.
+    states = [dump.state(**THROTTLE, affected_topics=1), dump.state(), dump.state(**THROTTLE)]
+    for given, (own, limit) in product(states, ((20.0, 5e5), (300.0, 1e6), (None, 5e5))):
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
-        quota = quota_of(some, row)
+        quota = quota_of(state_of(given), row)
         assert (quota.limit, quota.delay, quota.affected_topic) == (limit, max(own or 0.0, 250.0), "")
+        assert quota.bound is (LimitedBy.FACTOR if limit < 1e6 else LimitedBy.QUOTA)
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
@@ -146,6 +151,14 @@ def test_a_look_tells_why_clients_are_slowed(shim: FakeShim, broker: HostBroker,
     for factor, cause in ((1.0, told.partition("; ")[2]), (0.5, told)):
         shim.answers["state"] = dump.state(factor=factor, cause="volume", type_factors=types, shadow=shadow)
         assert broker.look(0).cause == cause
+
+
+@pytest.mark.parametrize(("counts_only", "told"), [(False, "closed"), (True, "open")])
+def test_a_fence_that_only_counts_is_open_in_a_look(
+    shim: FakeShim, broker: HostBroker, counts_only: bool, told: str
+) -> None:
+    shim.answers["state"] = dump.state(fence=CLOSED | {"counts_only": counts_only})
+    assert broker.look(0).fence == told
 
 
 def gauges(type: str, name: str, **numbers: float) -> dict[tuple[str, str, str], float]:

@@ -137,6 +137,33 @@ def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -
     assert [slowed.factor for (slowed,) in world.shim.budgets] == pytest.approx([0.4, 0.389, 0, 0.001])
 
 
+def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_theirs() -> None:
+    world = World(fence=True)
+    assert budgets(world, 100, 0) == {"orders": 0}
+    world.policy.fails = {"orders"}
+    assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
+    assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
+    world.policy.fails = set()
+    assert budgets(world, 0, 0) == {}
+
+
+def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    world, orders, logs = World(fence=True), "budget orders of 100 bytes", "budget logs of 100 bytes"
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        for used in ((0, 0), (60, 0), (70, 100), (100, 100), (100, 0), (60, 0), (0, 0)):
+            budgets(world, *used)
+            budgets(world, *used)
+    whom = "for those who write to its topics"
+    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
+        ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
+        ("WARNING", f"{logs}: PAUSE, factor 0 {whom}"),
+        ("WARNING", f"{orders}: PAUSE, factor 0 {whom}"),
+        ("INFO", f"{logs}: OPEN, factor 1 {whom}"),
+        ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
+        ("INFO", f"{orders}: OPEN, factor 1 {whom}"),
+    ]
+
+
 def test_until_budgets_are_known_those_that_java_has_from_a_host_before_stay_also_while_the_source_is_silent() -> None:
     world = World(fence=True)
     world.step(ClusterVolumes((EMPTY,), budgets=None))

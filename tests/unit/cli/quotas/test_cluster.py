@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace as Answer
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -20,7 +20,7 @@ from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
 from quotahost.cli.quotas.files import read_declared
-from quotahost.cli.quotas.plan import CLUSTER, Change, Entity, compare
+from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.errors import Unusable
 from quotahost.kafka.admin import BrokerConfig
@@ -29,6 +29,10 @@ from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
+
+BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
+LACKS: Final = "broker 1: budgets of storage are not enforced; set "
+NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
 def one_broker(**answer: Any) -> Any:
@@ -64,6 +68,19 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
     client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
     (warning,) = not_enforced({1: BrokerConfig(client, 1)}, [CLUSTER])
     assert told in warning
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({}, [f"{LACKS}client.quota.callback.budgets=on and {NO_FENCE}"]),
+        (BUDGETS_ON, [LACKS + NO_FENCE]),
+        (BUDGETS_ON | {"authorizer.class.name": "org.quotahost.MonitoredQuotaFence"}, []),
+    ],
+)
+def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, str | None], told: list[str]) -> None:
+    broker: Any = Answer(properties=lambda: properties)
+    assert list(not_enforced({1: broker}, [BUDGETS])) == told
 
 
 @pytest.mark.parametrize(
