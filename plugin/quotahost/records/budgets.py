@@ -10,9 +10,9 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, with_config
 
 from quotahost.model.budgets import Budget
+from quotahost.records.by_name import LatestByName
 from quotahost.records.codec import RECORD, Codec, Refused, Versioned
 from quotahost.records.fields import Long
-from quotahost.records.latest import Latest
 
 #: Of one cluster; every snapshot names each with a replica on its broker, and metrics show each.
 MAX_BUDGETS: Final = 1000
@@ -69,7 +69,7 @@ def encode(budget: Budget) -> bytes:
     return CODEC.encode(_Value(budget.topics, budget.bytes, "replicas" if budget.replicas else "leaders"))
 
 
-class LatestBudgets(Latest[str, Budget]):
+class LatestBudgets(LatestByName[str, Budget]):
     """Each budget by its name."""
 
     most, most_octets = MAX_BUDGETS, MAX_BUDGETS * 72  # no key is longer

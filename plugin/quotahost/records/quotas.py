@@ -15,8 +15,8 @@ from pydantic import Field, with_config
 
 from quotahost.model import QuotaType
 from quotahost.records.budgets import is_key as is_budget
+from quotahost.records.by_name import LatestByName
 from quotahost.records.codec import RECORD, As, Codec, Refused, Versioned
-from quotahost.records.latest import Latest
 
 #: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
 #: (``pipeline.shares.MAX_CLIENT``).
@@ -114,7 +114,7 @@ CODEC: Final = Codec(ClusterQuota, _MAX_BYTES, lambda quota: "")
 encode, decode = CODEC.encode, CODEC.decode
 
 
-class LatestQuotas(Latest[Entity, ClusterQuota]):
+class LatestQuotas(LatestByName[Entity, ClusterQuota]):
     """Each entity's quota."""
 
     most, most_octets = MAX_ENTITIES, MAX_KEYS

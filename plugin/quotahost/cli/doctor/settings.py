@@ -235,7 +235,7 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
     if not broker.has_fence:
         authorizer = broker.get(AUTHORIZER)
         yield weak(
-            f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, not the fence: PAUSE then only "
+            f"a factor source is set, but {AUTHORIZER} is {authorizer or 'not set'}, so there is no fence: PAUSE only "
             f"slows each producer to floor.bytes ({show_number(settings.floor_bytes)} bytes/s), and a producer that "
             "opens new connections escapes even that",
             f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",

@@ -252,12 +252,13 @@ def quota(
     window: Annotated[str, typer.Option(help="quota.window.size.seconds, as a duration.")] = "1s",
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png|svg", help="Draw it too; needs matplotlib.")] = None,
 ) -> None:
-    """Show how each request fares under each form; times are those of arrival, whatever was throttled before.
+    """Show how requests fare under a quota, in each of the forms that Kafka and the KIPs have.
 
-    KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client. Kafka's token bucket
-    (CONTROLLER_MUTATION) and the two rates of KIP-599 refuse a request while an earlier one is not made up for. The
-    revision diff's rate fills past windows up to the quota; version 15's spreads a request evenly over all of them.
-    Kafka has neither, and both can let more than their rate through in the long run.
+    Times are those of arrival, whatever was throttled before. KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take
+    every request and delay its client. Kafka's token bucket (CONTROLLER_MUTATION) and the two rates of KIP-599 refuse a
+    request while an earlier one is not made up for. The revision diff's rate fills past windows up to the quota;
+    version 15's spreads a request evenly over all of them. Kafka has neither, and both can let more than their rate
+    through in the long run.
     """
     check_plot("simulate quota", plot)
     window_ms = ms(parsed("--window", window, parse_duration))

@@ -1,6 +1,6 @@
 """Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
 
-1. :func:`read_declared` reads files of one or more YAML documents (``documents``) of either kind; several files count
+1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
    as one.
 2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
    Every problem of all files is told at once, with file, line, path, value and remedy.
@@ -20,7 +20,7 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, V
 from pydantic_core import ErrorDetails
 
 from quotahost.cli.property_files import read_broker_file
-from quotahost.cli.quotas.documents import Document, Way, documents, dumped
+from quotahost.cli.quotas.plain_yaml import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
 from quotahost.errors import QuotahostError, Unusable
 from quotahost.model import DEFAULT, Default

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.cli.quotas import documents
+from quotahost.cli.quotas import plain_yaml
 from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
 from quotahost.cli.quotas.plan import Change, Entity, compare
 from quotahost.errors import Unusable
@@ -179,7 +179,7 @@ def test_all_mistakes_are_told_at_once_and_a_file_too_large(file: Path, monkeypa
     with pytest.raises(Unusable, match="can't be read: No such file"):
         read_declared([file])
     assert len(problem(file, "quotas:\n- user: ''\n- user: a\n  x: 1\n---\nprun: true\n").splitlines()) == 3
-    monkeypatch.setattr(documents, "_MOST_BYTES", 100)
+    monkeypatch.setattr(plain_yaml, "_MOST_BYTES", 100)
     assert "has more than 100 bytes; divide it into several files" in problem(file, "#" + 100 * "x")
     for name in ("a", "b"):
         file.with_name(name).write_text("quotas: [{user: alice, producer_byte_rate: 1}]")

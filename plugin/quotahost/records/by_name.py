@@ -13,13 +13,13 @@ _Name = TypeVar("_Name")
 _T = TypeVar("_T")
 
 
-class Latest(ABC, Generic[_Name, _T]):
+class LatestByName(ABC, Generic[_Name, _T]):
     """``by_name`` is changed name by name, so other threads may look one up meanwhile."""
 
     most: int  # names that are kept, and bytes of all their keys: what they take of a broker's memory is bounded
     most_octets: int
 
-    _reading: "Latest[_Name, _T]"  # what the topic has, while it is read from its beginning
+    _reading: "LatestByName[_Name, _T]"  # what the topic has, while it is read from its beginning
 
     def __init__(self, before: dict[_Name, _T] | None = None) -> None:
         self.by_name: dict[_Name, _T] = {}
