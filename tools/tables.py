@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.broker.host.protocol import CALLS
-from quotahost.metrics import CATALOGUE, CLIENTS
+from quotahost.broker.metrics import CATALOGUE, CLIENTS
 from quotahost.records.topics import GROUPS, TOPICS, AclRole
 from quotahost.settings import broker, strimzi
 from tools import conformance, records

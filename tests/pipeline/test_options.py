@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from quotahost.base.errors import Unusable
+from quotahost.base.text import short
 from quotahost.cli.main import app
-from quotahost.errors import Unusable
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.clients import JvmKafka
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
 from quotahost.records.topics import SHARES, USAGE
-from quotahost.text import short
 
 SECRET = "hunter2-very-secret"
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from quotahost.errors import Unusable
+from quotahost.base.errors import Unusable
 from quotahost.pipeline.clients import Topics
 from quotahost.pipeline.options import options
 from quotahost.records.topics import COMPACTED

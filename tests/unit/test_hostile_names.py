@@ -21,6 +21,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 import pytest
 from rich.console import Console
 
+from quotahost.base.text import EscapingFormatter
 from quotahost.broker.host.volume_evaluation import Judged, smallest
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
@@ -34,7 +35,6 @@ from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
 from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, Volume, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from quotahost.text import EscapingFormatter
 
 # ---- what is drawn ----
 

@@ -10,8 +10,8 @@ import pytest
 
 import quotahost
 from quotahost.api import Role
+from quotahost.broker.metrics import CATALOGUE, Kind
 from quotahost.cli import console
-from quotahost.metrics import CATALOGUE, Kind
 
 PACKAGE = Path(quotahost.__file__).parent
 NODES = [

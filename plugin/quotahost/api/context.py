@@ -13,7 +13,7 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 
 from quotahost.api.broker import Broker, Disks, Metrics
 from quotahost.api.roles import Role
-from quotahost.background import start_daemon
+from quotahost.base.background import start_daemon
 from quotahost.settings.broker import Settings
 
 # Covariant, although the host replaces a section: plugins only read it, so that a helper may take any plugin's

@@ -26,11 +26,11 @@ from pydantic import BaseModel
 
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.errors import QuotahostError
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
-from quotahost.text import nearest, redact, shortened
 
 
 class PluginError(QuotahostError):

@@ -12,8 +12,8 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import typer
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.property_files import BrokerFile
-from quotahost.errors import QuotahostError
 from quotahost.units.parse import parse_count
 
 T = TypeVar("T")

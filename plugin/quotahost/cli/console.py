@@ -26,8 +26,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from quotahost.errors import QuotahostError
-from quotahost.text import escaped
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import escaped
 
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
 

@@ -14,9 +14,9 @@ from typing import Annotated, Final
 import javaproperties
 import typer
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
 from quotahost.cli.property_files import CLASS
-from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"

@@ -13,6 +13,7 @@ import typer
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import check_packages
 from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor
@@ -25,7 +26,6 @@ from quotahost.cli.new import new
 from quotahost.cli.plugins import plugins
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.top import top
-from quotahost.errors import QuotahostError
 from quotahost.pipeline.options import Options, as_text, options
 from quotahost.settings.broker import properties_table
 

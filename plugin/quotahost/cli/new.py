@@ -15,8 +15,8 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.api import Role
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
-from quotahost.errors import QuotahostError
 
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 #: An import of the new module would find another one, or keep others from finding theirs.

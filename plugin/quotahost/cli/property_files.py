@@ -13,7 +13,7 @@ from typing import Final
 
 import javaproperties
 
-from quotahost.errors import QuotahostError
+from quotahost.base.errors import QuotahostError
 from quotahost.kafka.listeners import translate
 from quotahost.settings.declaration import PREFIX
 

@@ -12,8 +12,8 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say
-from quotahost.errors import QuotahostError
 
 _QUICK: Final = ("explain", "top")
 

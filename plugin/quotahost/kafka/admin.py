@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )  # fmt: skip
 
-from quotahost.errors import QuotahostError
+from quotahost.base.errors import QuotahostError
 from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import COMPACTED
 

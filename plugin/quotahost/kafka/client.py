@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce
-from quotahost.errors import QuotahostError
+from quotahost.base.background import Clock, LoggedOnce
+from quotahost.base.errors import QuotahostError
 
 _PLUGINS: Final = {
     "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from quotahost.errors import Unusable
+from quotahost.base.errors import Unusable
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, partitions
 from quotahost.records.watch import KEY, Watch, encode

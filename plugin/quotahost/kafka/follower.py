@@ -17,10 +17,10 @@ from confluent_kafka import (
 )
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.base.background import LoggedOnce
+from quotahost.base.text import printable
 from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, Session, answer, login, partitions
 from quotahost.records.codec import Refused
-from quotahost.text import printable
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records

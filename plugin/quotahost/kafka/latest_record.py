@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.fields import MAX_AHEAD_MS, age, delay_ms
 from quotahost.records.shares import Shares

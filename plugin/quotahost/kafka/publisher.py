@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.kafka.admin import ensure_compacted
 from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, Session, login
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
 
 _FIRST_RETRY: Final = 0.5  # seconds between tries until the first answer
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from quotahost.errors import Unusable
+from quotahost.base.errors import Unusable
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import Written, wall_ms
 from quotahost.pipeline.options import Options

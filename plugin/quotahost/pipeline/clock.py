@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from quotahost.background import LoggedOnce
+from quotahost.base.background import LoggedOnce
 from quotahost.pipeline import log
 
 #: Within it the clocks agree: each new correction costs a new plan, and the queries begin again.

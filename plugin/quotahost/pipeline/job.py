@@ -13,8 +13,9 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from quotahost.background import LoggedOnce, Periodic
-from quotahost.errors import Unusable
+from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.base.errors import Unusable
+from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, Topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
@@ -29,7 +30,6 @@ from quotahost.pipeline.shares import SharesPublisher
 from quotahost.pipeline.supervisor import Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import CLUSTER_VOLUMES, SHARES, TICKS
-from quotahost.text import short
 
 _LOOK: Final = 1.0  # seconds
 _SILENCE: Final = 30.0  # seconds: another pipeline that is merely slow must not lose the leadership

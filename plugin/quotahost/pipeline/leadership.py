@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmConsumer
 from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
-from quotahost.text import short
 
 _PAUSE: Final = 0.25  # seconds between two polls
 _WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record

@@ -23,8 +23,9 @@ from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 
-from quotahost.background import LoggedOnce
-from quotahost.errors import QuotahostError
+from quotahost.base.background import LoggedOnce
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import EscapingFormatter, short
 from quotahost.pipeline import log
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
@@ -40,7 +41,6 @@ from quotahost.pipeline.session import (
     quiet,
     session,
 )
-from quotahost.text import EscapingFormatter, short
 
 _LOOK: Final = 1.0  # seconds between two looks for a directory that another pipeline uses
 # Readers of Parquet and Spark's checkpoints leave out names that begin so.

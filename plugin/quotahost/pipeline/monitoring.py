@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
 
-from quotahost.background import LineLimit
+from quotahost.base.background import LineLimit
+from quotahost.base.text import printable
 from quotahost.pipeline import log
 from quotahost.records.cluster_volumes import ClusterRecord
-from quotahost.text import printable
 from quotahost.units.show import show_factor, show_seconds
 
 #: The query of the dead letters: its name in the checkpoint, in the label ``query``, and of the count that it observes.

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from quotahost.errors import Unusable
+from quotahost.base.errors import Unusable
 from quotahost.records.topics import PREFIX, SNAPSHOTS, Topic
 from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix

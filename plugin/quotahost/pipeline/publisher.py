@@ -21,7 +21,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, Row
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import KafkaClock, Written
 from quotahost.pipeline.cluster import Last, Rules, record, rollup
@@ -31,7 +32,6 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.fields import MS
-from quotahost.text import short
 
 _CLOSE_WITHIN: Final = 5.0  # seconds
 

@@ -24,7 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.errors import QuotahostError
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import short
 from quotahost.pipeline import history, shares
 from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
@@ -34,7 +35,6 @@ from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
 from quotahost.records.fields import MS
 from quotahost.records.topics import REFUSED, TICKS, USAGE
-from quotahost.text import short
 
 _FETCH: Final = {  # for a million small records in a hurry
     # At the end of the log a fetch that waits holds up the fetch of the next batch until it returns empty.

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import javaproperties
 from pyspark.sql import SparkSession
 
-from quotahost.errors import Unusable
+from quotahost.base.errors import Unusable
 
 # Files of the package quotahost.pipeline, for path().
 DEFAULTS: Final = "spark/conf/spark-defaults.conf"

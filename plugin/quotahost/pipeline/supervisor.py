@@ -21,12 +21,12 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.background import LoggedOnce, start_daemon
+from quotahost.base.background import LoggedOnce, start_daemon
+from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import file_system
-from quotahost.text import short
 
 # Seconds before a failed query is started again. Brokers don't wait for it: their standby source answers.
 _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)

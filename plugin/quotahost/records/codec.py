@@ -33,7 +33,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from quotahost.errors import QuotahostError
+from quotahost.base.errors import QuotahostError
 
 Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)

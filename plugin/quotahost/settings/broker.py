@@ -22,6 +22,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from quotahost.base.text import meant, nearest, redact
 from quotahost.settings.declaration import PREFIX, Problem, Property, SettingsError, declared, reason
 from quotahost.settings.properties import (
     SNAPSHOT_READERS,
@@ -34,7 +35,6 @@ from quotahost.settings.properties import (
 from quotahost.settings.sections import property_names, secret_values
 from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
 from quotahost.settings.types import SUPPLIER
-from quotahost.text import meant, nearest, redact
 from quotahost.units.show import show_duration
 
 _PERIODS: Final = 2  # within validity: one snapshot, or look, may be late or lost

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from quotahost.errors import QuotahostError
-from quotahost.text import printable, shortened
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import printable, shortened
 from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."

@@ -11,8 +11,8 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
+from quotahost.base.text import meant, redact
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reason
-from quotahost.text import meant, redact
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
 #: Of a URL what may be a password: the user's part, and what follows on ? or #. Its scheme may have been forgotten.

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
+from quotahost.base.text import printable
 from quotahost.model import State
 from quotahost.settings.declaration import PREFIX, Problem
 from quotahost.settings.types import of_volumes, split
-from quotahost.text import printable
 from quotahost.units.parse import parse_duration
 
 ADMIN: Final = "static.kafka.admin."

@@ -15,9 +15,9 @@ from pydantic import BeforeValidator, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
+from quotahost.base.text import nearest
 from quotahost.model import QuotaType, State
 from quotahost.settings.rate_lists import parse_rates
-from quotahost.text import nearest
 from quotahost.units.parse import parse_count, parse_duration, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
 

@@ -17,7 +17,7 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
-from quotahost.metrics import CATALOGUE, CLIENTS
+from quotahost.broker.metrics import CATALOGUE, CLIENTS
 from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.seen import OPEN, PAUSE, causes, gauge, state
 

@@ -24,7 +24,7 @@ from harness.plugin import ROOT
 from harness.system.debian import PackageMissing, debian_package
 from harness.system.ports import free_port
 from harness.system.process import LoggedProcess
-from quotahost.metrics import CATALOGUE
+from quotahost.broker.metrics import CATALOGUE
 from tests.skips import COULD_NOT_RUN
 
 ALERTS: Final = ROOT / "conf/alerts.yml"

@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.lab.history import worst
 from quotahost.cli.main import app
-from quotahost.errors import QuotahostError
 from tests.pipeline.support.rows import NOON, reading, written
 
 HOUR = 3600

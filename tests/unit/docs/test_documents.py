@@ -11,10 +11,10 @@ from typer.main import get_command
 
 from quotahost.api import Role
 from quotahost.broker.discovery import load, settings_model
+from quotahost.broker.metrics import CATALOGUE
 from quotahost.cli.explain.explain import parser as explain
 from quotahost.cli.main import app
 from quotahost.cli.top.top import parser as top
-from quotahost.metrics import CATALOGUE
 from quotahost.pipeline.monitoring import Progress
 from quotahost.settings.broker import REMOVED, Settings
 from quotahost.settings.declaration import PREFIX, declared

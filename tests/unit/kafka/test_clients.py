@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
-from quotahost.background import start_daemon
+from quotahost.base.background import start_daemon
 from quotahost.kafka import commands, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection, NoAnswer, login

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quotahost.base.text import printable
 from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.strimzi import translate
-from quotahost.text import printable
 from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
 

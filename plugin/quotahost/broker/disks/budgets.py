@@ -22,7 +22,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
 from quotahost.broker.disks.topics import replicas
 from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
 

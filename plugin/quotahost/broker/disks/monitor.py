@@ -12,7 +12,8 @@ from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.base.text import printable
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks, unreadable
 from quotahost.broker.disks.topics import LIST_EVERY, topics
@@ -20,7 +21,6 @@ from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
-from quotahost.text import printable
 
 log = logging.getLogger("quotahost.disks")
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quotahost.background import start_daemon
+from quotahost.base.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, would_be
 from quotahost.model import Client, QuotaType, VolumeUse

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Cluster
 from quotahost.settings.declaration import PREFIX

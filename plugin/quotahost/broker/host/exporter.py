@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quotahost.background import LoggedOnce, Periodic, start_daemon
+from quotahost.base.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import gauges, uses
 from quotahost.broker.host.protocol import Shim
-from quotahost.metrics import CATALOGUE, CLIENTS, Kind
+from quotahost.broker.metrics import CATALOGUE, CLIENTS, Kind
 from quotahost.model.use import ClientUse, LimitedBy
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError

@@ -27,7 +27,8 @@ from pydantic import BaseModel, ConfigDict
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
+from quotahost.base.text import escaped, shortened
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
@@ -41,7 +42,6 @@ from quotahost.broker.host.volume_evaluation import (
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
-from quotahost.text import escaped, shortened
 from quotahost.units.show import show_factor
 
 log = logging.getLogger("quotahost.factor")

@@ -19,14 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from quotahost.background import Clock
+from quotahost.base.background import Clock
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import printable
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
-from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
 from quotahost.settings.declaration import Problem, SettingsError
 from quotahost.settings.strimzi import Note, Translation
-from quotahost.text import printable
 
 log = logging.getLogger("quotahost.host")
 

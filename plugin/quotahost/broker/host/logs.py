@@ -13,9 +13,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quotahost.background import Clock, LineLimit, start_daemon
+from quotahost.base.background import Clock, LineLimit, start_daemon
+from quotahost.base.text import EscapingFormatter
 from quotahost.broker.host.protocol import Shim
-from quotahost.text import EscapingFormatter
 
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together

@@ -24,7 +24,8 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from quotahost.api import Disks
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
+from quotahost.base.errors import QuotahostError
 from quotahost.broker.discovery import secrets
 from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.disks.monitor import DiskMonitor, NoDisks
@@ -42,7 +43,6 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, P
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
-from quotahost.errors import QuotahostError
 from quotahost.model import Cluster
 from quotahost.settings.broker import read_properties
 

@@ -25,13 +25,13 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
-from quotahost.background import Clock
+from quotahost.base.background import Clock
+from quotahost.base.text import printable
 from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
 

@@ -28,7 +28,7 @@ from quotahost.api import (
     Role,
 )
 from quotahost.api.context import LoadedPlugin
-from quotahost.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import PluginError, check_period, configured, construct, is_own, load, plugin_settings
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from quotahost.background import Clock, LoggedOnce, Periodic
+from quotahost.base.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
 from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim

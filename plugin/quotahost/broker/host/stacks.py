@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
 
 log = logging.getLogger("quotahost.host")
 

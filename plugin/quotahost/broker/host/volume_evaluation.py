@@ -19,14 +19,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.api import LimitAware, QuotaPolicy
 from quotahost.api.broker import Shown
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
+from quotahost.base.text import printable
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
-from quotahost.text import printable
 from quotahost.units.show import show_number
 
 log = logging.getLogger("quotahost.factor")

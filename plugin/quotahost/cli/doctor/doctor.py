@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
+from quotahost.base.errors import QuotahostError
 from quotahost.broker.host.broker_status import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, weak, wrong
@@ -22,7 +23,6 @@ from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.plugins import check_plugins
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
-from quotahost.errors import QuotahostError
 from quotahost.records.topics import AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

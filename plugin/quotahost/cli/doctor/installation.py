@@ -27,12 +27,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import printable
 from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.install import Jar, carried_jar, jars_in
-from quotahost.errors import QuotahostError
 from quotahost.settings.declaration import PREFIX
-from quotahost.text import printable
 
 EXECUTABLE: Final = f"{PREFIX}python.executable"
 PROCESS: Final = f"{PREFIX}python.process"

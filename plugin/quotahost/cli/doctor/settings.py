@@ -18,6 +18,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from quotahost.base.text import printable
 from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.plugins import judges_alone
@@ -31,7 +32,6 @@ from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.properties import SNAPSHOT_READERS
 from quotahost.settings.storage import match
-from quotahost.text import printable
 from quotahost.throttling import quota_windows
 from quotahost.units.show import show_duration, show_number
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final
 
+from quotahost.base.text import printable
 from quotahost.broker.host import dump
 from quotahost.broker.host.dump import BrokerState, QuotaState, Row, whose
 from quotahost.broker.host.messages import Reason, would_be
 from quotahost.model import Client, LimitedBy, QuotaType
-from quotahost.text import printable
 from quotahost.throttling import lowered
 from quotahost.units.show import (
     BYTES_PER_SECOND,

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import quote
 
+from quotahost.base.errors import Unusable
 from quotahost.cli.console import one_line
-from quotahost.errors import Unusable
 
 #: Seconds for an answer: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage
 #: answers late.

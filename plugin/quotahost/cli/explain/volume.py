@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.api import DiskState
+from quotahost.base.text import printable
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
@@ -26,7 +27,6 @@ from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connec
 from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from quotahost.text import printable
 from quotahost.units.show import show_bytes, show_factor, show_rate, show_seconds, show_share, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")

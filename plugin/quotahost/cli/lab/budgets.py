@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quotahost.base.text import bounded
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
-from quotahost.text import bounded
 
 _MOST_NAMED: Final = 5  # budgets in a note
 

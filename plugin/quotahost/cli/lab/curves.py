@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from quotahost.text import printable
+from quotahost.base.text import printable
 from quotahost.units.show import YEAR, show_at, show_time
 
 

@@ -17,10 +17,10 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import begin
 from quotahost.cli.lab.budgets import BudgetUse
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
-from quotahost.errors import QuotahostError
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import file_system, session
 from quotahost.units.show import show_span

@@ -10,10 +10,10 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from quotahost.base.text import printable
 from quotahost.cli.lab.curves import Report
 from quotahost.cli.lab.drawing import draw_factor, draw_use, draw_volume, svg
 from quotahost.cli.lab.play import Replay, Table
-from quotahost.text import printable
 from quotahost.units import show
 
 _MOST: Final = 20  # figures of a replay's factors, and as many of volumes: those that would have been slowed longest

@@ -19,6 +19,7 @@ from itertools import groupby, pairwise
 from math import ceil, exp, inf
 from typing import Final, NamedTuple
 
+from quotahost.base.text import printable
 from quotahost.cli.lab.budgets import ReplayedBudget
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Report
 from quotahost.cli.lab.host import Host, Key, quiet
@@ -26,7 +27,6 @@ from quotahost.model import Factor, Limit, LimitType, State, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
-from quotahost.text import printable
 
 _MOST_STEPS: Final = 20_000
 _QUESTIONS: Final = 4_000_000  # to policies in one pass: more take minutes

@@ -9,6 +9,8 @@ from typing import Annotated, Final
 import typer
 from rich.text import Text
 
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import printable
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
 from quotahost.cli.console import begin, console, say, table, writing
 from quotahost.cli.lab.budgets import Declared, ReplayedBudget
@@ -16,10 +18,8 @@ from quotahost.cli.lab.budgets import judged as budgets_judged
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
 from quotahost.cli.property_files import read_broker_file
-from quotahost.errors import QuotahostError
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import StorageSettings
-from quotahost.text import printable
 from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_factor, show_span
 
 _MOST: Final = 20  # rows of a table

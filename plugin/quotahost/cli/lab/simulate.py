@@ -17,13 +17,13 @@ from typing import Annotated, Final, NamedTuple, TypeAlias, cast
 
 import typer
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record, volume_of
 from quotahost.cli.property_files import BrokerFile, read_broker_file
-from quotahost.errors import QuotahostError
 from quotahost.model import State
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

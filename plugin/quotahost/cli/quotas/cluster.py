@@ -29,11 +29,12 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol import admin
 
+from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.text import bounded
 from quotahost.cli.property_files import AUTHORIZER, FENCES, read_client_config
 from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
-from quotahost.errors import QuotahostError, Unusable
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer, connect
 from quotahost.kafka.commands import CompactedTopic
@@ -45,7 +46,6 @@ from quotahost.records.codec import Refused
 from quotahost.settings.broker import NO_SUPPLIER
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.types import SUPPLIER
-from quotahost.text import bounded
 
 _CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000  # for an answer, and until brokers have what the controller has taken

@@ -19,12 +19,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.text import bounded
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
 from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
-from quotahost.errors import QuotahostError, Unusable
 from quotahost.records.topics import QUOTAS
-from quotahost.text import bounded
 from quotahost.units.show import show_bytes, show_limit
 
 if TYPE_CHECKING:

@@ -19,15 +19,15 @@ from typing import Annotated, Any, Final, Self, TypeVar
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.text import bounded, meant, nearest, printable
 from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.plain_yaml import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
-from quotahost.errors import QuotahostError, Unusable
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
 from quotahost.settings.rate_lists import parse_keyed_rates, parse_rates, unescaped
-from quotahost.text import bounded, meant, nearest, printable
 from quotahost.units import parse
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from quotahost.errors import Unusable
-from quotahost.text import escaped, printable
+from quotahost.base.errors import Unusable
+from quotahost.base.text import escaped, printable
 
 #: From a document's root to a value: keys of mappings and numbers in lists.
 Way: TypeAlias = tuple[str | int, ...]

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from quotahost.base.text import printable
 from quotahost.model import DEFAULT, Default
 from quotahost.model.budgets import Budget
-from quotahost.text import printable
 
 #: How a file and Kafka's tools write the default entity, which no name can be.
 DEFAULT_NAME: Final = DEFAULT.value

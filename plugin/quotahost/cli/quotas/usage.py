@@ -21,10 +21,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import stored
 from quotahost.cli.quotas.plan import Entity
-from quotahost.errors import QuotahostError
 from quotahost.model import DEFAULT
 from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, folder
 

@@ -21,6 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, Self
 
+from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.text import printable
 from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
@@ -28,7 +30,6 @@ from quotahost.cli.explain.explain import show as show_client
 from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, volume_row
 from quotahost.cli.top.live import Panel, Question
 from quotahost.cli.top.rows import ClusterLook, ClusterUse, merged, numeric, require_one_client
-from quotahost.errors import QuotahostError, Unusable
 from quotahost.kafka.commands import Watching
 from quotahost.model import Client, ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
@@ -36,7 +37,6 @@ from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
 from quotahost.records.topics import LOOKS, WATCH
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
-from quotahost.text import printable
 
 _RENEW: Final = MOST_SECONDS / 3  # seconds
 _AGAIN: Final = 2.0  # seconds, while nobody answers, or not yet what was asked

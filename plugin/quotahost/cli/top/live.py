@@ -19,9 +19,9 @@ from rich.layout import Layout
 from rich.live import Live
 from rich.text import Text
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import Terminal, one_line
 from quotahost.cli.top.rows import LONGEST, Choice, Order, head, left_out, table
-from quotahost.errors import QuotahostError
 from quotahost.model import ClientUse, Look, QuotaType
 
 HELP: Final = "r s d n sort  t type  h held  / filter  f freeze  \u21b5 client  v volumes  q quit"

@@ -18,10 +18,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from quotahost.base.text import printable
 from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
-from quotahost.text import printable
 from quotahost.units.show import rounded, show_factor, show_seconds, show_share
 
 #: From the best to the worst; the cluster is in the worst state of its brokers.

@@ -11,7 +11,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.broker.host import exporter
 from quotahost.broker.host.exporter import Exporter, series
-from quotahost.metrics import CLIENTS
+from quotahost.broker.metrics import CLIENTS
 from quotahost.model.use import LimitedBy
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim

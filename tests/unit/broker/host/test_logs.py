@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.background import LoggedOnce
+from quotahost.base.background import LoggedOnce
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode

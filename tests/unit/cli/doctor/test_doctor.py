@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from quotahost.api import Role
+from quotahost.base.errors import QuotahostError
 from quotahost.broker.host.probe import attach_library, problems
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.doctor import check_client_software
 from quotahost.cli.doctor.installation import OURS, Interpreter, ask, check_python, check_version
-from quotahost.errors import QuotahostError
 from quotahost.settings.broker import properties_table
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.admin_socket import FakeAdminSocket

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from harness.system.proxy import swallowing
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor import topics as cluster_check
 from quotahost.cli.doctor.topics import check_cluster, check_rights, needed
 from quotahost.cli.property_files import in_librdkafkas_names
-from quotahost.errors import QuotahostError
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer, connect

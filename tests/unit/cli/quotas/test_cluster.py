@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from quotahost.base.errors import Unusable
 from quotahost.cli import asking
 from quotahost.cli.console import csv_text
 from quotahost.cli.quotas import cluster as module
@@ -22,7 +23,6 @@ from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforce
 from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Change, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
-from quotahost.errors import Unusable
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget

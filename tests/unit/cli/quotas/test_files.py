@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quotahost.base.errors import Unusable
 from quotahost.cli.quotas import plain_yaml
 from quotahost.cli.quotas.files import Declared, in_yaml, read_declared, read_properties
 from quotahost.cli.quotas.plan import Change, Entity, compare
-from quotahost.errors import Unusable
 from quotahost.model import DEFAULT
 
 

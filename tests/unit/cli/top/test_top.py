@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from harness.system.waiting import eventually
+from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.cli.console import lines_of
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Background, Panel, Question, Screen, decode
 from quotahost.cli.top.rows import Choice, ClusterUse, Order, head, merged, whole
-from quotahost.errors import QuotahostError, Unusable
 from quotahost.model import LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered

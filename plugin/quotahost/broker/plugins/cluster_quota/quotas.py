@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.base.background import LoggedOnce
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas

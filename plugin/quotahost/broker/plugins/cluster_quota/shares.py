@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce, Periodic
+from quotahost.base.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
 from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
 from quotahost.kafka.follower import Follower

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.kafka.follower import Follower
 from quotahost.model import Volume
 from quotahost.model.budgets import Budget, Part, as_volume, in_cluster

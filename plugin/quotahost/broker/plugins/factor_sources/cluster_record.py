@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord

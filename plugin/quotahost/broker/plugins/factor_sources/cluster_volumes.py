@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
 from quotahost.broker.plugins.factor_sources.liveness import View

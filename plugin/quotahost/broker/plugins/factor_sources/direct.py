@@ -15,7 +15,7 @@ from datetime import timedelta
 from pydantic import Field
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.kafka.registered_brokers import ClusterPoll
 from quotahost.model import ClusterVolumes, Factor, LogDir, Volume
 from quotahost.settings import sections

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from quotahost.api import Metrics
-from quotahost.background import Clock
+from quotahost.base.background import Clock
+from quotahost.base.text import printable
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
-from quotahost.text import printable
 
 
 class Heard(NamedTuple):

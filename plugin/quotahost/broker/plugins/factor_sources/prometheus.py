@@ -32,12 +32,12 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce, Periodic
-from quotahost.errors import QuotahostError
+from quotahost.base.background import Clock, LoggedOnce, Periodic
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import printable, redact
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings import sections
 from quotahost.settings.types import Text, distinct, split
-from quotahost.text import printable, redact
 from quotahost.units import Duration
 
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from quotahost.api import Context
 from quotahost.api.broker import Shown
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
 from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower

@@ -7,10 +7,10 @@ The log names limits that contradict each other, and this broker's in bytes wher
 from typing import ClassVar
 
 from quotahost.api import Context
-from quotahost.background import LoggedOnce
+from quotahost.base.background import LoggedOnce
+from quotahost.base.text import printable
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
-from quotahost.text import printable
 
 
 class Limits:

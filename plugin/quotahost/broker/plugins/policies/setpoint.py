@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from quotahost.api import Context
-from quotahost.background import Clock
+from quotahost.base.background import Clock
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import Volume
 from quotahost.model.budgets import BUDGET

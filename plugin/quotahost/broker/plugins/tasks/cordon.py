@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer, login
 from quotahost.model.volumes import byte_limits

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.background import MINUTE, Clock, LineLimit
+from quotahost.base.background import MINUTE, Clock, LineLimit
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower

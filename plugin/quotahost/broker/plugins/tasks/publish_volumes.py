@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
 from quotahost.api import Context
-from quotahost.background import Clock, LoggedOnce
+from quotahost.base.background import Clock, LoggedOnce
 from quotahost.kafka.publisher import Publisher
 from quotahost.model import Volume
 from quotahost.records.snapshot import Snapshot, encode

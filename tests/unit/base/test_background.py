@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from quotahost.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
 from tests.fakes.plugin_context import WITHIN, Clock
 
 
