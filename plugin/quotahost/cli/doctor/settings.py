@@ -221,6 +221,10 @@ _WITHOUT_TOPICS: Final = ("log-dirs", "prometheus", "fixed")
 
 def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     roles = broker.get("process.roles")
+    disk_sources = [name for name in settings.factor_sources if name in (*_LOOK_AT_DISKS, *_WITHOUT_TOPICS)]
+    if len(disk_sources) > 1:
+        text = f"factor.source names {' and '.join(disk_sources)}, which all say how full the disks are"
+        yield wrong(text, "name one of them, beside sources for single quota types such as load")
     if broker.has_fence:
         yield from _behind_the_fence(settings, broker)
         # On a controller it always stays open: Kafka makes the authorizer there as well, but no client produces.

@@ -9,7 +9,7 @@
 ``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -62,7 +62,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
             screen.print(table(VOLUMES, map(volume_row, volumes.values())))
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
-            show_budgets(screen, look.volumes)
+            show_budgets(screen, look.volumes, [look.fence])
             return list(volumes)
         volume = dict(disks.places).get(name, name)
         if volume not in volumes:
@@ -133,14 +133,23 @@ def volume_row(volume: VolumeUse) -> Sequence[str]:
     return [printable(volume.name), *shown, "" if volume.factor is None else show_factor(volume.factor)]
 
 
-def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
-    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones."""
+def show_budgets(screen: Console, uses: Iterable[VolumeUse], fences: Collection[str]) -> None:
+    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones.
+
+    ``fences`` are those of the looks that they are of.
+    """
     budgets: dict[str, VolumeUse] = {}
     for use in uses:
         if use.budget:
             budgets.setdefault(use.budget, use)
-    if budgets:
-        _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()))
+    if not budgets:
+        return
+    least, note = min(1.0 if use.factor is None else use.factor for use in budgets.values()), ""
+    if least < 1 and set(fences) == {"none"}:
+        note = "without the fence a budget holds nobody back"
+    elif least == 0 and "closed" not in fences:
+        note = "no fence is closed, as in shadow: nobody is turned back now"
+    _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()), note)
 
 
 def _budget_row(use: VolumeUse) -> Sequence[str]:

@@ -58,13 +58,15 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
          [f"did you mean {PREFIX}static.produce?", "write 30s for seconds", "Something is WRONG"]),
         (f"{CLASS}{PREFIX}supplier=statik\n{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n", 1,
          ["supplier 'statik': there is none; did you mean 'static'?", f"{PREFIX}plugin.fixed.factor=2: "]),
+        (f"{CLASS}{PREFIX}factor.source=snapshots,local,load\n", 1,
+         ["factor.source names snapshots and local, which all say how full the disks are"]),
         (f"{CLASS}listeners=SASL_SSL://:9092\n", 0, ["task broken of acme is broken: ModuleNotFoundError"]),
         (f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n", 0, ["[red]a[/red]"]),
         (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
         (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes it as it is written
     ],
-    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "a broken plugin", "markup", "provided",
-         "no provider"],
+    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "two sources of disks", "a broken plugin",
+         "markup", "provided", "no provider"],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]

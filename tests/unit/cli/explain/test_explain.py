@@ -261,8 +261,15 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
     assert "orders 10 min" in " ".join(told(0, (), *VOLUME, name, "--interval", "10ms").split())
     broker.answers["gauges"] = USED
-    budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
-    assert "orders 499 GB 500 GB 99.8 % turned back" in budgets
+    for fence, note in (
+        ({"installed": False}, "without the fence a budget holds nobody back"),
+        ({"counts_only": True}, "no fence is closed, as in shadow: nobody is turned back now"),
+        ({}, ""),
+    ):
+        known = {"installed": True, "closed": True, "counts_only": False} | fence
+        broker.answers["uses"] |= {"state": dump.state(fence=known)}
+        budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
+        assert budgets.endswith(f"orders 499 GB 500 GB 99.8 % turned back {note}".strip())
 
 
 def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:

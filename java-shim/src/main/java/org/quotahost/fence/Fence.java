@@ -44,6 +44,13 @@ public final class Fence {
             "quotahost creates no topics and partitions in a PAUSE, since a disk of this cluster is full; delete topics or"
                     + " shorten their retention, or try again later");
 
+    /** What the log says of a state. */
+    private static final String OPEN = "The fence is open: produce requests go on",
+            COUNTS = "The fence is closed: produce requests are only counted, since the factor is in shadow",
+            REFUSED = " are answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended",
+            HOLDS = "The fence is closed: produce requests to held topics" + REFUSED,
+            HOLDS_ALL = "The fence is closed: produce requests" + REFUSED;
+
     /** Since this JVM's start: produce requests turned back, or not since in shadow; bytes of the former's record batches. */
     public static final LongAdder rejections = new LongAdder(), shadowed = new LongAdder(), rejectedBytes = new LongAdder();
     /** Requests that create topics or partitions. */
@@ -59,7 +66,7 @@ public final class Fence {
     /** Whose creation was refused last, for the log; null once it was logged. */
     private static volatile AuthorizableRequestContext refusedLast;
     private static long loggedRefusals;
-    private static boolean loggedClosed;
+    private static String loggedState = OPEN;
     static LineLimit lines = new LineLimit(LINES_PER_MINUTE), refusalLines = new LineLimit(1);
 
     private Fence() {}
@@ -189,13 +196,12 @@ public final class Fence {
     public static synchronized void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
         boolean closed = turnsBack && installed();
         rules = new Rules(paused, closed, shadow, affected);
+        String state = !closed ? OPEN : shadow ? COUNTS : affected != null ? HOLDS : HOLDS_ALL;
         // A state that was left out is logged as soon as a line may be written: the table says it again and again.
-        if (closed == loggedClosed || lines.pass() == LineLimit.NO) return;
-        loggedClosed = closed;
-        if (!closed) LOG.info("The fence is open: produce requests go on");
-        else LOG.warn("The fence is closed: produce requests{} are {}",
-                affected != null ? " to held topics" : "", shadow ? "only counted, since the factor is in shadow"
-                        : "answered with NOT_ENOUGH_REPLICAS, and nothing of them is appended");
+        if (state.equals(loggedState) || lines.pass() == LineLimit.NO) return;
+        loggedState = state;
+        if (closed) LOG.warn(state);
+        else LOG.info(state);
     }
 
     public static void addresses(Addresses to) {

@@ -3,6 +3,7 @@ package org.quotahost.internals;
 import java.util.Set;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
@@ -41,7 +42,7 @@ public final class BrokerLog {
     /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
     public static void summarize(double limitFactor) {
         if (limits.sum() == 0 || summaries.pass() == LineLimit.NO) return;
-        LOG.info("Kafka has taken over {} changed limits; the factor multiplies by {} now", limits.sumThenReset(), limitFactor);
+        LOG.info("Kafka has taken over {} changed limits; the factor of the volumes multiplies by {} now", limits.sumThenReset(), limitFactor);
     }
 
     /**
@@ -81,16 +82,20 @@ public final class BrokerLog {
         /** @param text the line or its format; null where Kafka only asks whether the level is on */
         private Result decide(Logger logger, Level level, Object text, Object last) {
             // Level by level, so that what is off, which is most, ends here.
-            if (level == Level.ERROR) return isOfFence(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
+            if (level == Level.ERROR) return isOurs(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
             if (text == null || !text.toString().contains("already exists")) return Result.NEUTRAL;
             limits.increment();
             return Result.DENY;
         }
 
-        /** Whether it is an error with which the fence turns requests back: their messages begin with our name. */
-        private static boolean isOfFence(Object error) {
-            return error instanceof ApiException ours && String.valueOf(ours.getMessage()).startsWith("quotahost");
+        /**
+         * Whether it is an error with which the fence turns requests back: their messages begin with our name. Or that of a
+         * question about ACLs where there was no authorizer: a stock broker logs none.
+         */
+        private static boolean isOurs(Object error) {
+            return error instanceof SecurityDisabledException
+                    || error instanceof ApiException ours && String.valueOf(ours.getMessage()).startsWith("quotahost");
         }
 
         /** Whether it is Kafka's line with all values of a change that was refused, secrets too; the next one says why. */

@@ -178,6 +178,15 @@ class FenceTest {
     }
 
     @Test
+    void theLogTellsThatAClosedFenceOnlyCountsFromNowOnOrHoldsTopicsAlone() {
+        Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
+        Fence.state(true, true, false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, true, null)), "are only counted"));
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, true, false, (who, id, topic) -> null)),
+                "to held topics are answered"));
+    }
+
+    @Test
     void aFenceThatFluttersWritesABoundedNumberOfLinesAndThenTheLastState() {
         assertEquals("", LogCapture.during(() -> Fence.state(true, true, false, null)), "it is closed");
         assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, false, false, null)), "The fence is open"));

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.common.errors.NotEnoughReplicasException;
+import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.Logger;
@@ -58,6 +59,7 @@ class BrokerLogTest {
         kafkaApis.error("Unexpected error handling request", error);
         kafkaApis.error("Unexpected error handling request {}", "r", error);
         kafkaApis.error("Unexpected error handling request {} of {}", "r", "c", error);
+        kafkaApis.error("Unexpected error handling request DESCRIBE_ACLS", new SecurityDisabledException("No Authorizer is configured."));
         kafkaApis.error("replicas", new NotEnoughReplicasException("really"));
         kafkaApis.error("no cause");
     }
