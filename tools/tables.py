@@ -3,6 +3,7 @@
 With ``--check`` it changes nothing and exits with 1 if a table is out of date, which the lint step looks for.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,12 @@ from quotahost.records.topics import GROUPS, TOPICS, AclRole
 from quotahost.settings import broker, strimzi
 from tools import conformance, records
 
-DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
+_PACKAGE: Final = ROOT / "plugin/quotahost"
+_SHIM: Final = ROOT / "java-shim/src/main/java/org/quotahost"
+_JAVADOC: Final = re.compile(r"^/\*\*(.*?)\*/", re.DOTALL | re.MULTILINE)  # of the file's own class
+_SENTENCE: Final = re.compile(r"(.+?\.)(?:\s|$)")
 
 
 def _table(*rows: Sequence[str]) -> str:
@@ -63,12 +69,34 @@ def _calls() -> str:
     return _table(("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does"), *rows)
 
 
+def _sentence(text: str) -> str:
+    """The first sentence of a docstring or Javadoc, in a cell of a table."""
+    plain = re.sub(r"\{@\w+ ([^}]+)\}", r"`\1`", " ".join(text.replace("``", "`").replace(":mod:", "").split()))
+    found = _SENTENCE.match(plain)
+    return (found[1] if found else plain).replace("|", "\\|")
+
+
+def _modules() -> str:
+    """Each file of the package and of the shim, with its first sentence."""
+    python = {file: ast.get_docstring(ast.parse(file.read_text())) or "" for file in sorted(_PACKAGE.rglob("*.py"))}
+    java = {file: _JAVADOC.findall(file.read_text())[0].replace("\n *", "\n") for file in sorted(_SHIM.rglob("*.java"))}
+    tables = [
+        _table(
+            (head, "what it is about"),
+            *((f"`{file.relative_to(root)}`", _sentence(text)) for file, text in texts.items() if text),
+        )
+        for head, root, texts in (("Python", _PACKAGE, python), ("Java", _SHIM, java))
+    ]
+    return "\n\n".join(tables)
+
+
 #: By document: the name of its section, and the function that makes the table in it.
 TABLES: Final[dict[Path, tuple[str, Callable[[], str]]]] = {
     DOCS / "reference/properties.md": ("properties", broker.properties_table),
     DOCS / "reference/metrics.md": ("metrics", _metrics),
     DOCS / "reference/records.md": ("records", records.reference),
     DOCS / "reference/host-protocol.md": ("protocol", _calls),
+    DOCS / "reference/modules.md": ("modules", _modules),
     DOCS / "strimzi.md": ("strimzi", _names_of_strimzi),
     DOCS / "security.md": ("topics", _rights),
     DOCS / "conformance.md": ("conformance", conformance.table),
