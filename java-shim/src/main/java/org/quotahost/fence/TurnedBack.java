@@ -66,7 +66,7 @@ public final class TurnedBack {
             if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
             if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);
         } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
-            Internals.REQUESTS.failed(e.toString());
+            Internals.REQUESTS.failed(e);
         }
     }
 

@@ -235,6 +235,11 @@ public final class Internals {
             if (why == null) why = reason;
         }
 
+        /** The same by what was thrown. A full heap or stack says nothing of this Kafka, and no text can be made of it now. */
+        public void failed(Throwable reason) {
+            if (!(reason instanceof VirtualMachineError)) failed(reason.toString());
+        }
+
         synchronized void tryOnce(List<String> without) {
             if (tried) return;
             tried = true;

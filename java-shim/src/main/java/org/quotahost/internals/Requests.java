@@ -68,7 +68,7 @@ public final class Requests {
             Object request = kafkas == null ? null : kafkas.current.get();
             return request == null ? null : (Object) method.apply(kafkas).invokeExact(request);
         } catch (Throwable e) {
-            Internals.REQUESTS.failed(e.toString());
+            Internals.REQUESTS.failed(e);
             return null;
         }
     }
@@ -124,7 +124,7 @@ public final class Requests {
             }
             return sizes.totalSize() - sizes.sizeExcludingZeroCopy();
         } catch (RuntimeException | LinkageError e) {
-            Internals.REQUESTS.failed(e.toString());
+            Internals.REQUESTS.failed(e);
             return 0;
         }
     }
@@ -166,7 +166,7 @@ public final class Requests {
                 return new ToCreate(asked.topics().stream().map(topic -> topic.name()).toList(), asked.validateOnly());
             }
         } catch (RuntimeException | LinkageError e) {
-            Internals.REQUESTS.failed(e.toString());
+            Internals.REQUESTS.failed(e);
         }
         return null;
     }

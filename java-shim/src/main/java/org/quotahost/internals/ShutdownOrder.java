@@ -24,7 +24,7 @@ public final class ShutdownOrder {
         try {
             JPypeContext.getInstance().addShutdownHook(new Thread(ShutdownOrder::awaitKafka, "quotahost-shutdown"));
         } catch (RuntimeException | LinkageError e) {
-            Internals.SHUTDOWN_ORDER.failed(e.toString());
+            Internals.SHUTDOWN_ORDER.failed(e);
         }
     }
 

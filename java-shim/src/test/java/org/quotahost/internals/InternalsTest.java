@@ -99,4 +99,14 @@ class InternalsTest {
         assertEquals("quotahost was never tested with Kafka " + version + ", only with 4.0 to 4.4",
                 Internals.untested(version, "4.0 4.1 4.2 4.3 4.4"));
     }
+
+    @Test
+    void aFullHeapOrStackIsNoWordOnThisKafka() {
+        Internals.Internal<Boolean> use = new Internals.Internal<>("Use", "nothing follows", () -> true);
+        use.failed(new OutOfMemoryError());
+        use.failed(new StackOverflowError());
+        assertFalse(use.missing());
+        use.failed(new NoSuchMethodError("sizeInBytes"));
+        assertTrue(use.missing());
+    }
 }
