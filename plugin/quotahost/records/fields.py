@@ -1,4 +1,4 @@
-"""What the records' fields have in common: names, sizes, times, limits and volumes, as types of JSON and value.
+"""What the records' fields have in common: names, sizes, times, limits, volumes; and how old a record's contents are.
 
 The pipeline's SQL reads the same fields: it takes the bounds and the grammar of times from here.
 

@@ -1,4 +1,6 @@
-"""How full is too full: ``static.storage.*``, by the names of proposal 035 ("Configuring the plugin", snapshot note 2).
+"""How full is too full: ``static.storage.*``; these limits judge, too, a volume that comes without limits of its own.
+
+The names are proposal 035's ("Configuring the plugin", snapshot note 2).
 
 1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
    properties a side, by its type: bytes consumed, bytes free, share free.

@@ -1,4 +1,4 @@
-"""The factor source ``snapshots``: the volumes of all brokers, out of the compacted topic of snapshots.
+"""The factor source ``snapshots``: each registered broker's volumes by its newest snapshot; others' are refused.
 
 Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
 data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
