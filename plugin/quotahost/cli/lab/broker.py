@@ -27,7 +27,7 @@ from quotahost.throttling import Tap, lowered
 BACKOFF: Final = 100  # ms, retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # ms, QuotaTable.BEAT_MS
 TAKE: Final = 100  # ms, the longest that the host waits for work
-BUDGETS_EVERY: Final = 1000  # ms, quotahost.broker.disks.budgets
+BUDGETS_EVERY: Final = 500  # ms, quotahost.broker.disks.budgets
 
 
 class Client:
