@@ -1,4 +1,4 @@
-"""Text for people: the nearest name to a misspelt one, a name or an error that is safe in a log, without secrets."""
+"""Text for people: "did you mean NAME?", names and errors cut and escaped so that they fit a log, ``***`` for secrets."""
 
 import difflib
 import json

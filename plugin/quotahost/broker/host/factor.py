@@ -1,4 +1,4 @@
-"""The state of the factor: what is known of the volumes, what applies to the unknown, and what Java is given.
+"""The factor's state: ``validity``, ``startup.grace``, ``fallback.action``; and the PAUSE kept over a restart.
 
 1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
    factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.

@@ -1,4 +1,4 @@
-"""The plugins of a broker: built from the settings, called with care, told of Kafka's news, tasks on their threads.
+"""The plugins of a broker: which its node has, built or kept, a failure counted and logged once, Kafka's news, tasks.
 
 1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
    context. ``live_change`` asks for it, at the start and at each change.

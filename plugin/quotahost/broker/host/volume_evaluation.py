@@ -1,4 +1,4 @@
-"""Volumes and the policy: which factor they make together, whom it is for, and how long a PAUSE lasts.
+"""Volumes, budgets and the policy: which factor, for whom it is, and how much must be free before a PAUSE ends.
 
 ``factor`` hands over the volumes that the factor source has returned.
 

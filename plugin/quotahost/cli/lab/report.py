@@ -1,4 +1,4 @@
-"""``quotahost report``: draws the history of volumes as one page, whose table the terminal shows as well."""
+"""``quotahost report``: the command, and its table; the page is ``pages``' part, what it shows is ``history``'s."""
 
 from pathlib import Path
 from typing import Annotated, Final
