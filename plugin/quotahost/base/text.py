@@ -1,4 +1,4 @@
-"""Text for people: "did you mean NAME?", names and errors cut and escaped so that they fit a log, ``***`` for secrets."""
+"""Text for people: "did you mean NAME?", names and errors cut and escaped so that a log is safe, secrets as ``***``."""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""``quotahost report``: the command, and its table; the page is ``pages``' part, what it shows is ``history``'s."""
+"""``quotahost report``: the command, and its table; ``history`` reads, ``drawing`` and ``pages`` make the page."""
 
 from pathlib import Path
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Files of quotas, labels, budgets: quotahost's YAML and Strimzi's KafkaUser are read and checked, the first written.
+"""Files of quotas, labels, budgets: quotahost's YAML, which is written, too, KafkaUsers, properties of old versions.
 
 1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
    as one.
