@@ -1,4 +1,5 @@
-"""Which record of a topic is the newest (run, sequence; any once it is stale), and its age, by its arrival alone.
+"""Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
+and its age, by its arrival and no wall clock.
 
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the

@@ -1,4 +1,5 @@
-"""The factor's state: ``validity``, ``startup.grace``, ``fallback.action``; and the PAUSE kept over a restart.
+"""The factor's state: read every ``factor.interval``, kept for ``validity`` (``startup.grace`` at a start), then
+``fallback.action`` for what is unknown; its cause and log line; and the PAUSE kept over a restart.
 
 1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
    factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
