@@ -1,4 +1,4 @@
-"""What a plugin author implements and is given: the four roles, the context, the broker. Public.
+"""What a plugin author implements and is given: roles, context, broker; and the contract of host and plugin. Public.
 
 A plugin is a Python class that takes one of four roles (:class:`Role`) and has the methods of that role's Protocol. It
 imports this package, :mod:`quotahost.model` (the values), :mod:`quotahost.units` (types of properties),

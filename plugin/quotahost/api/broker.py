@@ -1,4 +1,4 @@
-"""The three objects through which a plugin reaches the broker that it runs in, as Protocols.
+"""What a plugin may ask of its broker (``Broker``, ``Disks``) and show there (``Metrics``), as Protocols.
 
 ``Context.broker`` answers questions about the broker and its cluster. ``Context.metrics`` takes the numbers that the
 plugin shows. ``Context.disks`` has the newest look at this broker's disks: statting a disk that hangs blocks the caller

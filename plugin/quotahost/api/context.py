@@ -1,4 +1,4 @@
-"""What a plugin is given when it is built: its settings, the broker around it, a log."""
+"""What a plugin is given when it is built: settings, section, broker, disks, log; and what it may call by that."""
 
 from __future__ import annotations
 

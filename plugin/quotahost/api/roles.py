@@ -1,4 +1,4 @@
-"""The four roles of a plugin as Protocols, and the list of the roles.
+"""The four roles of a plugin as Protocols: which methods each has, must have or may have; and the list of the roles.
 
 A plugin need not inherit from a Protocol: it is enough to have the methods. :class:`Role` is the one list of the roles
 from which quotahost finds, builds and checks plugins (:mod:`quotahost.broker.discovery`).

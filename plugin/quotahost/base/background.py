@@ -1,4 +1,4 @@
-"""A thread that does one thing again and again, and log lines that a lasting or returning fault can't multiply."""
+"""Threads that never keep a broker from stopping, periodic or not, and log lines that no fault multiplies."""
 
 import logging
 import threading

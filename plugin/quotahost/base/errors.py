@@ -1,4 +1,4 @@
-"""The base of every error that quotahost raises for a person to read."""
+"""The base of every error that quotahost raises for a person to read, and a command's that lacks what it needs."""
 
 from typing import ClassVar
 

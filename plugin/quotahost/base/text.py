@@ -1,4 +1,4 @@
-"""Text for people: the nearest name to a misspelt one, a name or an error that is safe in a log, without secrets."""
+"""Text for people: "did you mean NAME?", names and errors cut and escaped so that a log is safe, secrets as ``***``."""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""From the name of an entry point to a plugin that was checked and built.
+"""From an entry point's name to a plugin: found, imported, checked, called; else a PluginError for the host.
 
 1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
    tells which ones the broker's properties name; ``load`` imports one.

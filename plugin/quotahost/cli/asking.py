@@ -1,4 +1,4 @@
-"""Options of several commands, and what commands check before they begin: Spark takes seconds to start.
+"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts.
 
 ``explain`` and ``top`` have none of it: they start without typer (``quotahost.cli.start``).
 """

@@ -1,4 +1,4 @@
-"""The one place where text becomes something that a terminal shows.
+"""The one place where text becomes something that a terminal shows: escaped, as tables, findings, plain lines, CSV.
 
 Names of clients, topics, brokers and volumes come from records, requests and files, so whoever chose them may have
 chosen a terminal's command, or a text that hides others. Tables, findings and sentences through :class:`Terminal`, and

@@ -1,4 +1,4 @@
-"""The two kinds of properties files that commands read: a broker's ``server.properties``, and a client's.
+"""Reads properties files as Kafka does: a broker's, and a client's in names of librdkafka or Kafka's Java client.
 
 Both are read as Kafka reads them (``java.util.Properties``, ISO 8859-1). A client's file has librdkafka's names or
 those of Kafka's Java client, as for ``quotahost pipeline --kafka-config`` and kafka-acls.sh; messages about it contain

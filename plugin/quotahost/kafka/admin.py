@@ -1,4 +1,4 @@
-"""The one way to Kafka's Admin API for brokers: missing topics, how a topic is kept, a broker's dynamic properties.
+"""Kafka's Admin API for brokers: makes missing topics, warns of one that deletes by age, a broker's dynamic properties.
 
 The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
 Kafka's Java client.

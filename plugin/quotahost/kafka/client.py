@@ -1,4 +1,4 @@
-"""How a client of quotahost connects to the cluster, and how it shows whether it is connected.
+"""How quotahost's clients log in and connect, why they can't, in a sentence, when they try again; the metric of each.
 
 Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
 Commands connect as an operator's file says. :func:`connect` waits for the first answer and, if there is none, says in a

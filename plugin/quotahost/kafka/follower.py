@@ -1,4 +1,4 @@
-"""Reads every record of a compacted topic from its beginning and then follows it, on a thread of its own."""
+"""Follows a compacted topic from its beginning, again where its place is lost, on a thread; counts refused records."""
 
 import logging
 import threading

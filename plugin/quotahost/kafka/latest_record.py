@@ -1,4 +1,5 @@
-"""The newest record of a topic, aged by its arrival and not by a wall clock.
+"""Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
+and its age, by its arrival and no wall clock.
 
 Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
 time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the

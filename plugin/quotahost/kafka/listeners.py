@@ -1,4 +1,4 @@
-"""How a broker's own properties make a client of it: its listeners, its login, and all that in librdkafka's names.
+"""A broker's listeners: who logs in there, and as whom this broker does; and Java's settings in librdkafka's names.
 
 1. :class:`Listeners` reads protocols and logins of the broker's listeners, by Kafka's rules for prefixes and maps. Its
    ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.

@@ -1,4 +1,4 @@
-"""Writes this broker's records to a compacted topic, and goes on trying while the cluster can't be reached."""
+"""Writes this broker's records to a compacted topic; tries again while a cluster can't be reached or one is lost."""
 
 import time
 from collections.abc import Callable, Sequence

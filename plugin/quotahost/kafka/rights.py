@@ -1,4 +1,4 @@
-"""Asks a running cluster who may do what with quotahost's topics, and how it keeps them, for ``quotahost doctor``.
+"""The questions of ``doctor --against``: rights to quotahost's topics, and how they are kept; ``doctor/topics`` judges.
 
 A broker says of every topic which operations the client that asks may do (KIP-430). So a client without credentials
 learns what everybody may do, whatever authorizer the cluster has. A client that may look at ACLs also learns whom they

@@ -1,4 +1,4 @@
-"""Budgets of storage: how many bytes some topics may take in the whole cluster, and which topics belong to which.
+"""Budgets of storage: which topics belong to which, how brokers' bytes add up, and a budget judged as a volume.
 
 1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
 2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up, those

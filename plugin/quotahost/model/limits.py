@@ -1,4 +1,4 @@
-"""Limits of a volume: how full it may become before producers are throttled (soft) or paused (hard).
+"""One limit of a volume, soft or hard: bytes consumed, bytes free, or a free share.
 
 What they come to on one volume, in bytes and as a factor, is in :mod:`quotahost.model.volumes`. The types are public,
 by :mod:`quotahost.model`; the functions are private.

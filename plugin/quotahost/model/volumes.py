@@ -1,4 +1,4 @@
-"""How full the volumes are, and the factor that follows from it.
+"""How full volumes are; the rule from limits to a factor, 1 up to the soft one, 0 from the hard one; a PAUSE's end.
 
 1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
 2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.

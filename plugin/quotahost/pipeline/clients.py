@@ -1,4 +1,4 @@
-"""Kafka's own Java clients in the driver's JVM, for the work beside the queries; and the topics made with them.
+"""Kafka's own Java clients in the driver's JVM, and the pipeline's topics: made where absent, with which configuration.
 
 Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
 writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's

@@ -1,4 +1,4 @@
-"""Kafka's clock, by which the pipeline judges all ages.
+"""What time it is for Kafka: the driver's clock, corrected by the timestamps of written records.
 
 Brokers' records carry Kafka's times. If the clock of the driver's machine is wrong, all brokers would look stale, or
 none ever would. One clock serves the volumes, the shares and the leadership; it is corrected with the timestamps that

@@ -1,4 +1,4 @@
-"""From snapshots to the state of each broker, and from these to the record of each cluster.
+"""From snapshots to each broker's state (reporting, stale, missing, forgotten), and to the record of each cluster.
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
 2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.

@@ -1,4 +1,5 @@
-"""Writes the history as Parquet, in one folder for each day: every reading of every volume, and who used what.
+"""Writes the history as Parquet, in one folder for each day: every reading of every volume, and beside it by the minute
+who used what (``-usage``, ``-bytes``), and what budgets held (``-budgets``).
 
 1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
 2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task

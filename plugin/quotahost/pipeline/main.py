@@ -1,4 +1,4 @@
-"""The pipeline as a program: ``quotahost pipeline`` calls ``run``, also where ``spark-submit`` runs that command.
+"""The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``.
 
 1. It reads the options, and starts the metrics.
 2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each

@@ -1,4 +1,5 @@
-"""The pipeline's log lines and Prometheus metrics: by query what Spark reports, by cluster what was published.
+"""The pipeline's log lines (every ten seconds) and Prometheus metrics: by query what Spark reports and how far it is
+behind, by cluster what was published.
 
 :mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
 record. How far a query has read stands in that progress, as Kafka's offsets.

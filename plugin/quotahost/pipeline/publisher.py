@@ -1,4 +1,4 @@
-"""Publishes one record for each cluster with each batch of the query of the volumes, and again while no snapshot comes.
+"""When each cluster's record is published: with a batch that isn't late, again while no snapshot comes, by a tick.
 
 1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
    every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.

@@ -1,4 +1,4 @@
-"""The streaming queries: from which topics each reads, what it computes, where that goes, and its checkpoint.
+"""The streaming queries: what each reads (dates ahead of Kafka's clock cut), computes and writes, and its checkpoint.
 
 1. ``volumes``: snapshots and ticks -> the volumes of all brokers, for :mod:`quotahost.pipeline.publisher`.
 2. ``refused``: refused snapshots and usage records -> dead letters.

@@ -1,4 +1,5 @@
-"""Shares of the cluster-wide client quotas: from the brokers' usage records to one record of shares for each broker.
+"""Divides the cluster-wide quotas by demand: from usage records to one record of shares for each broker, if it says
+news.
 
 ``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
 newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the

@@ -1,4 +1,4 @@
-"""Keeps the streaming queries running: starts them, restarts one that failed, and reports their progress.
+"""Keeps the streaming queries running: a failed one restarts after a pause, a useless checkpoint is set aside.
 
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.

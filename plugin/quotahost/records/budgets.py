@@ -1,4 +1,4 @@
-"""The budgets of storage: one record for each in the compacted topic of the cluster-wide quotas.
+"""The budgets of storage: one record for each in the topic of the cluster-wide quotas; which names, and how many.
 
 The key is ``budgets/NAME``; a null value removes the budget.
 """

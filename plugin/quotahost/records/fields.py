@@ -1,4 +1,4 @@
-"""What the records' fields have in common: names, sizes, times, limits, volumes; and how old a record's contents are.
+"""What records' fields have in common (names, sizes, times, limits, volumes), and how old contents are (``ageMs``).
 
 The pipeline's SQL reads the same fields: it takes the bounds and the grammar of times from here.
 

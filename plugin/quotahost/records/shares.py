@@ -1,4 +1,4 @@
-"""How much of the cluster-wide client quotas one broker may give its clients.
+"""How much of the cluster-wide client quotas one broker may give its clients, and in which partition that is told.
 
 The supplier ``cluster-quota`` reads only the partition of the topic where its broker's record is.
 """

@@ -1,4 +1,4 @@
-"""The broker's properties under ``client.quota.callback.`` as one typed, frozen object, ``Settings``.
+"""The broker's properties as one typed, frozen object, ``Settings``: read, checked together, those gone named, shown.
 
 Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
 :func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in

@@ -1,4 +1,4 @@
-"""``plugin.NAME.*``: a plugin's own properties, checked by the pydantic model that the plugin declares as ``Section``.
+"""``plugin.NAME.*``: a plugin's own properties, checked by its ``Section``; and which of them are secrets.
 
 A field ``off_peak`` of the model is the property ``off-peak``. A secret is never logged, printed or quoted; a property
 is one if its field's type says so (``SecretStr``, ``SecretBytes``), or if its name looks like one, whatever the type.

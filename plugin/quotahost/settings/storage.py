@@ -1,4 +1,4 @@
-"""How full is too full: ``static.storage.*``; these limits judge, too, a volume that comes without limits of its own.
+"""How full is too full: ``static.storage.*``, its overrides, and whose limits judge a volume: its own, else these.
 
 The names are proposal 035's ("Configuring the plugin", snapshot note 2).
 

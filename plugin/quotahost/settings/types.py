@@ -1,4 +1,4 @@
-"""The types of properties that are not sizes, rates or durations: names, principals, choices, topics, rules in shadow.
+"""The types of other properties: names, principals, choices, addresses (127.0.0.1 by default), topics, rules in shadow.
 
 Each is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that the
 documents and ``doctor`` show. Plugins' own sections may use these types too.

@@ -1,4 +1,4 @@
-"""Kafka's own throttling arithmetic, and that of the KIPs, as small exact models: no I/O, and no clock of their own.
+"""Throttling arithmetic as small exact models: Kafka's, the KIPs' and quotahost's tap; no I/O, no clock of their own.
 
 Kafka's are ``SampledRate`` (PRODUCE, FETCH, REQUEST) and ``TokenBucket`` (CONTROLLER_MUTATION). Those that only a
 document has bear its name: ``simple_delay_s`` is KIP-13's, ``RevisionDiffRate`` and ``Version15Rate`` are KIP-599's.

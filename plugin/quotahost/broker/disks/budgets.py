@@ -1,4 +1,4 @@
-"""What this broker's replicas take of the budgets of storage.
+"""What this broker's replicas take of the budgets of storage; how often it looks, and when a new leader counts.
 
 On the disk monitor's thread ``look`` lists the log directories, and asks Java for the bytes of each replica of a
 budgeted topic, which Kafka has in memory. It looks twice a second at most, and for at most a hundredth of the time,

@@ -1,4 +1,4 @@
-"""Looks at this broker's file stores: which log directories share one, how large it is, and how much of it is used.
+"""Looks at file stores: which log directories share one, how large and full it is, inodes, whether its disk fails.
 
 ``DiskMonitor`` calls this on its thread, ``doctor`` once. Every function here may block on a disk that hangs. A volume
 is a file store (Java's ``FileStore``, as in proposal 035): two log directories on one file system fill the same volume.

@@ -1,4 +1,4 @@
-"""The one thread of a broker that looks at its file stores, so that a disk that hangs blocks nobody else."""
+"""A broker's one thread that looks at its disks, each ``volumes.period``, so that one that hangs blocks nobody else."""
 
 import logging
 import math

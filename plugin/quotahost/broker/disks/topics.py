@@ -1,4 +1,5 @@
-"""Which topics lie in the log directories of a volume, how much each of them takes, and how fast it grows.
+"""Which topics lie in a volume's log directories (no link is followed), how much each takes, how fast it grows, and
+what is deleted or stray.
 
 A replica lies in ``TOPIC-PARTITION``. Kafka appends ``.ID-future`` while it moves the replica between two log
 directories, ``.ID-delete`` once the topic is deleted, and ``.ID-stray`` if the broker should not have it (``LocalLog``,

@@ -1,4 +1,4 @@
-"""The two ways of the host's calls to the broker's JVM (``protocol.Transport``), and how a host runs on each.
+"""How a host runs in the broker's process (JPype) or in one of its own (pipes), and when that one ends.
 
 **In the broker's own process** the shim starts ``serve`` on its host thread (``serve.py`` in the jar), and JPype
 carries the calls. No other module knows JPype.

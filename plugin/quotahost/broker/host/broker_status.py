@@ -1,4 +1,4 @@
-"""What others ask of this broker: who uses what, a client's quotas, how full volumes are, how long topics are kept.
+"""What ``top``, ``explain``, JMX and plugins ask of this broker: who uses what, a client's quotas, volumes, retentions.
 
 The plugins ask by ``Context.broker`` (``broker.HostBroker``), ``quotahost top`` and ``explain`` by the admin socket,
 Prometheus by ``exporter``. All of them see Java's raw dump (``Shim.ask``) as ``dump`` understands it. What Java itself

@@ -1,4 +1,4 @@
-"""Asks the cluster for what Kafka doesn't tell the host by itself.
+"""Asks the cluster what Kafka doesn't tell the host: which brokers are alive, and which of our properties are stored.
 
 - *Which brokers are alive.* Kafka's updateClusterMetadata is deprecated since 4.4 and goes with 5.0 (KAFKA-19566), and
   up to 4.2.1 and 4.3.1 it isn't called while a broker that has replicas is down (KAFKA-20746). The exemptions of

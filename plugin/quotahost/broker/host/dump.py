@@ -1,4 +1,4 @@
-"""Java's raw dump as values: the state that all clients share, and what a quota makes of those who have it.
+"""Java's raw dump as values: the broker's state; whose a quota is, its limit, and by what its clients are held back.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
 worked out here and nowhere else:

@@ -1,4 +1,5 @@
-"""The clients that are never throttled: listed principals, brokers among themselves, quotahost's own clients.
+"""Who is exempt and why: listed principals, brokers among themselves (by this broker's own listeners), quotahost's own
+clients; and the topics for whose writers the fence never closes.
 
 The loop hands their names to Java (``org.quotahost.fence.Exemptions``), which gives them no quota without asking the
 host, and whose fence lets them write while it is closed.

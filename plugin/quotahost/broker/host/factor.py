@@ -1,4 +1,5 @@
-"""The state of the factor: what is known of the volumes, what applies to the unknown, and what Java is given.
+"""The factor's state: read every ``factor.interval``, kept for ``validity`` (``startup.grace`` at a start), then
+``fallback.action`` for what is unknown; its cause and log line; and the PAUSE kept over a restart.
 
 1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
    factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.

@@ -1,4 +1,4 @@
-"""A live change of properties: staged and checked, then put in force or refused (docs/architecture.md, walk 3).
+"""A change of properties: staged, checked, in force or refused; names stored without effect are left out and logged.
 
 1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
    waits 2 s at most for the verdict, and a second attempt finds what took longer.

@@ -1,4 +1,4 @@
-"""What Python logs and prints ends in the broker's own log, by logger name and level, and never makes a caller wait.
+"""What Python logs and prints ends in the broker's log, bounded by package and cause, and never makes a caller wait.
 
 A log call puts its line into a queue; one thread hands the lines to Java, where the shim logs them by SLF4J. So no
 thread of a plugin is attached to the JVM by logging, and a plugin that floods the log loses lines instead of time.

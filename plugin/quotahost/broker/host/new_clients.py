@@ -1,4 +1,4 @@
-"""A client's first request, on Python's side: who gives it which quota, and when it is asked about again.
+"""A client's first request, in Python: who gives its quota (``supplier.combine``), when it is asked about again.
 
 1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
    they are *newcomers*, who share a quota.

@@ -1,4 +1,5 @@
-"""The plugins of a broker: built from the settings, called with care, told of Kafka's news, tasks on their threads.
+"""The plugins of a broker: which ones its node has (a controller alone, too), built or kept at a change; a failure
+counted and logged once; told of Kafka's news; tasks on threads of their own.
 
 1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
    context. ``live_change`` asks for it, at the start and at each change.

@@ -1,4 +1,4 @@
-"""Prints facts about the Python that runs it, one ``key=value`` a line, and why a broker can't start it.
+"""Prints facts about the Python that runs it (version, packages, libpython), and why a broker can't start it.
 
 Its arguments are the versions of quotahost and jpype1 that are needed, "" for any, and ``child`` for a Python in a
 process of its own (``python.process``).

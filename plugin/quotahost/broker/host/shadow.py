@@ -1,4 +1,4 @@
-"""Whom rules in shadow would hold back, and by how much, for the metrics, ``quotahost top`` and ``explain``.
+"""Whom suppliers or the factor in shadow would hold back, and by how much, for metrics, ``top`` and ``explain``.
 
 A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
 of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's

@@ -1,4 +1,4 @@
-"""Where a plugin hangs, at the start and later, by Python's stacks; and why nobody may call ``faulthandler.enable()``.
+"""Where a plugin hangs, at the start and later, by Python's stacks in the log; and how ``faulthandler`` is disabled.
 
 The lease tells Java that the host is silent, and nobody which plugin holds it up. A plugin that holds the interpreter's
 lock as well is seen at the start alone: later only C code could look, and it may crash where other threads run.

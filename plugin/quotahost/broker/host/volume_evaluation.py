@@ -1,4 +1,5 @@
-"""Volumes and the policy: which factor they make together, whom it is for, and how long a PAUSE lasts.
+"""Volumes, budgets and the policy: which factor, for which topics' writers it is, how much must be free before a PAUSE
+ends, and the metrics of the limits of volumes and budgets.
 
 ``factor`` hands over the volumes that the factor source has returned.
 

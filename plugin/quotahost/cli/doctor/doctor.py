@@ -1,4 +1,4 @@
-"""``quotahost doctor``: gathers the facts, runs every check, and prints what they found.
+"""``quotahost doctor``: facts, checks, and what it prints; and which clients' libraries give up early in a PAUSE.
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
 Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).

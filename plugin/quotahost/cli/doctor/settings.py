@@ -1,4 +1,4 @@
-"""Checks a broker's properties: that quotahost and the plugins understand them, and what they leave weak.
+"""Checks a broker's properties: whether they are understood, what they leave weak (listeners, windows, fence, floor).
 
 1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
    full units and without secrets.

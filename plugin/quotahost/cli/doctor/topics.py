@@ -1,4 +1,4 @@
-"""Checks who may do what with quotahost's topics: whoever may write to one decides about other clients.
+"""Checks who may do what with our topics, and how they are kept, in a file or a cluster (``--against``, ``--as``).
 
 ``quotahost.records.topics`` declares the topics and who needs which rights.
 

@@ -1,4 +1,5 @@
-"""What a broker says of a client, in an operator's words: labelled facts about broker, client and quotas, one sentence.
+"""What ``quotahost explain`` says of a client, in an operator's words: facts of the broker and of each quota, tokens,
+what is in shadow, and one sentence that says what limits it now.
 
 The sentence says what limits the client. The active controller alone counts partition mutations (KIP-599). Kafka keeps
 a bucket of tokens for each such quota there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer

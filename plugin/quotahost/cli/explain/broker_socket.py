@@ -1,4 +1,4 @@
-"""Finds the brokers of this machine by their admin sockets, and asks one of them (docs/security.md).
+"""Finds this machine's brokers by their admin sockets, believes the process's own user alone, and asks one of them.
 
 A question to ``org.quotahost.host.AdminSocket`` is a line of words, percent-encoded, with spaces between them; the
 answer is a line of JSON. No request of a client waits for it, and Java answers while the Python host hangs.

@@ -1,4 +1,4 @@
-"""``quotahost explain``: the command. It asks a running broker about a client or a volume, and prints the answer."""
+"""``quotahost explain``: the command, its options and exit codes; ``broker_socket`` asks, ``answer`` has the words."""
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence

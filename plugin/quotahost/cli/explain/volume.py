@@ -1,4 +1,4 @@
-"""``quotahost explain --volume``: shows what fills a volume of a broker, how fast, and what would make room.
+"""``quotahost explain --volume``: what fills a volume, how fast, who writes, what makes room; and all budgets.
 
 1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
 2. Two looks at the log directories, some seconds apart, say what takes room and grows

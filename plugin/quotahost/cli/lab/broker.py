@@ -1,4 +1,4 @@
-"""A broker and its clients: the real host's factor loop decides, the tap moves limits, the fence turns clients back.
+"""The broker of ``simulate disk``, and its clients: the real host decides, the tap moves limits, the fence turns back.
 
 What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``QuotaTable`` (the beats) and ``Rule``
 (the floor). The host of a broker here is never silent.

@@ -1,4 +1,4 @@
-"""What the history of volumes answers: a curve for each volume, and the words and times that follow from it.
+"""What the history of volumes answers: a curve for each volume, its fill rate, and when it will be full, in words.
 
 All times are seconds since 1970, all spans seconds.
 The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.

@@ -1,4 +1,4 @@
-"""All pictures of the lab, by matplotlib; it alone knows matplotlib.
+"""All pictures, of ``simulate --plot``, ``report`` and ``replay``, by matplotlib; it alone knows matplotlib.
 
 Those of report and replay go into pages as SVG in the page's own colours. No curve is thinned out: matplotlib itself
 leaves out what no pixel shows (``path.simplify``).

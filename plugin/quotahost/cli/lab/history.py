@@ -1,4 +1,4 @@
-"""Reads the history of volumes, which the pipeline writes as Parquet, by Spark (``quotahost.pipeline.history``).
+"""Reads the history (Parquet) by Spark for ``report``, ``replay`` and the bill: whose, of when, how many points.
 
 No pass returns to this process more than it can hold, whatever the size of the history: Spark groups rows into parts of
 the time (buckets).

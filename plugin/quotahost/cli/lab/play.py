@@ -1,4 +1,4 @@
-"""Plays settings over the history of volumes: what was, and what would have been (docs/replay.md).
+"""Plays settings over the history: in which steps, how full volumes, and who held back; then, and with new settings.
 
 Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
 recorded; the other has the settings in question, and sees each volume as full as it would have become by its own

@@ -1,4 +1,4 @@
-"""``quotahost replay``: says what a properties file would have done in the time of the pipeline's history."""
+"""``quotahost replay``: the command, the files that it compares, and its tables and JSON; ``play`` has the rules."""
 
 import json as json_module
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``quotahost report``: draws the history of volumes as one page, whose table the terminal shows as well."""
+"""``quotahost report``: the command, and its table; ``history`` reads, ``drawing`` and ``pages`` make the page."""
 
 from pathlib import Path
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""``quotahost simulate``: what a setting would do, before anybody sets it.
+"""``quotahost simulate``: ``disk`` (limits, clients, a budget) and ``quota`` (five forms); their options and answers.
 
 ``simulate disk`` is a disk that fills, or with ``--budget`` a budget of storage: the options become a scene of one
 broker, which ``world`` plays; clients and the disk are models. ``simulate quota`` plays the same requests under five

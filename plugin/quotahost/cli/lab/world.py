@@ -1,4 +1,4 @@
-"""Puts a scene together, plays it, and keeps its curves: where the disk came to rest, how long clients were silent."""
+"""Plays a scene of ``simulate disk``; keeps its curves: where the disk came to rest, how long clients got nothing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a running cluster has, and the way to what is declared, for Kafka's client quotas and the cluster-wide ones.
+"""Reads and changes a cluster's client quotas, cluster-wide ones and budgets; and which brokers don't enforce them.
 
 1. :func:`cluster_at` connects. Kafka's controller has the client quotas; the cluster-wide ones are records of
    ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.

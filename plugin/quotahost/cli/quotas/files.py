@@ -1,4 +1,5 @@
-"""Files of quotas: quotahost's own YAML and Strimzi's KafkaUser resources are read, and the first is written.
+"""Files of quotas, labels and budgets: quotahost's own YAML and Strimzi's KafkaUser resources are read and checked, the
+first is written; and cluster-wide quotas in properties of old versions.
 
 1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
    as one.

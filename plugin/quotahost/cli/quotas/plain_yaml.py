@@ -1,4 +1,4 @@
-"""YAML of strangers as plain values, with the line of each, and plain values as YAML.
+"""YAML of strangers as plain values, with the line of each: too large, too deep, or with an alias it is refused.
 
 :func:`documents` goes event by event, so that nothing is built of a file before it is refused: one that is too large,
 nested too deeply, or has an anchor or an alias, by which 300 bytes stand for gigabytes. All scalars stay text: a user

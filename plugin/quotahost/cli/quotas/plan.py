@@ -1,4 +1,4 @@
-"""Whom a quota is for and how much, and the plan: what must change so that a cluster has what files declare."""
+"""Whom a quota is for, and the plan: what must change so that a cluster has what files declare (``--prune``)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

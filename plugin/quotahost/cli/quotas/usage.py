@@ -1,4 +1,5 @@
-"""Who used what in a month, by the labels of the declared files, for a bill: ``quotahost quotas usage``.
+"""``quotahost quotas usage``: who used what in a month, by the labels of the declared files (``(no label)`` for the
+rest), bytes stored in byte-hours, for a bill; and hours without records.
 
 1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
    bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.

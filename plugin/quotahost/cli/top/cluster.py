@@ -1,4 +1,4 @@
-"""Looks at all brokers of a cluster again and again, by the records that they publish for those who watch.
+"""Looks at all brokers of a cluster for ``top``: says that somebody watches, and takes the newest look of each broker.
 
 1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
 2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A

@@ -1,4 +1,4 @@
-"""The live table of ``quotahost top``: looks come on one thread, answers on another, and this one waits for keys."""
+"""The live table of ``quotahost top``: its keys and screen; looks come on one thread, answers on another."""
 
 import os
 import re

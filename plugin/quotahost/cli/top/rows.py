@@ -1,4 +1,4 @@
-"""A look as ``quotahost top`` shows it: one row for each client, chosen and sorted by the user, as a table or as JSON.
+"""A look as ``top`` shows it: brokers' looks merged to a row for each client, chosen, sorted, as a table or as JSON.
 
 1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
 2. :class:`Choice`, which keys or options change, filters and sorts the rows.

@@ -1,4 +1,4 @@
-"""The cluster-wide quotas as this broker has read them, and the quota of each client.
+"""The cluster-wide quotas as this broker has read them, and which counts for a client; old properties refused.
 
 The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
 :class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.

@@ -1,4 +1,4 @@
-"""What this broker's clients use of their cluster-wide quotas, and what they would use: the task ``publish-usage``.
+"""The task ``publish-usage``: what clients use of cluster-wide quotas, what they would use (demand), bytes for a bill.
 
 Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
 allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at

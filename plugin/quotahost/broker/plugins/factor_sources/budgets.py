@@ -1,4 +1,4 @@
-"""The budgets of storage, as the factor sources answer them: which there are, and how much of each is used.
+"""The budgets of storage in a factor source: which there are, how much is used, also while leaders change.
 
 1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas, on a thread of its own, and keeps the
    budgets in it (``by_name``).

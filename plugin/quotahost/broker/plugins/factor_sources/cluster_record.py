@@ -1,4 +1,4 @@
-"""What one broker makes of the pipeline's record of the cluster: reads it, and finds out what is missing from it.
+"""What one broker makes of the pipeline's record of the cluster: reads or refuses it, and finds out what it lacks.
 
 1. ``RecordReader`` follows the topic of the clusters' volumes on a thread of its own and keeps the newest record of
    this broker's cluster. The pipeline writes one record for each cluster, with the cluster's id as its key.

@@ -1,4 +1,4 @@
-"""The factor source ``cluster-volumes``: how full the whole cluster is, by one record that the pipeline publishes.
+"""The factor source ``cluster-volumes``: the pipeline's record; ``snapshots`` stands by where none comes.
 
 With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads them and publishes one record for the
 cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, the source ``snapshots``

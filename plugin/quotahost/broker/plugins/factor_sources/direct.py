@@ -1,4 +1,4 @@
-"""The factor sources that need no topic: ``local``, ``log-dirs`` and ``fixed``.
+"""The factor sources without a topic: ``local`` (own disks), ``log-dirs`` (asks all brokers), ``fixed`` (for drills).
 
 ``local`` reports this broker's own volumes, as the host's monitor sees them (``context.disks``): each broker then
 throttles by its own disks alone. ``log-dirs`` asks all brokers for their log directories as Strimzi's quota plugin does

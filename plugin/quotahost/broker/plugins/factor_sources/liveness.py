@@ -1,4 +1,4 @@
-"""What is known of the other brokers, and which of them count: the one rule of ``snapshots`` and ``cluster-volumes``.
+"""Which brokers count for ``snapshots`` and ``cluster-volumes``: silent is unknown, a fenced one's last volumes hold.
 
 Only a broker that runs can fill a disk. So a broker is unknown if it runs and is silent, and not if it is fenced
 (Kafka's term for a registered broker that is not in service): then its last known volumes count, and a disk that was

@@ -1,4 +1,4 @@
-"""The factor source ``load``: a broker whose threads have no time left slows its clients until they have.
+"""The factor source ``load``: a broker whose threads have no time left slows who produces and fetches until they have.
 
 1. Every ``plugin.load.interval`` it reads what Kafka counts of the idle time of request handlers and of network threads
    (``Broker.load``), and takes the difference from the last time.

@@ -1,4 +1,4 @@
-"""The factor source ``prometheus``: asks a Prometheus server for the volumes of the cluster.
+"""The factor source ``prometheus``: asks a Prometheus server for all volumes; what doesn't fit or is old is unknown.
 
 Proposal 035 names other suppliers of volumes than Kafka's own; this is one (docs/disks.md has an example). Without
 ``expected`` a broker whose exporter is gone looks like one that was taken out of the cluster: Prometheus gives no

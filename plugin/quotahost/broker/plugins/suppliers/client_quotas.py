@@ -1,4 +1,4 @@
-"""The supplier ``client-quotas``: Kafka's own user and client-id quotas, as Kafka applies them.
+"""The supplier ``client-quotas``: Kafka's own user and client-id quotas: which of them counts, and who shares it.
 
 The rules are those of Kafka 4.3.1's ``ClientQuotaManager.DefaultQuotaCallback`` (KIP-13, KIP-55,
 KIP-546), which steps aside when a broker has a callback of its own. They have two parts:

@@ -1,4 +1,4 @@
-"""The task ``cordon``: while a volume of this broker is above its soft limit, Kafka puts no new replicas there.
+"""The task ``cordon``: no new replicas on a volume above its soft limit, until ``plugin.cordon.hold`` after that.
 
 It adds the volume's log directories to ``cordoned.log.dirs`` (KIP-1066, Kafka 4.3), a dynamic property of this broker.
 What it has added stands in a second one, ``plugin.cordon.added``, which Kafka changes and keeps together with the

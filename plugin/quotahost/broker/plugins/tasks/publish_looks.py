@@ -1,4 +1,5 @@
-"""Publishes what ``quotahost top`` shows of this broker, while somebody watches. A part of the task ``publish-usage``.
+"""While somebody watches: looks of this broker for ``quotahost top``, clients explained, volumes opened. A part of the
+task ``publish-usage``.
 
 1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
    keeps the newest of each.

@@ -1,4 +1,4 @@
-"""The task ``publish-volumes``: this broker's volumes, as a snapshot, to the compacted topic of all brokers.
+"""The task ``publish-volumes``: this broker's volumes as a snapshot, every ``snapshots.period`` and when one changes.
 
 This is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the topic, or the
 pipeline does for ``cluster-volumes``. Most looks at the disks differ so little that nobody would act on them;

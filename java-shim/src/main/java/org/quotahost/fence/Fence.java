@@ -21,8 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which requests are turned back on this node; Exemptions says whose pass in any case. All of it is static, since Kafka
- * makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
+ * Which requests are turned back on this node, and with which error: produce requests and, by a controller in a PAUSE,
+ * new topics; Exemptions says whose pass in any case. All of it is static, since Kafka makes the authorizer
+ * (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
  *
  * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
  * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards

@@ -16,9 +16,9 @@ import org.quotahost.internals.Mute;
 import org.quotahost.internals.Requests;
 
 /**
- * What a turned back request costs its client, and what is kept of it: lately whose requests, since Kafka measures nothing
- * of these, and by topic how many bytes of record batches ("Broker side quota (V1)", discussion: a meter of the throttled
- * bytes).
+ * What a turned back request costs its client (beyond its allowance a mute), and what is kept of it: lately whose
+ * requests, since Kafka measures nothing of these, and by topic how many bytes of record batches ("Broker side quota (V1)",
+ * discussion: a meter of the throttled bytes).
  *
  * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
  * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).

@@ -26,8 +26,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What Python may call, in one of its lives. Python declares the calls, and says what each of them does
- * (quotahost.broker.host.protocol); the jar has the declaration as a resource.
+ * What Python may call, in one of its lives; a Python of another protocol is refused at its first call. Python declares
+ * the calls, and what each does (quotahost.broker.host.protocol); the jar has the declaration as a resource.
  *
  * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). No
  * exception gets out: JPype makes a Python class of each kind on the thread that meets it first, which crashes a JVM that is

@@ -6,8 +6,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The lease by which the host's factor is in force: Python renews it whenever it asks for work. If it does not for validity,
- * because a plugin hangs, the factor of fallback.action is in force until it does. It goes by the monotonic clock.
+ * The lease by which the host's factor is in force: Python renews it whenever it asks for work, and if it does not for
+ * validity, because a plugin hangs, fallback.action is in force until it does. It goes by the monotonic clock.
  */
 final class Lease {
     static final long CHECK_MS = 50;

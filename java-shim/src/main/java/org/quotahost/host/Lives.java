@@ -20,7 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The host thread, which runs one life of Python after another, from the broker's start to its end.
+ * The host thread, which runs one life of Python after another: pauses between short ones, kills a silent child, has a
+ * new python.generation take over, and keeps an old one where that fails.
  *
  * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
  * a row of short lives. In a child, a life that is silent for validity is killed.

@@ -23,9 +23,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The running Python host, one for all callbacks of this JVM: a combined node has two (broker and controller). The first
- * acquires a new host, which starts, and the last one to release it closes it. Java never calls Python: Python asks for
- * work, and for all else, by its calls (Calls).
+ * The running Python host, one for all callbacks of this JVM: what Kafka asks of it and tells it, and its end within 4 s.
+ * A combined node has two callbacks (broker and controller): the first acquires a new host, the last one to release it
+ * closes it. Java never calls Python: Python asks for work, and for all else, by its calls (Calls).
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");

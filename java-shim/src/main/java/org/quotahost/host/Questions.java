@@ -23,7 +23,8 @@ import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
- * Who asks about this broker, and who answers.
+ * Who asks about this broker, and who answers: Java what the table and gauges have, also while Python hangs; Python all
+ * else, such as whether new properties are valid.
  *
  * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code
  * usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while

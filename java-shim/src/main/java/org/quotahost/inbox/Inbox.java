@@ -18,7 +18,8 @@ import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * What the host has to do next: the only way from Kafka's threads to Python.
+ * What the host has to do next: the only way from Kafka's threads to Python, for unknown clients up to a bound, and for
+ * all that Kafka tells.
  *
  * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
  * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the

@@ -26,9 +26,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * All that quotahost uses of Kafka, of JPype and of the broker's log though it is no public API, and what follows where
- * it is missing: the broker starts and throttles, one WARN and a gauge say what is weaker. {@code quotahost doctor} runs
- * main() beforehand.
+ * All that quotahost uses of Kafka, JPype and the log though it is no public API, tried at the start: what is missing makes
+ * one WARN and a gauge, and the broker starts; but a Kafka that demands a method which quotahost has not is refused. {@code
+ * quotahost doctor} runs main() beforehand.
  *
  * <p>An operator may take single ones away by the JVM option {@code -Dquotahost.internals.without=NAME,NAME}, to find
  * out whether one of them is at fault.

@@ -19,7 +19,8 @@ import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Sanitized;
 
 /**
- * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks), and which of them are missing.
+ * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
+ * sizes of replicas), and two minutes after the start which are missing.
  *
  * <p>Names and attributes of these MBeans are no public API. Kafka's JmxReporter (on by default) registers those of its
  * quotas in this JVM: kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... A tag whose value

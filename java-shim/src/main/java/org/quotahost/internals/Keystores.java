@@ -17,7 +17,7 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 import org.quotahost.util.BrokerConfigs;
 
-/** Reads keystores of any type, as Kafka reads them, for Python and librdkafka, which read PEM alone. It answers secrets. */
+/** Reads keystores of any type as Kafka does, for librdkafka, which reads PEM alone: certificates, secrets, principal. */
 public final class Keystores {
     static final String WEAKER = "SSL principals of brokers and credentials of plugins are not derived from"
             + " keystores; name them in " + BrokerConfigs.PREFIX + "static.excluded.principal.name.list and "

@@ -23,9 +23,9 @@ import org.apache.kafka.common.requests.RequestHeader;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 
 /**
- * The request that this request thread handles: how large it is, what it holds, and how its records are let go. An authorizer
- * isn't told. But Kafka 4.0 to 4.4 keep each thread's request in a ThreadLocal of KafkaRequestHandler (for its asynchronous
- * callbacks), and Scala has made the accessor public.
+ * The request that this request thread handles: how large it is, what it holds or is to create, and how its records are
+ * let go. An authorizer isn't told. But Kafka 4.0 to 4.4 keep each thread's request in a ThreadLocal of
+ * KafkaRequestHandler (for its asynchronous callbacks), and Scala has made the accessor public.
  */
 public final class Requests {
     public static final long UNKNOWN = -1;

@@ -8,8 +8,8 @@ import org.quotahost.internals.ShutdownOrder;
 import org.quotahost.util.Resources;
 
 /**
- * The one Python interpreter of this JVM. It starts once and stays until the process ends, since an interpreter in which
- * JPype runs cannot be ended and started again. The native methods are in attach.c.
+ * The one Python interpreter of this JVM, started on a thread of its own, so that no plugin can take a signal. It
+ * stays until the process ends, since one in which JPype runs cannot be started again; attach.c has its native methods.
  */
 public final class Interpreter {
     /** More than Java's default, since Python may recurse deeply in C (regular expressions, pydantic). */

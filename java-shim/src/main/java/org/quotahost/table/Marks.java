@@ -16,7 +16,7 @@ import org.quotahost.fence.Fence;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /**
- * Who asked to write to an affected topic lately, and to which one last.
+ * Who asked to write to an affected topic in the last 15 s, and to which one last.
  *
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor

@@ -8,8 +8,8 @@ import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
 
 /**
- * Takes the host's answers over into what the table knows, under the table's lock. What an answer says of all client-ids of
- * a principal is kept with the principal. Nothing is made for a principal or client for which there is no place.
+ * Takes the host's answers over into what the table knows, under its lock; what unknown client-ids of a principal share.
+ * What an answer says of all client-ids of a principal is kept with it. For whom there is no place nothing is made.
  */
 final class Publication {
     /** For so many beats unknown client-ids keep the scope that their whole principal had, 5 s. */

@@ -27,7 +27,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota table: what the host has answered, for the request threads, which only read.
+ * The quota table: what the host has answered, for the request threads, which only read; it forgets silent clients, and
+ * lets Kafka ask for limits.
  *
  * <pre>
  * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope

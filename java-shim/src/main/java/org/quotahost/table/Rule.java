@@ -8,7 +8,7 @@ import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
 
 /**
- * All that a limit depends on beside its scope: one immutable value, replaced as a whole.
+ * All that makes a limit of a scope's rate (factor, floor, stand-in, shadow): one immutable value, replaced as a whole.
  *
  * <p>A limit is null (unlimited) or a finite number above 0. Kafka's throttle time is (rate - bound) / bound x window,
  * without a cap (ClientQuotaManager, QuotaUtils), so no factor may take a limit below the floor. A base rate that is

@@ -7,7 +7,8 @@ import java.util.ArrayDeque;
 import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * What clients without a quota use, for the factor to multiply in place of a quota.
+ * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
+ * newcomers' rate stands in until then.
  *
  * <p>A client that was there before the factor fell counts with what it used then. One that comes later is measured when
  * Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and while

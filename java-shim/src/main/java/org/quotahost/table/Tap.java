@@ -3,8 +3,8 @@ package org.quotahost.table;
 import java.util.ArrayDeque;
 
 /**
- * The number that quotas are multiplied by, on its way to the factor in force, downwards and upwards: it moves by the mean
- * of the factor over about the time that Kafka looks back (docs/adr/0017-a-tap-not-a-ramp.md).
+ * The tap: how limits follow the factor in force, downwards (no mute above max.mute) and upwards, by the mean of the
+ * factor over about the time that Kafka looks back (docs/adr/0017-a-tap-not-a-ramp.md).
  *
  * <p>quotahost.throttling.tap is the same in Python, and gives the reason of each number and step; tests/throttling/test_tap.py
  * holds the two equal to the bit. So operations stand here in the same order as there.

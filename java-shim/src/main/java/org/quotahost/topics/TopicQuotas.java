@@ -22,8 +22,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence
- * turns back produce requests to those topics that take in more than is expected of them.
+ * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence turns
+ * back produce requests to topics over their thresholds, their own or an equal share; some in shadow.
  *
  * <p>No ClientQuotaCallback sees a topic. So one thread reads Kafka's meters and hands the fence the topics (turn), where
  * request threads find them. The meters count a request once it is appended, so one that is turned back does not count.

@@ -5,8 +5,8 @@ import java.util.concurrent.atomic.LongAdder;
 import org.quotahost.internals.Meters;
 
 /**
- * How much one topic takes in, by a mean over a minute, compared with what is expected of it, and how many of its requests
- * were turned back.
+ * Whether one topic is over its threshold: by its mean over a minute and a credit of bytes; what each principal may
+ * send on, and how many requests were turned back.
  *
  * <p>A topic is over its threshold while its one-minute rate is above the expected one and it has used up its credit.
  * The credit grows by the expected bytes and shrinks by the bytes that come in. By the rate alone a topic that has

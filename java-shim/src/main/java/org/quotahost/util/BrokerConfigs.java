@@ -10,8 +10,8 @@ import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
 
 /**
- * The properties that the Python host gets of those that Kafka hands to a callback, as an operator would write them. What
- * they mean is Python's. Values may be secrets.
+ * Which properties, of those that Kafka hands to a callback, the Python host gets, as an operator would write them.
+ * What they mean is Python's. Values may be secrets.
  *
  * @param properties those whose names begin with PREFIX, but for the callback's class
  * @param broker those of the broker's own that say what it is and how brokers and clients connect to it

@@ -8,9 +8,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One daemon thread with the turns that must go on while Python hangs. Each is guarded by itself: whatever it throws, errors
- * too, is counted, logged once a minute at most, and all turns come again. What may take long (Kafka's meters of thousands of
- * topics) has a schedule of its own, so that it never holds up the lease's check.
+ * One daemon thread with the turns that must go on while Python hangs, each guarded by itself: whatever it throws, errors
+ * too, is counted, logged once a minute at most, and all turns come again. What may take long (Kafka's meters of
+ * thousands of topics) has a schedule of its own, so that it never holds up the lease's check.
  *
  * <p>Between turns nothing is allocated. The worker of Java's executors needs memory to wait for the next turn: where the heap
  * is full for a moment it ends, and no turn comes again. A JVM that is to end then (-XX:+ExitOnOutOfMemoryError) does so before
