@@ -51,6 +51,8 @@ public final class KafkaBeans {
     private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
+    /** Since when connections have been there without a software's name, as names are looked for once a minute; 0 for not. */
+    private static volatile long namelessSince;
 
     private KafkaBeans() {}
 
@@ -161,8 +163,10 @@ public final class KafkaBeans {
     public static long connections(String software, long now) {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
         List<ObjectName> known = SOCKETS.names(now).stream().filter(name -> name.getKeyProperty(SOFTWARE) != null).toList();
-        boolean connected = networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
-        if (known.isEmpty() && connected) missing(Internals.CLIENT_SOFTWARE, SOFTWARE + " of " + SOCKETS.form, now);
+        boolean nameless = known.isEmpty() && networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
+        long since = namelessSince; // several threads read JMX
+        if (!nameless || since == 0) namelessSince = nameless ? now | 1 : 0;
+        else if (now - since > START_NANOS) missing(Internals.CLIENT_SOFTWARE, SOFTWARE + " of " + SOCKETS.form, now);
         return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }

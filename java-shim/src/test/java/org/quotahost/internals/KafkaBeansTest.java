@@ -92,6 +92,24 @@ class KafkaBeansTest {
         }
     }
 
+    /** A broker that has just come to its cluster: names of MBeans are looked for once a minute. */
+    @Test
+    void theFirstConnectionForALongTimeIsNoSoftwareThatLacks() throws Exception {
+        String thread = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,networkProcessor=1";
+        Map<String, Double> counts = new HashMap<>(Map.of("connection-count", 0.0));
+        long later = later();
+        try (Beans kafka = new Beans()) {
+            kafka.show(thread, counts);
+            assertEquals(0, KafkaBeans.connections("sarama", later));
+            counts.put("connection-count", 1.0);
+            kafka.show(thread + ",clientSoftwareName=sarama,clientSoftwareVersion=1.61", Map.of("connections", 1));
+            assertEquals(0, KafkaBeans.connections("sarama", later + TimeUnit.SECONDS.toNanos(30)));
+            assertFalse(Internals.CLIENT_SOFTWARE.missing());
+            assertEquals(1, KafkaBeans.connections("sarama", later + TimeUnit.MINUTES.toNanos(1)));
+            assertFalse(Internals.CLIENT_SOFTWARE.missing());
+        }
+    }
+
     /** A combined node opens its controller's listener first, and any broker may get a listener while it runs. */
     @Test
     void theThreadsOfAListenerThatComesLaterAreFoundWithinAMinute() throws Exception {
@@ -142,6 +160,7 @@ class KafkaBeansTest {
             ask.accept(System.nanoTime());
             assertFalse(use.missing());
             ask.accept(later());
+            ask.accept(later()); // a client's software is named once it lacks for some time
             assertTrue(use.missing());
         }
     }
