@@ -234,7 +234,9 @@ class TypedSources:
                 if factor.value < smallest.get(quota_type, OPEN).value:
                     smallest[quota_type] = factor
         self._shown.show(shown)
-        self._slowing = {name: logged for name, logged in self._slowing.items() if name in shown}
+        for name in self._slowing.keys() - shown.keys():  # it was taken out
+            self._log(name, OPEN)
+            del self._slowing[name]
         new = {
             kind: factor if _is_step(last.get(kind, OPEN).value, factor.value) else last[kind]
             for kind, factor in smallest.items()
