@@ -59,7 +59,7 @@ def replay(
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     from quotahost.cli.lab.history import budget_uses, everything, start
 
-    spark = start("replay")
+    spark = start("replay", history)
     readings = everything(spark, question)
     uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")

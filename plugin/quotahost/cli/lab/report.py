@@ -42,7 +42,7 @@ def report(
     from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page
 
-    answer = worst_of(start("report"), question)
+    answer = worst_of(start("report", history), question)
     shown = report_table(answer)
     begin("Drawing")
     with writing(out):
