@@ -42,7 +42,7 @@ from quotahost.broker.host.volume_evaluation import (
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
-from quotahost.units.show import show_factor
+from quotahost.units.show import counted, show_factor
 
 log = logging.getLogger("quotahost.factor")
 
@@ -159,8 +159,7 @@ class FactorLoop:
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
             self._in_force.replace(replace(new, affected=None))
             return
-        count = len(affected.places)
-        topics = "1 topic" if count == 1 else f"{count:,} topics"
+        topics = counted(len(affected.places), "topics")
         self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
 
     def _show(self, lacking: bool, unknown: bool) -> None:

@@ -27,7 +27,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
-from quotahost.units.show import show_number
+from quotahost.units.show import counted
 
 log = logging.getLogger("quotahost.factor")
 
@@ -124,9 +124,9 @@ class VolumeEvaluation:
     def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
         if left_out:
-            text = "budgets slow at most %s topics on a broker: %d budgets slow nobody here, such as %s"
+            text = "budgets slow at most %s topics on a broker, and nobody is slowed here by %s, such as %s"
             names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
-            self._left_out.report(text, f"{MAX_AFFECTED:,}", len(left_out), names)
+            self._left_out.report(text, f"{MAX_AFFECTED:,}", counted(len(left_out), "budgets"), names)
         else:
             self._left_out.healed()
         return slowed
@@ -146,7 +146,7 @@ def smallest(judged: Iterable[Judged]) -> Factor:
         return OPEN
     cause = place(least.volume)
     if least.until is not None:
-        cause += f": PAUSE until {least.until:,} bytes or fewer are used (pause.resume.free-share)"
+        cause += f": PAUSE until {counted(least.until, 'bytes')} or fewer are used (pause.resume.free-share)"
     return Factor(least.factor, cause)
 
 
@@ -192,7 +192,7 @@ def slowed_budgets(judged: Iterable[Judged]) -> tuple[tuple[SlowedBudget, ...], 
             left_out.append(volume.name)
         else:
             left -= len(volume.topics)
-            size = f"{volume.name} of {show_number(volume.capacity)} bytes"
+            size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
             told = f"quotahost: {error}; try again later"
             slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))

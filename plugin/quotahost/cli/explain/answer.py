@@ -21,6 +21,7 @@ from quotahost.units.show import (
     BYTES_PER_SECOND,
     MUTATIONS_PER_SECOND,
     PERCENT,
+    counted,
     rounded,
     show_bytes,
     show_factor,
@@ -120,7 +121,7 @@ def _factor(answer: Answer) -> str:
 
 
 def _scope(answer: Answer) -> str:
-    scope = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
+    scope = f"the factor is for those who write to {counted(answer.affected_topics, 'affected topics')}"
     if answer.factor_in_shadow:
         return f"{scope}; {_IN_SHADOW}"
     if slowed := [quota for quota in answer.quotas if quota.affected_topic]:
@@ -228,9 +229,9 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
+    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota few decimals are shown."""
     unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
-    return unit.show(rate if rate is None or rate < _WHOLE else round(rate, 0))
+    return unit.show(rate if rate is None else round(rate) if rate >= _WHOLE else float(f"{rate:.4g}"))
 
 
 def _used(quota: QuotaState, rate: float) -> str:

@@ -204,6 +204,8 @@ def rated(rate: float | None) -> dict[str, Any]:
         (STANDS, THROTTLE, "instead", "4,000,000 bytes/s (4M) (the newcomers' rate), as a factor needs a rate"),
         (STANDS | {"stand_in": 4e6}, THROTTLE, "instead", "4,000,000 bytes/s (4M) (measured), as a factor"),
         ({"limit": 1e6 / 3}, {}, "limit", "333,333 bytes/s"),
+        ({"type": REQUEST, "base": 200 / 3, "limit": 200 / 3}, {}, "limit", "66.67 %"),
+        ({}, THROTTLE | {"affected_topics": 1}, "scope", "for those who write to 1 affected topic;"),
         (OF_BUDGET | {"budget_factor": 0.0}, {}, "limit", "1,250,000 bytes/s (1250K), by the factor 0.25"),
         (OF_BUDGET | STANDS | {"budget_factor": 0.0}, {}, "limit", "2,000,000 bytes/s (2M), by the factor 0.5"),
         (OF_BUDGET | {"budget_factor": 0.0}, {}, "budget", "writes to orders, which uses the budget a: turned back"),
