@@ -25,7 +25,6 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
@@ -39,6 +38,7 @@ MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may repor
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
+Failure: TypeAlias = tuple[Volume, BaseException]  # of the policy, for a volume
 
 
 class Judged(NamedTuple):
@@ -84,6 +84,7 @@ class VolumeEvaluation:
     ) -> tuple[Scoped, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
 
+        A budget for which it fails keeps its factor: nothing is unknown of the disks, so nobody else is stopped for it.
         Without a policy every volume is OPEN. ``share`` is ``pause.resume.free-share``, ``in_force`` the factor that
         has applied since the last read.
         """
@@ -98,6 +99,7 @@ class VolumeEvaluation:
         if last and answer == last[0]:
             return last[1], ""
         judged, failure = self._pauses.judge(policy, share, answer.volumes)
+        of_budgets: Failure | None = None
         self._limits.show(policy, judged)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if answer.budgets is None:
@@ -106,20 +108,22 @@ class VolumeEvaluation:
             budgets, of_budgets = self._pauses_of_budgets.judge(policy, share, answer.budgets)
             failed = {budget.name for budget in answer.budgets} - {each.volume.name for each in budgets}
             kept = tuple(slowed for slowed in self.slowed_budgets or () if slowed.name in failed)
-            failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets) + kept
+            self.slowed_budgets = self._slowed(budgets) + kept
             self._limits.show_budgets(budgets)
         factor = smallest(judged)
         scoped = Scoped(factor, affected(judged), factor.value == 0)
-        if failure is None:
+        self._last = None if failure or of_budgets else (answer, scoped)
+        if failure:
+            where = place(failure[0])
+            self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", failure[1])
+            return scoped, f"the policy {name} fails for {where}"
+        if of_budgets:
+            what = f"it fails for budget {printable(of_budgets[0].name)}, which keeps its factor"
+            self._guard.report(name, "quota_factor()", what, of_budgets[1])
+        else:
             # judge() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
-            self._last = answer, scoped
-            return scoped, ""
-        volume, error = failure
-        where = f"budget {printable(volume.name)}" if volume.broker == BUDGET else place(volume)
-        self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", error)
-        self._last = None
-        return scoped, f"the policy {name} fails for {where}"
+        return scoped, ""
 
     def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
@@ -220,16 +224,14 @@ class Pauses:
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
-    def judge(
-        self, policy: Policy, share: float, volumes: Iterable[Volume]
-    ) -> tuple[list[Judged], tuple[Volume, BaseException] | None]:
+    def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
         """The volumes that the policy can judge, and its first failure, with the volume.
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
         judged: list[Judged] = []
         held: set[tuple[str, str]] = set()
-        failure: tuple[Volume, BaseException] | None = None
+        failure: Failure | None = None
         for volume in volumes:
             key = volume.broker, volume.name
             known = key in self._held

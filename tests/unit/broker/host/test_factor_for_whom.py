@@ -143,6 +143,9 @@ def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_thei
     world.policy.fails = {"orders"}
     assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
     assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
+    world.step(seconds=VALIDITY * 2)
+    assert (world.factor, world.number("Unknown")) == (1, 0), "the disks are known, so fallback.action stops nobody"
+    assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
     world.policy.fails = set()
     assert budgets(world, 0, 0) == {}
 
