@@ -22,7 +22,7 @@ from rich.text import Text
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
-from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
+from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
 from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
@@ -127,8 +127,8 @@ def export(
     if output is None:
         say(in_yaml(present), end="")
     else:
-        with writing(output):
-            output.write_text(in_yaml(present), encoding="utf-8")
+        with whole(output) as file:
+            file.write_text(in_yaml(present), encoding="utf-8")
     raise typer.Exit(1 if left_out else 0)
 
 
@@ -167,8 +167,8 @@ def usage(
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, astuple(used)))
             for (cluster, label), used in sorted(made.sums.items())
         ]
-        with writing(csv):
-            csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
+        with whole(csv) as file:
+            file.write_text(csv_text(_CSV, rows), encoding="utf-8")
     _show_bill(made)
 
 
