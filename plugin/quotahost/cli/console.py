@@ -10,6 +10,8 @@ copied into a properties file, and output into a pipe or a log isn't folded at 8
 """
 
 import csv
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -126,6 +128,28 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write a file, or a new folder, beside the path, whose place it takes as a whole or not at all.
+
+    A pipe, a device, or a file that nothing may lie beside is written to itself. A QuotahostError as of ``writing``.
+    """
+    with writing(path):
+        path = path.resolve()
+        if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
+            yield path
+            return
+        beside = path.with_name(f".{path.name}.part")
+        try:
+            yield beside
+            if path.exists():
+                shutil.copymode(path, beside)
+            beside.replace(path)
+        finally:  # of a disk that is full it would take the rest
+            shutil.rmtree(beside, ignore_errors=True)
+            beside.unlink(missing_ok=True)
 
 
 # ---- findings, of doctor and plugins ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import javaproperties
 import typer
 
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.console import say, writing
+from quotahost.cli.console import say, whole, writing
 from quotahost.cli.property_files import CLASS
 from quotahost.settings.declaration import PREFIX
 
@@ -75,7 +75,9 @@ def install(
         # The older jars go last: if the copy fails, the broker keeps the one that it has. A running broker keeps the
         # files that it has open: it sees the change when it is restarted.
         before = jars_in(libs)
-        _copy(jar.path, target)
+        with whole(target) as copy:  # no wildcard of a classpath (``libs/*``) takes it by this name
+            shutil.copyfile(jar.path, copy)
+        target.chmod(0o644)  # whatever the umask: the broker may run as another user
         for old in before:
             if old.path != target:
                 old.path.unlink()
@@ -87,14 +89,3 @@ def install(
     for name, value in needed.items():
         say(javaproperties.join_key_value(PREFIX + name, value))
     say(f"\nLook before you restart it: quotahost doctor server.properties --kafka-home {shlex.quote(str(kafka_home))}")
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy under another name first: no wildcard of a classpath (``libs/*``) takes it while it is half written."""
-    copy = target.with_suffix(".part")
-    try:
-        shutil.copyfile(source, copy)
-        copy.chmod(0o644)  # whatever the umask: the broker may run as another user
-        copy.replace(target)
-    finally:
-        copy.unlink(missing_ok=True)  # of a disk that is full it would take the rest

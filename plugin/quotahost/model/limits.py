@@ -10,6 +10,8 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
+from quotahost.units.show import counted
+
 
 class LimitType(StrEnum):
     """What a limit is about, by the names of proposal 035's JSON schema (its "Limit Types")."""
@@ -51,7 +53,7 @@ class Limit:
         """As an operator reads it: ``MinFreePercentage 5 %``, ``ConsumedBytes 1,000,000 bytes``."""
         if self.type is LimitType.MIN_FREE_PERCENTAGE:
             return f"{self.type} {self.level:g} %"
-        return f"{self.type} {self.level:,} bytes"
+        return f"{self.type} {counted(self.level, 'bytes')}"
 
     def consumed_at(self, capacity: int) -> int:
         """The consumption, in bytes, at which a volume of this capacity (bytes) reaches the limit.

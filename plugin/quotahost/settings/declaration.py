@@ -4,7 +4,7 @@ The type says how its text is parsed and shown, the docstring what the documents
 name, its default, and whether a change takes effect live. What is wrong with a property is a :class:`Problem`.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -63,6 +63,12 @@ class Problem:
         """One line, of bounded length; whatever could break it is escaped."""
         value = "" if self.value is None else f"={printable(self.value)}"
         return f"{printable(self.property)}{value}: {shortened(self.wrong)}"
+
+
+def without(given: Mapping[str, str], problems: Iterable[Problem]) -> dict[str, str]:
+    """The properties but those that the problems are about."""
+    gone = set[str]().union(*(problem.among(given) for problem in problems))
+    return {name: text for name, text in given.items() if name not in gone}
 
 
 class SettingsError(QuotahostError, ValueError):

@@ -36,6 +36,11 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def counted(value: float, what: str) -> str:
+    """A number and what it counts, in the word's form for several or for one: ``2,000 bytes/s``, ``1 topic``."""
+    return f"{show_number(value)} {what.replace('s', '', 1) if value == 1 else what}"
+
+
 def shorthand(value: float) -> str:
     """The shortest exact ``10M``-style form, "" if there is none shorter than the plain number."""
     forms = [
@@ -52,7 +57,7 @@ def show_limit(value: float | None, unit: str) -> str:
     if value is None:
         return UNLIMITED
     short = shorthand(value)
-    return f"{show_number(value)} {unit}" + (f" ({short})" if short else "")
+    return counted(value, unit) + (f" ({short})" if short else "")
 
 
 def show_duration(value: timedelta) -> str:
@@ -156,4 +161,4 @@ def show_share(share: float | None) -> str:
 
 def show_factor(factor: float) -> str:
     """Four digits: ``0.4213``, ``1``."""
-    return f"{factor:.4g}"
+    return show_number(float(f"{factor:.4g}"))

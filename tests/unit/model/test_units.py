@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from quotahost.units import parse as units
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_percent, parse_quantity, parse_size
-from quotahost.units.show import shorthand, show_bytes, show_duration, show_limit, show_number, show_rate, show_time
+from quotahost.units.show import (
+    counted,
+    shorthand,
+    show_bytes,
+    show_duration,
+    show_factor,
+    show_limit,
+    show_number,
+    show_rate,
+    show_time,
+)
 
 MILLISECOND = timedelta(milliseconds=1)
 CENTURY = timedelta(days=36500)
@@ -104,6 +114,9 @@ DAY = 24 * HOUR
 @pytest.mark.parametrize(
     ("show", "shown"),
     [
+        (partial(counted, what="bytes/s"), {0: "0 bytes/s", 1: "1 byte/s", 1.5: "1.5 bytes/s"}),
+        (partial(show_limit, unit="bytes"), {1: "1 byte", 2000: "2,000 bytes (2K)"}),
+        (show_factor, {1.0: "1", 2 / 3: "0.6667", 0.00001234567: "0.00001235"}),
         (partial(show_limit, unit="B"), {
             10_000_000: "10,000,000 B (10M)", 10 * 1024**2: "10,485,760 B (10Mi)", 12_345: "12,345 B", 0.05: "0.05 B",
             None: "unlimited"}),

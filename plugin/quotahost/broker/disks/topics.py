@@ -21,6 +21,7 @@ from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.model.volumes import MAX_TOPICS
+from quotahost.units.show import counted
 
 #: Entries of a log directory that are read, at most: a broker holds some 10,000 partitions.
 MAX_ENTRIES: Final = 100_000
@@ -148,5 +149,5 @@ def largest(used: Mapping[str, int], rates: Mapping[str, float]) -> list[TopicUs
     uses = [TopicUse(topic, used.get(topic, 0), rates.get(topic, 0.0)) for topic in shown]
     if rest := used.keys() - set(shown):
         size, rate = sum(used[topic] for topic in rest), sum(rates.get(topic, 0.0) for topic in rest)
-        uses.append(TopicUse(f"({len(rest)} others)", size, rate))
+        uses.append(TopicUse(f"({counted(len(rest), 'others')})", size, rate))
     return uses

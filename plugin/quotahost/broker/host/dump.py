@@ -191,7 +191,8 @@ class QuotaState:
     #: With ``factor.scope=topics``: it is about those of the scope who write to affected topics. The limit is theirs,
     #: rate and delay are those of all in the scope.
     slowed: bool = False
-    affected_topic: str = ""  # for whose sake one client is slowed; "" if it is not, or for several clients
+    #: For whose sake one client is slowed, or in shadow would be; "" if it is not, or for several clients.
+    affected_topic: str = ""
     affected_place: str = ""  # where that topic has its replica: "broker 3, volume /dev/sdb"; or which budget it uses
     budget_factor: float | None = None  # the factor of the budget that it uses; None if it is a volume
     bound: LimitedBy = LimitedBy.NOTHING  # by what the clients are held back now
@@ -219,9 +220,10 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
         mark = single["mark"] if single else None
         # Whether those of the scope who are slowed have been delayed by more than the others.
         more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
-        of_budget = mark is not None and mark["budget"] != "" and not state.factor_in_shadow
-        of_topics = not state.factor_in_shadow and (state.is_for_topics and mark is not None if single else more)
-        slowed = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
+        of_budget = mark is not None and mark["budget"] != ""
+        of_topics = state.is_for_topics and mark is not None if single else more
+        concerned = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
+        slowed = concerned and not state.factor_in_shadow
         base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
         stands = base is None and limit is not None and factored
         own, of_slowed = row["rate"], row["slowed_rate"]
@@ -237,9 +239,9 @@ def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaSt
             rate=own if of_slowed is None else of_slowed + (own or 0.0),
             delay=row["slowed_delay_ms"] if more or row["delay_ms"] is None else row["delay_ms"],
             tokens=row["tokens"], slowed=slowed,
-            affected_topic=mark["topic"] if mark and slowed else "",
-            affected_place=mark["place"] if mark and slowed else "",
-            budget_factor=float(mark["factor"]) if mark and of_budget and slowed else None,
+            affected_topic=mark["topic"] if mark and concerned else "",
+            affected_place=mark["place"] if mark and concerned else "",
+            budget_factor=float(mark["factor"]) if mark and of_budget and concerned else None,
             idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
             others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
         )  # fmt: skip

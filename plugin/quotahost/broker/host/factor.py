@@ -43,7 +43,7 @@ from quotahost.broker.host.volume_evaluation import (
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
-from quotahost.units.show import show_factor
+from quotahost.units.show import counted, show_factor
 
 log = logging.getLogger("quotahost.factor")
 
@@ -160,8 +160,7 @@ class FactorLoop:
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
             self._in_force.replace(replace(new, affected=None))
             return
-        count = len(affected.places)
-        topics = "1 topic" if count == 1 else f"{count:,} topics"
+        topics = counted(len(affected.places), "topics")
         self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
 
     def _show(self, lacking: bool, unknown: bool) -> None:
@@ -235,7 +234,9 @@ class TypedSources:
                 if factor.value < smallest.get(quota_type, OPEN).value:
                     smallest[quota_type] = factor
         self._shown.show(shown)
-        self._slowing = {name: logged for name, logged in self._slowing.items() if name in shown}
+        for name in self._slowing.keys() - shown.keys():  # it was taken out
+            self._log(name, OPEN)
+            del self._slowing[name]
         new = {
             kind: factor if _is_step(last.get(kind, OPEN).value, factor.value) else last[kind]
             for kind, factor in smallest.items()

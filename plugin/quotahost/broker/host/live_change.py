@@ -25,7 +25,7 @@ from quotahost.base.text import printable
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
-from quotahost.settings.declaration import Problem, SettingsError
+from quotahost.settings.declaration import Problem, SettingsError, without
 from quotahost.settings.strimzi import Note, Translation
 
 log = logging.getLogger("quotahost.host")
@@ -199,5 +199,4 @@ def without_unknown(
                 raise
             unknown += nobodys
             # A problem is about names in `known`, as these were read: so each turn leaves fewer.
-            gone = set[str]().union(*(problem.among(known) for problem in nobodys))
-            known = {name: text for name, text in known.items() if name not in gone}
+            known = without(known, nobodys)

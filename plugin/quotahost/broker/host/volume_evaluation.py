@@ -26,9 +26,8 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
-from quotahost.units.show import show_number
+from quotahost.units.show import counted
 
 log = logging.getLogger("quotahost.factor")
 
@@ -40,6 +39,7 @@ MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may repor
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
+Failure: TypeAlias = tuple[Volume, BaseException]  # of the policy, for a volume
 
 
 class Judged(NamedTuple):
@@ -85,6 +85,7 @@ class VolumeEvaluation:
     ) -> tuple[Scoped, str]:
         """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
 
+        A budget for which it fails keeps its factor: nothing is unknown of the disks, so nobody else is stopped for it.
         Without a policy every volume is OPEN. ``share`` is ``pause.resume.free-share``, ``in_force`` the factor that
         has applied since the last read.
         """
@@ -99,6 +100,7 @@ class VolumeEvaluation:
         if last and answer == last[0]:
             return last[1], ""
         judged, failure = self._pauses.judge(policy, share, answer.volumes)
+        of_budgets: Failure | None = None
         self._limits.show(policy, judged)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
         if answer.budgets is None:
@@ -107,27 +109,29 @@ class VolumeEvaluation:
             budgets, of_budgets = self._pauses_of_budgets.judge(policy, share, answer.budgets)
             failed = {budget.name for budget in answer.budgets} - {each.volume.name for each in budgets}
             kept = tuple(slowed for slowed in self.slowed_budgets or () if slowed.name in failed)
-            failure, self.slowed_budgets = failure or of_budgets, self._slowed(budgets) + kept
+            self.slowed_budgets = self._slowed(budgets) + kept
             self._limits.show_budgets(budgets)
         factor = smallest(judged)
         scoped = Scoped(factor, affected(judged), factor.value == 0)
-        if failure is None:
+        self._last = None if failure or of_budgets else (answer, scoped)
+        if failure:
+            where = place(failure[0])
+            self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", failure[1])
+            return scoped, f"the policy {name} fails for {where}"
+        if of_budgets:
+            what = f"it fails for budget {printable(of_budgets[0].name)}, which keeps its factor"
+            self._guard.report(name, "quota_factor()", what, of_budgets[1])
+        else:
             # judge() calls the policy without the guard, so the guard has to hear of the success here.
             self._guard.heal(name, "quota_factor()")
-            self._last = answer, scoped
-            return scoped, ""
-        volume, error = failure
-        where = f"budget {printable(volume.name)}" if volume.broker == BUDGET else place(volume)
-        self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", error)
-        self._last = None
-        return scoped, f"the policy {name} fails for {where}"
+        return scoped, ""
 
     def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
         slowed, left_out = slowed_budgets(budgets)
         if left_out:
-            text = "budgets slow at most %s topics on a broker: %d budgets slow nobody here, such as %s"
+            text = "budgets slow at most %s topics on a broker, and nobody is slowed here by %s, such as %s"
             names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
-            self._left_out.report(text, f"{MAX_AFFECTED:,}", len(left_out), names)
+            self._left_out.report(text, f"{MAX_AFFECTED:,}", counted(len(left_out), "budgets"), names)
         else:
             self._left_out.healed()
         return slowed
@@ -147,7 +151,7 @@ def smallest(judged: Iterable[Judged]) -> Factor:
         return OPEN
     cause = place(least.volume)
     if least.until is not None:
-        cause += f": PAUSE until {least.until:,} bytes or fewer are used (pause.resume.free-share)"
+        cause += f": PAUSE until {counted(least.until, 'bytes')} or fewer are used (pause.resume.free-share)"
     return Factor(least.factor, cause)
 
 
@@ -193,7 +197,7 @@ def slowed_budgets(judged: Iterable[Judged]) -> tuple[tuple[SlowedBudget, ...], 
             left_out.append(volume.name)
         else:
             left -= len(volume.topics)
-            size = f"{volume.name} of {show_number(volume.capacity)} bytes"
+            size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
             error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
             told = f"quotahost: {error}; try again later"
             slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
@@ -221,16 +225,14 @@ class Pauses:
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
-    def judge(
-        self, policy: Policy, share: float, volumes: Iterable[Volume]
-    ) -> tuple[list[Judged], tuple[Volume, BaseException] | None]:
+    def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
         """The volumes that the policy can judge, and its first failure, with the volume.
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
         judged: list[Judged] = []
         held: set[tuple[str, str]] = set()
-        failure: tuple[Volume, BaseException] | None = None
+        failure: Failure | None = None
         for volume in volumes:
             key = volume.broker, volume.name
             known = key in self._held

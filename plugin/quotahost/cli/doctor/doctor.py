@@ -86,7 +86,10 @@ def doctor(
         if settings is not None:
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
     if against:
-        sections += _cluster(broker, settings, against, client_config, role)
+        try:
+            sections += _cluster(broker, settings, against, client_config, role)
+        except QuotahostError as error:  # the client's file
+            sections.append(Section("Topics", [wrong(str(error))]))
     show(sections, console())
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")

@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -22,14 +23,14 @@ from quotahost.base.text import printable
 from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.plugins import judges_alone
-from quotahost.cli.console import Finding, Section, good, note, weak, wrong
+from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
-from quotahost.settings.declaration import PREFIX, SettingsError
+from quotahost.settings.declaration import PREFIX, SettingsError, without
 from quotahost.settings.properties import SNAPSHOT_READERS
 from quotahost.settings.storage import match
 from quotahost.throttling import quota_windows
@@ -52,7 +53,15 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     try:
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
-        return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
+        findings += [wrong(str(problem)) for problem in error.problems]
+        rest = replace(broker, properties=without(broker.properties, error.problems))
+        if rest != broker:
+            # Only what is right by itself is compared with the rest, and plugins check theirs last. So the others are
+            # left out, and what names one of them may be only a consequence of that.
+            names = [problem.property.removeprefix(PREFIX) for problem in error.problems if not problem.unknown]
+            more = [each for each in check_settings(rest, with_plugins)[0].findings if each.level is Level.WRONG]
+            findings += [each for each in more if each not in findings and not any(name in each.text for name in names)]
+        return Section("Settings", findings), None
     own = f"{broker.path}: quotahost's own properties are understood"  # those of plugins may be wrong all the same
     findings.append(good(f"{own}; changes made live by kafka-configs.sh are not seen here"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]

@@ -22,6 +22,7 @@ from quotahost.units.show import (
     BYTES_PER_SECOND,
     MUTATIONS_PER_SECOND,
     PERCENT,
+    counted,
     rounded,
     show_bytes,
     show_factor,
@@ -50,14 +51,13 @@ class Answer(BrokerState):
 
     client: Client = field(default_factory=lambda: Client("", ""))
     fence_passes: bool = False  # its requests pass the fence while that is closed
-    is_marked: bool = False  # it has lately asked to write to an affected topic
     quotas: tuple[QuotaState, ...] = ()  # one for each quota type
     #: By quota type, what is measured of the scope in which a supplier in shadow would put the client; None if that
     #: can't be told.
     would_be_rates: Mapping[str, float | None] = field(default_factory=dict)
     address: str = ""  # from where it wrote or read last; "" where quotahost's authorizer has not seen it
-    #: Of the budget by which it is slowed: ``used`` and ``bytes`` in the cluster, and the ``largest`` topics on this
-    #: broker (``BudgetSizes.largest``).
+    #: Of the budget by which it is slowed, or in shadow would be: ``used`` and ``bytes`` in the cluster, and the
+    #: ``largest`` topics on this broker (``BudgetSizes.largest``).
     budget: Row = field(default_factory=dict)
 
 
@@ -67,9 +67,9 @@ def parse(told: Row, client: Client) -> Answer:
         facts, of_client = dump.state_facts(told["state"]), told["client"]
         quotas = tuple(dump.quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])
         return Answer(
-            **facts, client=client, fence_passes=bool(of_client["passes"]),
-            is_marked=of_client["mark"] is not None, quotas=quotas, would_be_rates=told.get("would_be_rates", {}),
-            address=of_client.get("address") or "", budget=told.get("budget", {}),
+            **facts, client=client, fence_passes=bool(of_client["passes"]), quotas=quotas,
+            would_be_rates=told.get("would_be_rates", {}), address=of_client.get("address") or "",
+            budget=told.get("budget", {}),
         )  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def _factor(answer: Answer) -> str:
 
 
 def _scope(answer: Answer) -> str:
-    scope = f"the factor is for those who write to {answer.affected_topics:,} affected topics"
+    scope = f"the factor is for those who write to {counted(answer.affected_topics, 'affected topics')}"
     if answer.factor_in_shadow:
         return f"{scope}; {_IN_SHADOW}"
     if slowed := [quota for quota in answer.quotas if quota.affected_topic]:
@@ -134,6 +134,7 @@ def _budget(answer: Answer, quota: QuotaState) -> str:
     budget, factor = answer.budget, quota.budget_factor or 0.0
     turns_back = factor <= 0 and QuotaType.PRODUCE in answer.factor_types
     what = "turned back" if turns_back else f"slowed by the factor {show_factor(factor)}"
+    what = f"it would be {what}, but the factor is in shadow" if answer.factor_in_shadow else what
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):
         told.append(f"{show_bytes(budget['used'])} of {show_bytes(budget['bytes'])} are used in the cluster")
@@ -229,9 +230,9 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota no decimals are shown."""
+    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota few decimals are shown."""
     unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
-    return unit.show(rate if rate is None or rate < _WHOLE else round(rate, 0))
+    return unit.show(rate if rate is None else round(rate) if rate >= _WHOLE else float(f"{rate:.4g}"))
 
 
 def _used(quota: QuotaState, rate: float) -> str:
@@ -263,12 +264,17 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why.
+    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
+    return (_now(answer), "") if answer.factor_in_shadow else _smallest(answer, quota)[1:]
 
-    Of the factors that concern the client it is the smallest, however far the limits are on their way there.
+
+def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, float, str]:
+    """Of the factors that concern the client the smallest, however far the limits are on their way there.
+
+    It is where that factor is going to be, what is shown of it, and words that say why; in shadow, too.
     """
     since = f", since it {_writes(quota)}"
-    aims: list[tuple[float, float, str]] = []  # where each factor is going to be and what is shown of it, and why
+    aims: list[tuple[float, float, str]] = []
     if quota.type in answer.factor_types:
         if quota.budget_factor is not None:
             aims.append((quota.budget_factor, quota.budget_factor, since))
@@ -277,11 +283,10 @@ def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
         # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
         cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
         aims.append((aim, _now(answer), since if by_topic else cause))
-    if quota.type in answer.type_factors and not answer.factor_in_shadow:
+    if quota.type in answer.type_factors:
         of_type, cause = answer.type_factors[quota.type]
         aims.append((of_type, of_type, f", since {printable(cause)}"))
-    _, factor, why = min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
-    return factor, why
+    return min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
 
 
 def _now(answer: Answer) -> float:
@@ -317,11 +322,11 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
         rate = answer.would_be_rates.get(quota.type)
         yield text if would.rate is None else f"{text}; {_compared(quota, rate, would.rate)}"
     # What the fence would turn back, its own fact says.
-    concerns = quota.type in answer.factor_types and not answer.stops_all
-    concerns = concerns and (not answer.is_for_topics or answer.is_marked)
-    if answer.factor_in_shadow and answer.factor < 1 and concerns and quota.whole is not None:
-        limit = lowered(quota.whole, answer.factor, answer.floors[quota.type])
-        text = f"the factor {show_factor(answer.factor)} would make the limit {_rate(quota, limit)}"
+    turned_back = answer.stops_all and quota.type in answer.factor_types
+    factor = _smallest(answer, quota)[0]
+    if answer.factor_in_shadow and factor < 1 and not turned_back and quota.whole is not None:
+        limit = lowered(quota.whole, factor, answer.floors[quota.type])
+        text = f"the factor {show_factor(factor)} would make the limit {_rate(quota, limit)}"
         yield f"{text}; {_compared(quota, quota.rate, limit)}"
 
 

@@ -4,6 +4,7 @@ No pass returns to this process more than it can hold, whatever the size of the 
 the time (buckets).
 """
 
+import os
 import re
 import sys
 from collections.abc import Collection, Sequence
@@ -11,6 +12,7 @@ from dataclasses import replace
 from datetime import date
 from itertools import groupby
 from math import isfinite
+from pathlib import Path
 from typing import Final
 
 from pyspark.errors import PySparkRuntimeError
@@ -22,7 +24,7 @@ from quotahost.cli.console import begin
 from quotahost.cli.lab.budgets import BudgetUse
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
-from quotahost.pipeline.session import file_system, session
+from quotahost.pipeline.session import file_system, on_this_machine, session
 from quotahost.units.show import show_span
 
 # The report scans a long history, while the pipeline's defaults suit short batches.
@@ -34,11 +36,17 @@ WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
+_ABSENT: Final = "{} doesn't exist; name the folder that was given to the pipeline as --history"
 _MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 
-def start(command: str) -> SparkSession:
-    """Start Spark in this process, for a command of quotahost's; a QuotahostError without a Java that it runs on."""
+def start(command: str, *places: str) -> SparkSession:
+    """Start Spark in this process, for a command of quotahost's that reads what there is of these folders.
+
+    Raises QuotahostError without a Java that it runs on, or, before that takes its seconds, if there is none of them.
+    """
+    if not any(map(_may_be_there, places)):
+        raise QuotahostError(_ABSENT.format(" or ".join(places)))
     begin("Starting Spark")
     # Spark's own bar: which stage it is at, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
@@ -46,6 +54,12 @@ def start(command: str) -> SparkSession:
         return session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
         raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+
+
+def _may_be_there(place: str) -> bool:
+    # By Hadoop's configuration a path without a scheme may lie in its default file system.
+    only_spark_sees = not on_this_machine(place) or ("HADOOP_CONF_DIR" in os.environ and not place.startswith("file:"))
+    return only_spark_sees or Path(place.removeprefix("file:")).exists()
 
 
 # ---- the two questions ----
@@ -160,7 +174,7 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     place = question.directory
     system, path = file_system(spark, place)
     if not system.exists(path):
-        raise QuotahostError(f"{place} doesn't exist; name the folder that was given to the pipeline as --history")
+        raise QuotahostError(_ABSENT.format(place))
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:

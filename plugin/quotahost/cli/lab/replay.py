@@ -12,7 +12,7 @@ from rich.text import Text
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
-from quotahost.cli.console import begin, console, say, table, writing
+from quotahost.cli.console import begin, console, say, table, whole
 from quotahost.cli.lab.budgets import Declared, ReplayedBudget
 from quotahost.cli.lab.budgets import judged as budgets_judged
 from quotahost.cli.lab.curves import Question
@@ -59,7 +59,7 @@ def replay(
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     from quotahost.cli.lab.history import budget_uses, everything, start
 
-    spark = start("replay")
+    spark = start("replay", history)
     readings = everything(spark, question)
     uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")
@@ -72,8 +72,8 @@ def replay(
         from quotahost.cli.lab.pages import replay_page
 
         begin("Drawing")
-        with writing(out):
-            out.write_text(replay_page(played, properties.name, tables_of(played)), encoding="utf-8")
+        with whole(out) as file:
+            file.write_text(replay_page(played, properties.name, tables_of(played)), encoding="utf-8")
     if json:
         say(as_json(played))
         return

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed
-from quotahost.cli.console import begin, console, say, table, writing
+from quotahost.cli.console import begin, console, say, table, whole
 from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.lab.play import Table
 from quotahost.units.parse import parse_duration
@@ -42,11 +42,11 @@ def report(
     from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page
 
-    answer = worst_of(start("report"), question)
+    answer = worst_of(start("report", history), question)
     shown = report_table(answer)
     begin("Drawing")
-    with writing(out):
-        out.write_text(report_page(answer, shown), encoding="utf-8")
+    with whole(out) as file:
+        file.write_text(report_page(answer, shown), encoding="utf-8")
     console().print(table(shown.heads, shown.rows))
     say(f"\n{out}")
 

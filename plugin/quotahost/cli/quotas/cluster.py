@@ -51,6 +51,7 @@ _CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000  # for an answer, and until brokers have what the controller has taken
 _POLL: Final = 0.1  # seconds
 _MOST_WARNINGS: Final = 5  # about records that are refused
+_REFUSED: Final = "apply --prune-refused removes it (look first whether a later quotahost wrote it)"
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
@@ -85,6 +86,7 @@ class Cluster:
         self._manager, self._brokers, self._config = manager, brokers, config
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
+        self.refused: Quotas = {}  # each record that no broker takes, with its reason
         self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
@@ -100,14 +102,20 @@ class Cluster:
     def recorded(self) -> Quotas:
         """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        refused = []
+        refused: dict[Entity, Refused] = {}
         for key, value in self._topic.read():
+            entity = Entity(in_cluster=True, refused=key or b"")
+            refused.pop(entity, None)
             try:
                 quotas.take(key, value)
                 sizes.take(key, value)
             except Refused as problem:
-                refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
-        self.warnings += bounded(refused, _MOST_WARNINGS, f"records of {self._topic.name}")
+                if value is not None:
+                    refused[entity] = problem
+        self.refused = {entity: {"refused": why.reason} for entity, why in refused.items()}
+        of = f"of {self._topic.name}"
+        told = [f"brokers refuse the {entity} {of}: {why}; {_REFUSED}" for entity, why in refused.items()]
+        self.warnings += bounded(told, _MOST_WARNINGS, f"records {of}")
         found: dict[Entity, dict[str, Amount]] = {}
         for name, quota in quotas.by_name.items():
             rates = {"produce": quota.produce, "fetch": quota.fetch}
@@ -118,14 +126,21 @@ class Cluster:
             found[Entity(budget=budget.name)] = {"topics": topics, "bytes": budget.bytes, "of": of}
         return found
 
-    def compare(self, declared: Declared, prune: bool) -> Plan:
-        """What differs in the sections that the files have."""
+    def compare(self, declared: Declared, prune: bool, prune_refused: bool = False) -> Plan:
+        """What differs in the sections that the files have; with ``prune_refused``, what brokers refuse goes, too."""
         present = dict(self.client_quotas()) if CLIENTS in declared.sections else {}
-        if declared.sections - {CLIENTS}:
+        wanted: Quotas = declared.quotas
+        if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
             present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
+        if prune_refused:
+            # What brokers have only from before such a record is written anew, if it is declared.
+            keys = {entity.refused for entity in self.refused}
+            left = [of for of in present if of.section == CLIENTS or _record(of, {})[0] not in keys]
+            present = {**{of: present[of] for of in left}, **self.refused}
+            wanted = {**wanted, **{of: {} for of in self.refused}}
         self.warnings += not_enforced(self._brokers, declared.sections)
-        return plans.compare(declared.quotas, present, prune=prune or declared.prune)
+        return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
         """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
@@ -137,7 +152,7 @@ class Cluster:
         for entity in sorted(recorded, key=lambda entity: bool(plan.wanted[entity])):
             try:
                 key, value = _record(entity, plan.wanted[entity])
-                for latest in self._read:  # as brokers will
+                for latest in self._read if entity.refused is None else ():  # as brokers will
                     latest.take(key, value)
             except Refused as problem:
                 refusals[entity] = f"brokers would refuse it: {problem}"
@@ -185,6 +200,8 @@ def _of_kafka(plan: Plan) -> list[Change]:
 
 def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes | None]:
     """Key and value of the record of an entity, without a value if it has nothing. Raises Refused as brokers would."""
+    if entity.refused is not None:
+        return entity.refused, None
     if entity.budget is not None:
         key = budgets.key_of(entity.budget)
         if not amounts:

@@ -23,7 +23,7 @@ from rich.text import Text
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
-from quotahost.cli.console import begin, console, csv_text, one_line, say, table, writing
+from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
 from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
@@ -54,6 +54,9 @@ _Topic: TypeAlias = Annotated[
     str, typer.Option(metavar="TOPIC", help="Topic of the cluster-wide quotas, with the brokers' topics.prefix.")
 ]
 _Prune: TypeAlias = Annotated[bool, typer.Option("--prune", help="Remove what no file names; otherwise it stays.")]
+_PruneRefused: TypeAlias = Annotated[
+    bool, typer.Option("--prune-refused", help="Remove records that brokers refuse: broken ones, or a later version's.")
+]
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Don't ask.")]
 _Output: TypeAlias = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Instead of stdout.")]
 _History: TypeAlias = Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")]
@@ -69,12 +72,12 @@ _Properties: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A 
 @quotas.command()
 def plan(
     files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
-    prune: _Prune = False,
+    prune: _Prune = False, prune_refused: _PruneRefused = False,
 ) -> None:  # fmt: skip
     """Show what apply would change. It changes nothing, and ends with 0 whatever it finds."""
     declared = _declared(files)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        planned = _compared(cluster, declared, prune)
+        planned = _compared(cluster, declared, prune, prune_refused)
         refusals = cluster.change(planned, validate_only=True)
     _show_refusals(console(), refusals)
     say(f"\nPlan: {_counted(planned)}." if planned.changes else _NOTHING)
@@ -85,12 +88,12 @@ def plan(
 @quotas.command()
 def apply(
     files: _Files, bootstrap: _Bootstrap, client_config: ClientConfig = None, quotas_topic: _Topic = _TOPIC,
-    prune: _Prune = False, yes: _Yes = False,
+    prune: _Prune = False, prune_refused: _PruneRefused = False, yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Make the cluster agree with the files. It shows what it would change, and asks first."""
     declared = _declared(files)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        _apply(cluster, declared, prune, yes)
+        _apply(cluster, declared, yes, prune, prune_refused)
 
 
 @quotas.command()
@@ -125,8 +128,8 @@ def export(
     if output is None:
         say(in_yaml(present), end="")
     else:
-        with writing(output):
-            output.write_text(in_yaml(present), encoding="utf-8")
+        with whole(output) as file:
+            file.write_text(in_yaml(present), encoding="utf-8")
     raise typer.Exit(1 if left_out else 0)
 
 
@@ -141,7 +144,7 @@ def import_properties(
 
     declared = read_properties(file)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        _apply(cluster, declared, prune=False, yes=yes)
+        _apply(cluster, declared, yes)
 
 
 @quotas.command()
@@ -154,10 +157,10 @@ def usage(
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
     from quotahost.cli.lab.history import start
-    from quotahost.cli.quotas.usage import bill, last_month, parse_month
+    from quotahost.cli.quotas.usage import bill, folders, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    spark = start("quotas usage")
+    spark = start("quotas usage", *folders(history))
     begin("Summing the month")
     made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
@@ -165,8 +168,8 @@ def usage(
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, astuple(used)))
             for (cluster, label), used in sorted(made.sums.items())
         ]
-        with writing(csv):
-            csv.write_text(csv_text(_CSV, rows), encoding="utf-8")
+        with whole(csv) as file:
+            file.write_text(csv_text(_CSV, rows), encoding="utf-8")
     _show_bill(made)
 
 
@@ -197,9 +200,9 @@ def _declared(files: Sequence[Path]) -> "Declared":
     return declared
 
 
-def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
+def _compared(cluster: "Cluster", declared: "Declared", prune: bool, prune_refused: bool = False) -> Plan:
     """What differs, which is shown, too."""
-    planned, screen = cluster.compare(declared, prune), console()
+    planned, screen = cluster.compare(declared, prune, prune_refused), console()
     for words in cluster.warnings:
         screen.print(Text(one_line(words), style="yellow"), soft_wrap=True)
     _show_changes(screen, planned.changes)
@@ -212,9 +215,9 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool) -> Plan:
     return planned
 
 
-def _apply(cluster: "Cluster", declared: "Declared", prune: bool, yes: bool) -> None:
+def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = False, refused: bool = False) -> None:
     """Change what differs. Ends with 1 if some of it couldn't be done."""
-    planned = _compared(cluster, declared, prune)
+    planned = _compared(cluster, declared, prune, refused)
     if not planned.changes:
         say(_NOTHING)
         return

@@ -22,6 +22,7 @@ OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
 OF_BUDGET: Final = {"topics": "", "bytes": "bytes", "of": ""}
 #: The sections of a file that are managed or not, and what an entity belongs to.
 CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
+_MOST_SHOWN: Final = 200  # bytes of a key
 
 Name: TypeAlias = str | Default | None  # None: not part of the entity
 
@@ -37,6 +38,7 @@ class Entity:
     #: other entity names, is the user DEFAULT.
     in_cluster: bool = False
     budget: str | None = None  # the name of a budget of storage, which has no other names
+    refused: bytes | None = None  # the key of a record that brokers refuse, which is in_cluster, whatever it is about
 
     @property
     def section(self) -> str:
@@ -45,6 +47,7 @@ class Entity:
     def parts(self) -> dict[str, str | Default]:
         """The names that it has, by Kafka's words for their kinds."""
         names = {"user": self.user, "client-id": self.client_id, "ip": self.ip, "budget": self.budget}
+        names["record"] = None if self.refused is None else repr(self.refused[:_MOST_SHOWN])
         return {kind: name for kind, name in names.items() if name is not None}
 
     def units(self) -> Mapping[str, str]:
@@ -61,7 +64,7 @@ class Entity:
     def __str__(self) -> str:
         """As a table shows it; a name that looks like the default is in quotes."""
         shown = " ".join(f"{kind} {_shown(name)}" for kind, name in self.parts().items())
-        return f"cluster: {shown}" if self.in_cluster else shown
+        return f"cluster: {shown}" if self.in_cluster and self.refused is None else shown
 
     def order(self) -> tuple[object, ...]:
         """Sorts as people look for it: by kind, the defaults first."""

@@ -22,7 +22,7 @@ from quotahost.base.text import printable
 from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
-from quotahost.units.show import rounded, show_factor, show_seconds, show_share
+from quotahost.units.show import counted, rounded, show_factor, show_number, show_seconds, show_share
 
 #: From the best to the worst; the cluster is in the worst state of its brokers.
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
@@ -188,7 +188,7 @@ def _amount(rate: float | None, use: ClientUse) -> str:
     if rate is None:
         return "-"
     if use.quota_type is QuotaType.REQUEST:
-        return f"{rate:,.0f} %" if rate >= 100 else f"{rate:.3g} %"
+        return f"{rate:,.0f} %" if rate >= 100 else f"{show_number(float(f'{rate:.3g}'))} %"
     return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
 
 
@@ -264,7 +264,7 @@ def head(look: Look) -> list[Text]:
     if of_limits != factor and look.fence != "closed":
         text += f" (PRODUCE x{of_limits} now)"
     if look.affected >= 0:
-        text += f" for writers to {look.affected:,} topics"
+        text += f" for writers to {counted(look.affected, 'topics')}"
     places = f"{look.clients:,} of {look.clients_max:,} places{' at most' if isinstance(look, ClusterLook) else ''}"
     where, state = (f"{_name(look.where)}  ", "bold"), (str(look.state), _STATES[look.state])
     line = Text.assemble(where, state, f"  {text}  fence {look.fence}  {places}")

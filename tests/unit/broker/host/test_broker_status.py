@@ -97,7 +97,8 @@ def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of
     assert quota_of(some, {**row, "mark": None}).limit == 1e6
     of_budget = {**row, "mark": dump.MARK | {"budget": "orders", "factor": 0.5}}
     for shadow, limit in (([], 5e5), (["factor"], 1e6)):
-        assert quota_of(state_of(dump.state(shadow=shadow)), of_budget).limit == limit
+        quota = quota_of(state_of(dump.state(shadow=shadow)), of_budget)
+        assert (quota.limit, quota.slowed, quota.budget_factor) == (limit, not shadow, 0.5)
     for types, factor in ((["PRODUCE"], 0.5), (["FETCH"], None)):
         assert quota_of(state_of(dump.state(factor_types=types)), of_budget).budget_factor == factor
 

@@ -143,6 +143,9 @@ def test_a_budget_that_the_policy_fails_for_keeps_its_factor_and_others_get_thei
     world.policy.fails = {"orders"}
     assert budgets(world, 100, 60) == {"orders": 0, "logs": 0.4}
     assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
+    world.step(seconds=VALIDITY * 2)
+    assert (world.factor, world.number("Unknown")) == (1, 0), "the disks are known, so fallback.action stops nobody"
+    assert budgets(world, 0, 100) == {"orders": 0, "logs": 0}
     world.policy.fails = set()
     assert budgets(world, 0, 0) == {}
 
@@ -226,4 +229,5 @@ def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(capl
         for sources in (busy, busy, {}, busy, busy, {"load": typed(Factor(1.0), *BYTES)}):
             world.typed = sources
             world.step(cluster(EMPTY))
-    assert caplog.messages == ["load slows clients: factor 0.5 (busy)"] * 2 + ["load no longer slows clients"]
+    begins, ends = "load slows clients: factor 0.5 (busy)", "load no longer slows clients"
+    assert caplog.messages == [begins, ends] * 2, "it also ends where the source is taken out"

@@ -275,7 +275,7 @@ def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_
     against = ("doctor", "--against", "127.0.0.1:1")
     told(0, ["127.0.0.1:1 doesn't answer a client without credentials"], *against)
     told(1, (), *against, "--as", "pipeline")  # its rights were asked for
-    told(1, ["can't be read"], *against, "--client-config", tmp_path / "no")
+    told(1, ["WRONG ", "no can't be read", "Interpreter"], *against, "--client-config", tmp_path / "no")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
     monkeypatch.setattr(kafka_rights, "_WAIT", 60)  # why nobody answers is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="

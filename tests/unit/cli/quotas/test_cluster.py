@@ -106,16 +106,20 @@ def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.Monke
     )
 
 
+OLD: Final = budgets.key_of("old"), budgets.encode(Budget("old", ("old",), 1, False))
+
+
 class Topic:
-    """The topic of a cluster that has the budget ``old``."""
+    """The topic of a cluster that has the budget ``old``, or these records."""
 
     name = "quotas"
 
-    def __init__(self) -> None:
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.records = records or (OLD,)
         self.written: list[tuple[bytes, bool]] = []
 
-    def read(self) -> list[tuple[bytes, bytes]]:
-        return [(budgets.key_of("old"), budgets.encode(Budget("old", ("old",), 1, False)))]
+    def read(self) -> tuple[tuple[bytes, bytes | None], ...]:
+        return self.records
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         self.written += [(key, value is None) for key, value in records.items()]
@@ -137,6 +141,42 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     for validate_only in (False, True):
         assert bool(cluster.change(plan, validate_only=validate_only)) is not prune
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
+
+
+BROKEN: Final = b'{"version":1,"produce":-1}'
+LATER: Final = b'{"version":2,"produce":1}'
+NO_KEY: Final = b"users/\x1b[2J"
+
+
+def test_only_by_the_operators_word_what_brokers_refuse_is_removed_and_what_files_declare_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
+    good, kept = b'{"version":1,"produce":5.0}', b"users/kept"
+    topic = Topic(
+        (NO_KEY, BROKEN), (b"users/alice", LATER), (b"clients/healed", BROKEN), (b"clients/healed", good),
+        (b"\xff", BROKEN), (b"\xff", None), (kept, good), (kept, BROKEN), OLD,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
+    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
+    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(Cluster(None, {}, {}, "quotas")))
+    file = tmp_path / "quotas.yaml"
+    declared = "cluster-quotas: [{client-id: healed, produce: 5}, {user: kept, produce: 5}]"
+    file.write_text(f"prune: true\n{declared}\nbudgets: []")
+    asked = ("--bootstrap", "b", file)
+    done = run("quotas", "apply", "--yes", *asked)
+    assert done.output.count("; apply --prune-refused removes it") == 3
+    assert topic.written == [(OLD[0], True)]
+    topic.written.clear()
+    planned = run("quotas", "plan", "--prune-refused", *asked)
+    assert "Plan: 1 to add, 0 to change, 6 to remove." in planned.output
+    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
+    assert "\x1b" not in planned.output
+    assert "Applied 7 of 7 changes." in run("quotas", "apply", "--yes", "--prune-refused", *asked).output
+    assert sorted(topic.written) == [
+        (OLD[0], True), (b"users/\x1b[2J", True), (b"users/alice", True), (kept, False)
+    ]  # fmt: skip
 
 
 def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_changes_nothing(

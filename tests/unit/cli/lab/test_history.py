@@ -1,0 +1,37 @@
+"""What the commands that read the pipeline's history see before they start Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from quotahost.cli.lab import history
+from tests.unit.cli.commands import run
+
+_COMMANDS = {
+    "replay {0} FILE": " doesn't exist; name the folder that was given to the pipeline as --history",
+    "report --history {0} --out OUT.html": " doesn't exist; name the folder",
+    "quotas usage FILE --history {0}": "-budgets doesn't exist; name the folder that was given",
+}
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+@pytest.mark.parametrize("place", ["absent", "file:absent", "file://absent", "s3a://bucket/absent", "there"])
+def test_a_folder_that_is_not_there_is_told_before_spark_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, place: str
+) -> None:
+    for name in ("there", "there-bytes"):
+        (tmp_path / name).mkdir()
+    file = tmp_path / "file"
+    file.write_text("quotas: []" if "usage" in command else "")
+
+    def started(*_: object, **__: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(history, "session", started)
+    given = place.replace("absent", f"{tmp_path}/absent").replace("there", f"{tmp_path}/there")
+    words = command.format(given).replace("FILE", str(file)).replace("OUT", f"{tmp_path}/out").split()
+    done = run(*words)
+    told = f"{given}{_COMMANDS[command]}" if "absent" in place and "s3a" not in place else "Spark didn't start"
+    assert (done.exit_code, told in done.stderr) == (1, True), done.stderr
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))  # by which a path may lie elsewhere
+    assert ("Spark didn't start" in run(*words).stderr) is not place.startswith("file:")

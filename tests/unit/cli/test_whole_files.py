@@ -1,0 +1,60 @@
+"""What commands write is there as a whole, or not at all."""
+
+import errno
+import os
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quotahost.cli.console import whole
+from quotahost.cli.lab import history
+from quotahost.cli.quotas import cluster, usage
+from tests.unit.cli.commands import run
+
+
+def full(path: Path, text: str, **_: Any) -> None:
+    """What a disk does that becomes full meanwhile."""
+    with path.open("w") as file:
+        file.write(text[:5])
+    if path.name != "README.md":
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("command", ["quotas export --bootstrap b -o OUT", "quotas usage F --history H --csv OUT",
+                                     "new policy out --directory D"])  # fmt: skip
+@pytest.mark.parametrize("before", ["", "what was there before"])
+def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, before: str
+) -> None:
+    asked: Any = SimpleNamespace(client_quotas=dict, recorded=dict, warnings=[])
+    monkeypatch.setattr(cluster, "cluster_at", lambda *_: nullcontext(asked))
+    monkeypatch.setattr(history, "start", lambda *_: None)
+    month = datetime(2026, 11, 1, tzinfo=UTC)
+    monkeypatch.setattr(usage, "bill", lambda *_: usage.Bill(month, month))
+    out, quotas = tmp_path / "out", tmp_path / "quotas.yaml"
+    quotas.write_text("quotas: []")
+    if before and not command.startswith("new"):
+        out.write_text(before)
+    names = {"OUT": out, "D": tmp_path, "F": quotas, "H": tmp_path}
+    there = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(Path, "write_text", full)
+    done = run(*(names.get(word, word) for word in command.split()))
+    assert (done.exit_code, f"{out} can't be written: No space left" in done.stderr) == (1, True)
+    assert sorted(tmp_path.iterdir()) == there
+    assert not out.exists() or out.read_text() == before
+
+
+def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_path: Path) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("before")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    for path in (link, Path(os.devnull)):
+        with whole(path) as made:
+            made.write_text(f"now {path.name}")
+    assert (file.read_text(), file.stat().st_mode & 0o777, link.is_symlink()) == ("now link", 0o640, True)
+    assert Path(os.devnull).is_char_device()
