@@ -117,6 +117,8 @@ def _factor(answer: Answer) -> str:
     if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
     now = show_factor(answer.limit_factor)
+    if answer.factor <= 0 and answer.fence_closed:
+        return f"{text}; produce limits stay multiplied by {now}, since the fence stops who is slowed"
     return f"{text}; limits are multiplied by {now} now, and move in steps that max.mute allows"
 
 

@@ -174,6 +174,8 @@ def rated(rate: float | None) -> dict[str, Any]:
     [
         ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
          "0.5, on PRODUCE; limits are multiplied by 0.75 now, and move in steps that max.mute allows"),
+        ({}, CLOSED | {"limit_factor": 0.2}, "factor",
+         "0, on PRODUCE; produce limits stay multiplied by 0.2, since the fence stops who is slowed"),
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
