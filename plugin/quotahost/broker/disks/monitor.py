@@ -73,6 +73,11 @@ class DiskMonitor:
                 self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
+    def wake(self) -> None:
+        """Look now: after a live change the period may be shorter than the one that is waited for."""
+        if self._thread:
+            self._thread.wake()
+
     def latest(self) -> tuple[float, DiskState | None]:
         looked_at, disks = self._newest
         return self._clock() - looked_at, disks

@@ -291,8 +291,8 @@ class FactorInForce:
             last, now = self._factor, new.factor
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
-                text = "%s -> %s: factor %s (%s)"
-                log.log(_level(now), text, last.state, now.state, show_factor(now.value), now.cause)
+                cause = f" ({now.cause})" if now.cause else ""
+                log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
             self._factor, self._last = now, new
             self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             self._shown.show(self._cause())

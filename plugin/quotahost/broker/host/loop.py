@@ -73,6 +73,7 @@ class Host:
         self._ask_for_fence_at = clock() + _SETTLED
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterQuery(shim)
+        self._look_at_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
         self._opened = ExitStack()  # what closes after the plugins
 
     def run(self) -> None:
@@ -133,6 +134,7 @@ class Host:
             self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
         )
         self._opened.callback(disks.close)
+        self._look_at_disks = disks.wake
         self._broker.largest = disks.budgets.largest
         return disks.started
 
@@ -146,6 +148,7 @@ class Host:
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._broker.refresh(settings)
+        self._look_at_disks()
         if self._logs:
             self._logs.secrets = secrets(settings, self._broker)
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)

@@ -145,9 +145,9 @@ class VolumeEvaluation:
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
-    """The smallest factor, with its volume as the cause; of equal ones the first, OPEN of no volumes."""
+    """The smallest factor, with its volume as the cause; of equal ones the first. No volume is the cause of OPEN."""
     least = min(judged, key=attrgetter("factor"), default=None)
-    if least is None:
+    if least is None or least.factor >= 1:
         return OPEN
     cause = place(least.volume)
     if least.until is not None:

@@ -118,6 +118,8 @@ def _factor(answer: Answer) -> str:
     if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
     now = show_factor(answer.limit_factor)
+    if answer.factor <= 0 and answer.fence_closed:
+        return f"{text}; produce limits stay multiplied by {now}, since the fence stops who is slowed"
     return f"{text}; limits are multiplied by {now} now, and move in steps that max.mute allows"
 
 
@@ -282,16 +284,20 @@ def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, float, str]:
         aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
         # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
         cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
-        aims.append((aim, _now(answer), since if by_topic else cause))
+        aims.append((aim, _now(answer, quota), since if by_topic else cause))
     if quota.type in answer.type_factors:
         of_type, cause = answer.type_factors[quota.type]
         aims.append((of_type, of_type, f", since {printable(cause)}"))
     return min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
 
 
-def _now(answer: Answer) -> float:
-    """What limits are multiplied by now. Java tells of produce limits, which factor.quota.types may leave out."""
-    return answer.limit_factor if QuotaType.PRODUCE in answer.factor_types else answer.factor
+def _now(answer: Answer, quota: QuotaState) -> float:
+    """What the limit is multiplied by now. Java tells of produce limits, which factor.quota.types may leave out.
+
+    All other limits follow a factor as they do, but in a PAUSE that the fence holds: there produce limits stay.
+    """
+    stays = answer.fence_closed and answer.factor <= 0 and quota.type is not QuotaType.PRODUCE
+    return answer.factor if stays or QuotaType.PRODUCE not in answer.factor_types else answer.limit_factor
 
 
 def _is_lowered(quota: QuotaState, factor: float) -> bool:

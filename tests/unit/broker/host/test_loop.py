@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
+from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
 from quotahost.broker.host.messages import Batch, Event
@@ -62,6 +63,20 @@ def test_the_plugins_share_one_monitor_of_the_disks_and_no_thread_outlives_the_h
     assert [volume.broker for volume in mine.SEEN["volumes"]] == ["1"]
     assert mine.SEEN["looking"] == 1
     eventually(lambda: not set(threading.enumerate()) - before)
+
+
+def test_a_volumes_period_that_is_shortened_live_counts_at_once(
+    mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = threading.Semaphore(0)
+    monkeypatch.setattr(DiskMonitor, "look", lambda _monitor: looks.release())
+    given = {"factor.source": "disky", "volumes.period": "1h"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
+    shim.reconfigure(**{"volumes.period": "1ms"})
+    looked: list[bool] = []
+    shim.script.append(lambda: looked.extend(looks.acquire(timeout=20) for _ in range(5)))
+    serve(shim)
+    assert all(looked), "the disks would be unknown after validity, for as long as the former period"
 
 
 def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:

@@ -72,6 +72,9 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          THROTTLE, BY_DISK),
         ({"bound": FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
          "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
+        ({"type": FETCH, "bound": FLOOR, "limit": 3.5e4, "floored": True},
+         CLOSED | {"factor_types": ("FETCH", "PRODUCE"), "limit_factor": 0.2},
+         "FETCH is limited by the floor, which the factor 0 has come down to: disk full"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
          "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
         ({"bound": BY_TOPICS, "rate": None}, {},
@@ -174,6 +177,8 @@ def rated(rate: float | None) -> dict[str, Any]:
     [
         ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
          "0.5, on PRODUCE; limits are multiplied by 0.75 now, and move in steps that max.mute allows"),
+        ({}, CLOSED | {"limit_factor": 0.2}, "factor",
+         "0, on PRODUCE; produce limits stay multiplied by 0.2, since the fence stops who is slowed"),
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),

@@ -68,7 +68,8 @@ class Cordon:
 
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
-        self.period: timedelta = context.settings.volumes_period
+        # Not volumes.period, which may be long when it is shortened live.
+        self.period: timedelta = timedelta(seconds=1)
         self._disks = context.disks
         self._section: Cordon.Section = context.section
         self._full_at: dict[str, float] = {}  # when each directory's volume was last seen above its soft limit
@@ -80,7 +81,6 @@ class Cordon:
         self._section = section
 
     def run(self) -> None:
-        self.period = max(self._context.settings.volumes_period, timedelta(seconds=1))
         full, free = (set(), set(self._section.added)) if self._section.let_go else self._wanted()
         if (full or free) and self._clock() >= self._ask_at:
             self._ask_at = self._clock() + _REST

@@ -116,4 +116,10 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
     boolean usesStandIn(Tags tags, int type) {
         return !typeRule(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
+
+    /** The same, or whether limits go by it once a PAUSE that the fence holds is over: in it Kafka measures attempts. */
+    boolean needsStandIn(Tags tags, int type) {
+        boolean held = type == FactorInForce.PRODUCE && holds(tags) && !shadow && Double.isNaN(tags.scope.base(type));
+        return usesStandIn(tags, type) || held && !tags.scope.isExempt();
+    }
 }

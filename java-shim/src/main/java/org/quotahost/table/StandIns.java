@@ -10,10 +10,11 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
  * newcomers' rate stands in until then.
  *
- * <p>A client that was there before the factor fell counts with what it used then. One that comes later is measured when
- * Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and while
- * it uses less than the floor, the newcomers' rate stands in. So it is after a PAUSE: of a client that was turned back Kafka
- * has measured attempts, and not what it would write. When limits are back where they were, all is forgotten: until then
+ * <p>A client that was there before the factor fell counts with what it used then, also where the fall was a PAUSE that the
+ * fence holds. One that comes later is measured when Kafka's windows are full of it, unless its limit holds it back: what it
+ * would use isn't known then. Until then, and while it uses less than the floor, the newcomers' rate stands in. So it is
+ * after a PAUSE for who came in it: of a client that was turned back Kafka has measured attempts, and then what it had to
+ * make up for, and not what it would write. When limits are back where they were, all is forgotten: until then
  * Kafka's windows have what was sent by lower limits, and if the factor falls again, limits follow at once. All of it is the
  * watch's.
  */
@@ -24,6 +25,8 @@ final class StandIns {
     private static final double NEAR = 0.9;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
+    /** For how many beats a client makes up for a PAUSE: holds are noted once a second, and it waits between its tries. */
+    private static final int MAKES_UP = 2 * BEATS_PER_SECOND;
 
     private final Scopes scopes;
     /** Those in use that have none, as of the fall, and then of each second. */
@@ -45,9 +48,11 @@ final class StandIns {
     /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
     boolean measure(Rule rule, int now) {
         boolean second = now - lookedAt >= BEATS_PER_SECOND; // a beat may be left out
-        if (second) lookedAt = now;
-        if (!rule.held().isEmpty() && second) scopes.forEach(scope -> scope.noteHold(rule, now));
-        if (!rule.usesStandIns()) {
+        boolean holds = !rule.held().isEmpty();
+        // At the first beat of a PAUSE Kafka has hardly measured attempts yet.
+        if (second && (began || !holds)) lookedAt = now;
+        if (holds && began && second) scopes.forEach(scope -> scope.noteHold(rule, now));
+        if (!holds && !rule.usesStandIns()) {
             beganAt = now;
             began = looked = false;
             due.clear();
@@ -75,7 +80,7 @@ final class StandIns {
         for (int type : TYPES) {
             boolean wasHeld = type == PRODUCE && beganAt - scope.heldAt < back;
             boolean wasThere = used >= now - beganAt && !wasHeld;
-            if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back) continue;
+            if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back + MAKES_UP) continue;
             if (!scope.lacksStandIn(type, rule, now - back)) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(scope.own, type);

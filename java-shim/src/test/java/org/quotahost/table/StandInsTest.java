@@ -111,7 +111,30 @@ class StandInsTest {
             assertEquals(50.0, goOn(11), 2);
 
             uses(40);
-            assertEquals(20.0, goOn(3));
+            assertEquals(20.0, goOn(5));
+        } finally {
+            FenceFixture.reset();
+        }
+    }
+
+    /** It would have the newcomers' rate until Kafka's windows are full, and be measured while it makes up for the PAUSE. */
+    @Test
+    void whoWasThereBeforeAPauseThatCameAtOnceIsSlowedAfterItByWhatItUsedBefore() throws JMException {
+        FenceFixture.fence("none", Map.of());
+        try {
+            table.configureTap(3, 1_000, 30_000);
+            uses(4_000);
+            goOn(10);
+            table.factor(0, "", null);
+            goOn(0.4);
+            uses(30_000); // attempts
+            assertNull(goOn(3));
+            table.factor(0.5, "", null);
+
+            assertEquals(2_000.0, goOn(6));
+            assertEquals(2_000.0, goOn(20));
+            table.factor(1, "", null);
+            assertNull(goOn(20));
         } finally {
             FenceFixture.reset();
         }
