@@ -311,13 +311,14 @@ final class Lives {
     private synchronized Child followed() {
         Child next = upgrade;
         boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));
-        if (follows) upgrade = null;
+        if (follows) serving.close(); // from here on nobody takes its place, and where the heap is full it follows a turn later
         return follows ? next : null;
     }
 
     private synchronized void takeTurn(Life next) {
         Life before = serving;
         serving = next;
+        upgrade = null;
         LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
                 next.environment.join().executable(), before);
         generation = next.config.generation();

@@ -74,7 +74,7 @@ public final class PythonHost {
             current = host;
             try {
                 host.open();
-            } catch (RuntimeException e) {
+            } catch (Throwable e) { // a full heap, too
                 current = null;
                 host.close();
                 throw e;

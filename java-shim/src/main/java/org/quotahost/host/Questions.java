@@ -61,9 +61,9 @@ final class Questions {
         String ticket = Long.toString(tickets.incrementAndGet());
         var answer = new CompletableFuture<Object>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
         open.put(ticket, answer);
+        answer.whenComplete((value, error) -> open.remove(ticket));
         host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket), fields.stream()).toList());
         Object value = answer.join();
-        open.remove(ticket);
         if (value == null) host.inbox.withdraw(kind, ticket);
         return value;
     }
