@@ -87,7 +87,6 @@ class Cluster:
         self._manager, self._brokers, self._config = manager, brokers, config
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self._refused: set[bytes | None] = set()  # keys whose newest record brokers refuse
         self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
@@ -104,14 +103,11 @@ class Cluster:
         """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
         refused = []
-        self._refused.clear()
         for key, value in self._topic.read():
             try:
                 quotas.take(key, value)
                 sizes.take(key, value)
-                self._refused.discard(key)
             except Refused as problem:
-                self._refused.add(key)
                 refused.append(f"brokers refuse the record {(key or b'')[:200]!r} of {self._topic.name}: {problem}")
         self.warnings += bounded(refused, _MOST_WARNINGS, f"records of {self._topic.name}")
         found: dict[Entity, dict[str, Amount]] = {}
@@ -130,9 +126,6 @@ class Cluster:
         if declared.sections - {CLIENTS}:
             recorded = self.recorded()
             present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
-            if self._refused:  # the older record, which brokers go by, is gone once Kafka compacts the topic
-                both = recorded.keys() & declared.quotas.keys()
-                present |= {entity: {} for entity in both if _record(entity, {})[0] in self._refused}
         self.warnings += not_enforced(self._brokers, declared.sections)
         return plans.compare(declared.quotas, present, prune=prune or declared.prune)
 

@@ -180,19 +180,6 @@ def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_
     assert {change.entity for change in plan.not_managed} == {Entity("alice"), Entity("carol")}
 
 
-def test_what_is_declared_is_written_anew_where_brokers_refuse_the_newest_record(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    good, newer = b'{"version":1,"produce":1e6}', b'{"version":2,"produce":1e6}'
-    records = [(f"users/{user}".encode(), value) for value in (good, newer) for user in ("alice", "bob")]
-    monkeypatch.setattr(
-        module, "CompactedTopic", lambda *_: Answer(name="quotas", read=lambda: [*records, (b"users/bob", good)])
-    )
-    (tmp_path / "quotas.yaml").write_text("cluster-quotas: [{user: alice, produce: 1M}, {user: bob, produce: 1M}]")
-    plan = Cluster(None, {}, {}, "quotas").compare(read_declared([tmp_path / "quotas.yaml"]), prune=False)
-    assert [change.entity for change in plan.changes] == [Entity("alice", in_cluster=True)]
-
-
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
     server, file, key = tls_server(tmp_path)
     certificate = file.read_text()
