@@ -6,8 +6,9 @@ names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with th
 and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
 :class:`Topics` makes the pipeline's topics where they are absent: before a query starts, and again while the pipeline
-runs. A topic that somebody deletes is made anew with its own configuration, and not by a broker with the broker's
-defaults. How existing topics are kept is for ``quotahost doctor`` to say.
+runs. A topic that somebody deletes is made anew with its own configuration; but where brokers have
+``auto.create.topics.enable``, one of them is quicker as soon as a producer of this module or of Spark's writes there:
+Java's producer has no option against it. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
 import time

@@ -42,6 +42,8 @@ _FETCH: Final = {  # for a million small records in a hurry
     # Spark keeps each task's last poll and its consumer's last fetch for minutes: larger ones fill the heap.
     "kafka.max.poll.records": "2000",
     "kafka.max.partition.fetch.bytes": "2097152",
+    # Else a broker makes a topic that somebody has deleted anew, without compaction (auto.create.topics.enable).
+    "kafka.allow.auto.create.topics": "false",
 }
 # Each core has one task of a full batch, of so many records at least: each task hands on the newest snapshots of each
 # broker that it has read, and one core merges them (docs/benchmarks.md).

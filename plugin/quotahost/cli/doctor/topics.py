@@ -123,6 +123,7 @@ def check_cluster(
     if not config and "Alter" in rights.cluster:
         text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
         yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
+        yield from _of_shapes(rights, topics)
         return
     yield from _of_acls(rights, topics)
     if role is not None:

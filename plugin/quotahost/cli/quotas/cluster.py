@@ -54,7 +54,9 @@ _MOST_WARNINGS: Final = 5  # about records that are refused
 _REFUSED: Final = "apply --prune-refused removes it (look first whether a later quotahost wrote it)"
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_AT_ONCE: Final = 500  # entities in a request; the controller takes 10,000 records at once
+# Entities in a request. The controller takes 10,000 records at once, four for an entity at most. With each request a
+# broker copies all its client quotas: where there are 100,000 it was 20 s behind with 500 entities in each.
+_AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _GIVE: Final = "give the principal"
 _SUPPLIER: Final = f"{PREFIX}supplier"
@@ -179,7 +181,7 @@ class Cluster:
         return f"this client may not {act} {topic}; see docs/security.md"
 
     def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
-        """The changes that were not made. Brokers have Kafka's 10 s at most after the controller has taken them.
+        """The changes that were not made. A broker that takes over none for 10 s has none of the others, either.
 
         A cluster-wide quota is made once its record is written: each broker follows the topic.
         """
@@ -187,8 +189,12 @@ class Cluster:
         left = {change for change in _of_kafka(plan) if change.entity not in refusals}
         while left:
             present = self.client_quotas()
+            before = len(left)
             left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
-            if not left or time.monotonic() > until:
+            now = time.monotonic()
+            if len(left) < before:
+                until = now + _WAIT_MS / 1000
+            elif now > until:
                 break
             time.sleep(_POLL)
         return [change for change in plan.changes if change.entity in refusals or change in left]

@@ -235,7 +235,7 @@ class _KafkaUser(BaseModel):
         return self.given.quotas() if self.given else {}
 
 
-_OWN: Final = (_OwnDocument, _ClientEntry, _ClusterEntry, _BudgetEntry)
+_ENTRIES: Final[Mapping[str, type[BaseModel]]] = {CLIENTS: _ClientEntry, CLUSTER: _ClusterEntry, BUDGETS: _BudgetEntry}
 
 # ---- what the files declare ------------------------------------------------------------------------------------
 
@@ -325,14 +325,12 @@ class _Reading:
         self.declared.quotas[entity] = quotas
 
     def _checked(self, document: Document, way: Way, content: Any, model: type[_M]) -> _M | None:
-        forms: Sequence[type[BaseModel]] = (_StrimziQuotas,) if model is _KafkaUser else _OWN
-        keys = [info.alias or name for form in forms for name, info in form.model_fields.items()]
         try:
             return model.model_validate(content)
         except ValidationError as error:
             for details in error.errors(include_url=False, include_context=False):
                 within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a key that is wrong
-                self._problem(document, (*way, *within), *_words(details, keys))
+                self._problem(document, (*way, *within), *_words(details, model))
             return None
 
     def _problem(self, document: Document, way: Way, *words: str) -> None:
@@ -349,10 +347,13 @@ def _topics_wrong(label: str, topics: Mapping[str, set[str]]) -> str:
     return "" if count else f"has no topics; {f'did you mean {printable(like)}?' if like else example}"
 
 
-def _words(details: ErrorDetails, keys: Sequence[str]) -> Iterator[str]:
+def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:
     """The value, if it is one, and what is wrong with it."""
     if details["type"] == "extra_forbidden":
-        yield f"is an unknown key; {meant(str(details['loc'][-1]), keys, 'see docs/quotas.md for those that exist')}"
+        *above, key = details["loc"]
+        form = _StrimziQuotas if model is _KafkaUser else _ENTRIES[str(above[0])] if above else model
+        keys = [info.alias or name for name, info in form.model_fields.items()]
+        yield f"is an unknown key; {meant(str(key), keys, 'write one of ' + ', '.join(keys))}"
         return
     if isinstance(value := details["input"], str | None):
         yield "nothing" if value is None else printable(value)

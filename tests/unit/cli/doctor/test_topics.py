@@ -199,6 +199,13 @@ def test_how_a_topic_is_kept(
     assert (found, words in text) == (level, True), text
 
 
+def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = {SHARES.name: Shape(3, RIGHT | {"cleanup.policy": "delete"})}
+    rights = Rights({SHARES.name: NONE}, frozenset({"Alter"}), None, shapes=shapes)
+    monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
+    assert [each.level for each in check_cluster("b:9092", {}, None)] == [Level.WEAK, Level.WRONG]
+
+
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
     for jaas in ('o.PlainLoginModule required username="u";', "o.Krb5LoginModule required useKeyTab=true;", "nonsense"):
         with pytest.raises(QuotahostError, match="names no username and password") as raised:

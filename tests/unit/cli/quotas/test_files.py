@@ -114,6 +114,10 @@ OF_A = "quotas:\n- user: a\n  "
     ("text", "told"),
     [
         (f"{OF_A}producer_byterate: 1", "FILE:3: quotas[0].producer_byterate: is an unknown key; did you"),
+        # The other section's key, which many write here.
+        (f"{OF_A}produce: 1", "is an unknown key; write one of label, user, client-id, ip, producer_byte_rate, "),
+        (f"cluster-{OF_A}producer_byte_rate: 1", "key; write one of label, user, client-id, produce, fetch"),
+        ("quotaz: []", "FILE:1: quotaz: is an unknown key; did you mean quotas?"),
         (f"{OF_A}producer_byte_rate: 10Q", "FILE:3: quotas[0].producer_byte_rate: 10Q has the unknown unit"),
         (f"{OF_A}producer_byte_rate: 0", "FILE:3: quotas[0].producer_byte_rate: 0 must be finite and above"),
         (f"{OF_A}producer_byte_rate: unlimited", "unlimited can't be unlimited in Kafka; leave the key"),
