@@ -35,7 +35,7 @@ _LOOKED_AT: Final = 50  # scopes of clients; those that are held back come first
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 _CALM: Final = 10.0  # seconds over which the pressure is averaged at least
 _SOME: Final = 1e-3  # a mean pressure of 0 can't be divided by
-_START: Final = 120  # seconds for which Kafka may have no counters yet: it makes them after its callback
+_LACKING: Final = 120  # seconds for which Kafka may have no counters: it makes them after its callback, and stops first
 _MS, _NS = 1000, 1_000_000_000  # in a second
 
 
@@ -111,7 +111,7 @@ class LoadSource:
     def __init__(self, context: Context[Section]) -> None:
         self._context = context
         context.closing.callback(context.metrics.forget, "Load", "")
-        self._began_ns = -1  # at the first read
+        self._known_ns = -1  # when all counters were known last, or else the first read
         self._begin()
 
     def _begin(self) -> None:
@@ -127,7 +127,7 @@ class LoadSource:
         self._law.configure(*self._bounds())
         try:
             load = self._context.broker.load()
-            self._began_ns = load.at_ns if self._began_ns < 0 else self._began_ns
+            self._known_ns = load.at_ns if self._known_ns < 0 else self._known_ns
             if self._last is None:
                 self._last = load
             elif load.at_ns - self._last.at_ns >= self._context.section.interval.total_seconds() * _NS:
@@ -165,7 +165,9 @@ class LoadSource:
                 unknown.append(threads)
         if now.queued >= 0:
             metrics.gauge("Load", "", "Queued", now.queued)
-        if unknown and now.at_ns - self._began_ns >= _START * _NS:
+        if not unknown:
+            self._known_ns = now.at_ns
+        elif now.at_ns - self._known_ns >= _LACKING * _NS:
             raise LookupError(f"this Kafka doesn't tell how busy its {' and its '.join(unknown)} are")
         if not pressures:
             return Factor(1.0)

@@ -161,6 +161,14 @@ def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[
         host.plugin.read()
 
 
+def test_a_broker_that_stops_takes_its_counters_away_before_its_callback(host: FakeHost[LoadSource]) -> None:
+    for second in (1, 2, 200):
+        host.broker.loaded = Load(second * S, second * S, {"CLIENTS": second * S}, 0)
+        host.plugin.read()
+    host.broker.loaded = Load(203 * S, -1, {}, -1)
+    assert host.plugin.read() == Factor(1.0)
+
+
 @pytest.mark.parametrize(
     ("idle_ns", "network", "lacking"), [(-1, {"CLIENTS": S}, "request handlers"), (S, {}, "network threads")]
 )

@@ -38,6 +38,9 @@ public final class KafkaBeans {
     /** Kafka makes some MBeans after its callback: of the quorum, and of its log directories. */
     private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final long LOADED = System.nanoTime();
+    /** Of a broker, and no other node: RUNNING, or above that it stops (BrokerState). */
+    private static final ObjectName STATE = name("kafka.server:type=KafkaServer,name=BrokerState");
+    private static final int RUNNING = 3;
     private static final String SOFTWARE = "clientSoftwareName";
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
@@ -229,8 +232,8 @@ public final class KafkaBeans {
         return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
     }
 
-    /** Says what isn't there, if the broker has started. */
+    /** Says what isn't there, if the broker has started and doesn't stop: Kafka takes its MBeans away then. */
     private static void missing(Internals.Internal<?> use, Object what, long now) {
-        if (now - LOADED > START_NANOS) use.failed("no " + what);
+        if (now - LOADED > START_NANOS && count(STATE, "Value") <= RUNNING) use.failed("no " + what);
     }
 }

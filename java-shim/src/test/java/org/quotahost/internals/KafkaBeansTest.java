@@ -123,6 +123,21 @@ class KafkaBeansTest {
         }
     }
 
+    /** A broker takes its MBeans away while it stops, some seconds before its callback is closed. */
+    @Test
+    void nothingIsMissingOnABrokerThatStops() throws Exception {
+        Map<String, Integer> state = new HashMap<>(Map.of("Value", 7)); // BrokerState.SHUTTING_DOWN
+        try (Beans kafka = new Beans()) {
+            kafka.show("kafka.server:type=KafkaServer,name=BrokerState", state);
+            assertEquals(List.of(), KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later()));
+            assertEquals(Map.of(), KafkaBeans.load(later())[3]);
+            assertFalse(Internals.OFFLINE_LOG_DIRS.missing() || Internals.LOAD.missing());
+            state.put("Value", 3);
+            KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
+            assertTrue(Internals.OFFLINE_LOG_DIRS.missing());
+        }
+    }
+
     @Test
     void aDirectoryThatFailsIsSeen() throws Exception {
         String[] directories = {"/data/1", "/data/a:b"};
