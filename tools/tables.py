@@ -21,6 +21,7 @@ DOCS: Final = ROOT / "docs"
 _PACKAGE: Final = ROOT / "plugin/quotahost"
 _SHIM: Final = ROOT / "java-shim/src/main/java/org/quotahost"
 _JAVADOC: Final = re.compile(r"^/\*\*(.*?)\*/", re.DOTALL | re.MULTILINE)  # of the file's own class
+_COMMENT: Final = re.compile(r"(?:--[^\n]*\n)+")  # at the head of a file of SQL
 _SENTENCE: Final = re.compile(r"(.+?\.)(?:\s|$)")
 
 
@@ -79,13 +80,16 @@ def _sentence(text: str) -> str:
 def _modules() -> str:
     """Each file of the package and of the shim, with its first sentence."""
     python = {file: ast.get_docstring(ast.parse(file.read_text())) or "" for file in sorted(_PACKAGE.rglob("*.py"))}
+    sql = {
+        file: " ".join(_COMMENT.findall(file.read_text())[0].split("--")) for file in sorted(_PACKAGE.rglob("*.sql"))
+    }
     java = {file: _JAVADOC.findall(file.read_text())[0].replace("\n *", "\n") for file in sorted(_SHIM.rglob("*.java"))}
     tables = [
         _table(
             (head, "what it is about"),
             *((f"`{file.relative_to(root)}`", _sentence(text)) for file, text in texts.items() if text),
         )
-        for head, root, texts in (("Python", _PACKAGE, python), ("Java", _SHIM, java))
+        for head, root, texts in (("Python", _PACKAGE, python), ("SQL", _PACKAGE, sql), ("Java", _SHIM, java))
     ]
     return "\n\n".join(tables)
 

@@ -1,4 +1,4 @@
-"""Text for people: "did you mean NAME?", names and errors cut and escaped so that a log is safe, secrets as ``***``."""
+"""Text for people: "did you mean NAME?", names and errors short and escaped, as log lines need them, no secrets."""
 
 import difflib
 import json

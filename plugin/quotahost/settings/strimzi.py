@@ -1,4 +1,5 @@
-"""The properties of Strimzi's quotas plugin, read as ours, so that its users change only the callback's class.
+"""The properties of Strimzi's quotas plugin, 0.3 and 0.4, read as ours, so that its users change only the callback's
+class; those of 0.2 are ours already.
 
 1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
    ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.

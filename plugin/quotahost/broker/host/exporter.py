@@ -1,4 +1,5 @@
-"""The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, every 5 s from Java, to 32 connections at most.
+"""The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, every 5 s from Java; series by client, with
+long names cut to a hash; 32 connections at most.
 
 A thread reads all numbers from Java every five seconds, so that no scrape waits for Java. One more serves the port,
 whoever connects and however many: it waits for all connections at once (asyncio), and answers any request whose method

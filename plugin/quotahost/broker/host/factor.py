@@ -1,5 +1,6 @@
 """The factor's state: read every ``factor.interval``, kept for ``validity`` (``startup.grace`` at a start), then
-``fallback.action`` for what is unknown; its cause and log line; and the PAUSE kept over a restart.
+``fallback.action`` for what is unknown; its cause and log line; and that a broker which stopped in a PAUSE starts
+in it, until its volumes are known.
 
 1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
    factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.

@@ -267,7 +267,7 @@ def _limit(answer: Answer, quota: QuotaState) -> str:
 
 def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
     """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
-    return (_now(answer), "") if answer.factor_in_shadow else _smallest(answer, quota)[1:]
+    return (_now(answer, quota), "") if answer.factor_in_shadow else _smallest(answer, quota)[1:]
 
 
 def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, float, str]:

@@ -1,4 +1,5 @@
-"""What a shorter retention of a topic would free on one volume, by closed segments, and what waits for its upload.
+"""What a shorter retention of a topic would free on one volume, by closed segments (by the topic's age where nobody
+tells its retention), and what waits for its upload.
 
 Kafka deletes whole segments, the oldest first, and never the one that it appends to (LocalLog, UnifiedLog). By time it
 deletes a segment whose newest record is older than the retention; the last entry of its ``.timeindex`` has that

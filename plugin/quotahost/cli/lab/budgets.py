@@ -1,4 +1,4 @@
-"""What ``replay`` says of budgets of storage: how long writers would have been slowed or stopped.
+"""For how long budgets would have slowed or stopped their writers, for ``replay``, by the sums that ``history`` reads.
 
 A budget is not played, as volumes are: the history has means of ten minutes, and in one of them a budget may stop its
 writers and let them go on. So policies have no say, and only that is told which holds for all of them: for how long the

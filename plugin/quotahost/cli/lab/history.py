@@ -1,4 +1,5 @@
-"""Reads the history (Parquet) by Spark for ``report``, ``replay`` and the bill: whose, of when, how many points.
+"""Reads the history (Parquet) by Spark for ``report``, ``replay`` and the bill: whose, of when, how many points; and
+adds up the brokers' bytes of a budget.
 
 No pass returns to this process more than it can hold, whatever the size of the history: Spark groups rows into parts of
 the time (buckets).

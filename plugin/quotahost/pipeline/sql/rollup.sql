@@ -1,4 +1,5 @@
--- The volumes of all brokers -> one row for each cluster, in one pass: Spark would compute a second use of them again.
+-- The volumes of all brokers -> one row for each cluster: fill, smallest factor, worst volumes, and which brokers are stale,
+-- missing or expired. In one pass: Spark would compute a second use of them again.
 WITH timed AS (
   SELECT *, coalesce(nullif(cluster, ''), :cluster) AS clusterId, unix_millis(now) + :ahead AS at
   -- What came by a topic that isn't read any more would list each broker once more, as one that is stale.

@@ -40,8 +40,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The authorizer that Kafka loads by authorizer.class.name: the one of fence.authorizer is asked first, then the fence;
- * a PAUSE with acks=0 ends the connection.
+ * The authorizer that Kafka loads by authorizer.class.name: it asks the one of fence.authorizer (StandardAuthorizer if none is
+ * named, nobody for none), then the fence, and throws the error of a request that is turned back.
  *
  * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
  * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,

@@ -7,8 +7,8 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.util.BrokerConfigs;
 
 /**
- * Who is never held up: the exempt have no quota and pass the fence, super users pass the fence alone; and which topics
- * the fence spares. The fence and the quota table ask on request threads, without a lock; the host says who
+ * Who is never held up: the exempt have no quota and pass the fence, super users pass the fence alone; and the topics
+ * for whose writers the fence never closes. The fence and the quota table ask on request threads, without a lock; the host says who
  * (exemptions.py).
  *
  * <p>The exempt have no quota and pass a closed fence: listed principals, the brokers, quotahost's own client. Super

@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Answers operators on this machine ({@code quotahost explain} and {@code top}) by a Unix domain socket, which only the
- * broker's own user and root can open: a file of mode 0600 in a directory of mode 0700.
+ * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700), eight at a time.
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
  * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects

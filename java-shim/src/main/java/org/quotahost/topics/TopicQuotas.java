@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Quotas of topics ("Broker side quota (V1)"): while this broker takes in more than is expected of it, the fence turns
- * back produce requests to topics over their thresholds, their own or an equal share; some in shadow.
+ * back produce requests to topics over their thresholds (their own or an equal share) with topics.reject.error; some in shadow.
  *
  * <p>No ClientQuotaCallback sees a topic. So one thread reads Kafka's meters and hands the fence the topics (turn), where
  * request threads find them. The meters count a request once it is appended, so one that is turned back does not count.
