@@ -1,4 +1,5 @@
-"""From snapshots by ``sql/state.sql`` to each broker's state, and by ``sql/rollup.sql`` to each cluster's record.
+"""From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
+cluster's record.
 
 1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
 2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.

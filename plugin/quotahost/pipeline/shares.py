@@ -1,5 +1,5 @@
-"""What goes into and comes out of ``sql/shares.sql``, which divides cluster-wide quotas by demand: from usage records
-to one record of shares for each broker, if it says news.
+"""What goes into and comes out of ``pipeline/sql/shares.sql``, which divides cluster-wide quotas by demand: from
+usage records to one record of shares for each broker, if it says news.
 
 ``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
 newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
