@@ -192,7 +192,7 @@ class Supervisor:
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
         if not query.rebuilt_from_topics:
-            remedy = "if it can't read its own files, move the whole directory away"
+            remedy = "make room where none is left; if it can't read its own files, move the whole directory away"
         query.lasting.report("query %s goes on failing, %d times in a row by now: %s", name, query.failures, remedy)
 
     def _rebuild(self, name: str, query: _Query, why: str) -> None:

@@ -98,14 +98,14 @@ class PluginSettings(Frozen):
     is the largest."""
     static: StaticSettings = Field(default_factory=StaticSettings)
     factor_sources: types.Names = declare(
-        "factor.source", default=_sources, words="local if a static.storage limit is set, else none"
+        "factor.source", default=_sources, words="local if a static.storage limit is set, else empty"
     )
     """Where the state of the disks, and so the factor, comes from; beside it sources that are for single quota types,
     such as `load`. One source watches the disks, and is named first. While no records reach `cluster-volumes`,
     `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
     """How often the factor sources are read."""
-    policy: types.Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else none")
+    policy: types.Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else empty")
     """Makes a factor of each volume that the factor source reports."""
     tasks: types.Names = declare(
         "tasks",
