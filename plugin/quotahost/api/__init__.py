@@ -56,12 +56,12 @@ it and names the number of the sentence that the plugin breaks:
     of more than 256 characters, or a principal's name of more than 1,024.
 12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
     ``breaches_hard_limit``; it has all four or none. They fit ``quota_factor``: the factor of a volume that breaches
-    the hard limit is 0, that of one that doesn't breach the soft limit is 1, a hard limit that is not None tells from
-    which consumption on the factor is 0, and no volume reaches the hard limit before the soft one. The host asks for
-    this broker's volumes after it has asked for their factors, and shows the answers in the metrics. If one of the
-    methods fails, the factor stands, and the limits are not shown. A volume of any broker that has reached its hard
-    limit keeps the factor 0 until ``pause.resume.free-share`` of the way back to the soft one is free, whatever
-    ``quota_factor`` says; if a method fails then, the factor of ``quota_factor`` applies.
+    the hard limit is 0, that of one that doesn't breach the soft limit is 1, a limit that is not None tells from which
+    consumption on it is breached, and no volume reaches the hard limit before the soft one. The host asks for this
+    broker's volumes after it has asked for their factors, and shows the answers in the metrics. If one of the methods
+    fails, the factor stands, and the limits are not shown. A volume of any broker that has reached its hard limit keeps
+    the factor 0 until ``pause.resume.free-share`` of the way back to the soft one is free, whatever ``quota_factor``
+    says; if a method fails then, the factor of ``quota_factor`` applies.
 13. The factor in force. A policy may have a method ``factor_in_force(factor)``. The host calls it before it asks about
     the volumes, with the factor that has applied since the last time, whatever it came from; 1 in shadow mode.
 14. Single quota types. A factor source may have an attribute ``quota_types``, the quota types that its factor is for.

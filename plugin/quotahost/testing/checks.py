@@ -282,9 +282,9 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
     soft, hard = (_told(host, name, volume, Limit | None, "a Limit or None") for name in _LIMITS)
     breaches_soft, breaches_hard = (_told(host, name, volume, bool, "True or False") for name in _BREACHES)
     levels = byte_limits(volume, soft, hard)
-    level = volume.capacity if hard is None else hard.consumed_at(volume.capacity)
-    away = volume.consumed - level
-    may_round = abs(away) <= max(1, volume.capacity / 1000)  # a policy, so near its hard limit
+    soft_level, level = (limit.consumed_at(volume.capacity) if limit else volume.capacity for limit in (soft, hard))
+    above_soft, away = volume.consumed - soft_level, volume.consumed - level
+    rounded = max(1, volume.capacity / 1000)  # by a policy, so near its limit
     wrong = {
         f"{volume} reaches its hard limit, {hard}, before its soft one, {soft}": levels and levels.contradict,
         f"{volume} breaches its hard limit, but not its soft one": breaches_hard and not breaches_soft,
@@ -292,7 +292,9 @@ def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) ->
         f"{volume} doesn't breach its soft limit, but its factor is {factor} and not 1":
             not breaches_soft and factor != 1,
         f"the hard limit of {volume} is {hard}, but its factor is {factor}":
-            level < volume.capacity and not may_round and (factor == 0) != (away > 0),
+            level < volume.capacity and abs(away) > rounded and (factor == 0) != (away > 0),
+        f"the soft limit of {volume} is {soft}, but breaches_soft_limit() is {breaches_soft}":
+            soft is not None and abs(above_soft) > rounded and breaches_soft != (above_soft > 0 or breaches_hard),
     }  # fmt: skip
     for sentence, is_so in wrong.items():
         if is_so:

@@ -214,6 +214,7 @@ POLICIES: list[tuple[Any, str, int]] = [
         ({"hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 1))}, "but its factor is 0", 12),
         ({"soft_limit": giving(None), "hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 26))},
          "but its factor is 1", 12),
+        ({"soft_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 60))}, r"breaches_soft_limit\(\) is False", 12),
         ({"soft_limit": giving(0.8)}, "a Limit or None", 6),
         ({"breaches_hard_limit": giving(1)}, "True or False", 6),
         ({"hard_limit": raising(ZeroDivisionError())}, "raised ZeroDivisionError", 5),
