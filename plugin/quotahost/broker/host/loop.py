@@ -1,4 +1,5 @@
-"""The host thread: its start, which a wrong property or a plugin that can't be built stops, its rounds, and its end.
+"""The host thread: its start, which ends with one sentence where a property is wrong or a plugin is unknown or can't be
+built, its rounds, and its end.
 
 **The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
 a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.

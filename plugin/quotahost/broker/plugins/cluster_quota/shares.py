@@ -1,5 +1,5 @@
-"""The supplier ``cluster-quota``: the part of one quota in the whole cluster that a client gets on this broker, an
-equal one without fresh shares, and in which steps it moves.
+"""The supplier ``cluster-quota``: the part of one quota in the whole cluster that a client gets on this broker (the
+next supplier decides for who has none), an equal one without fresh shares, and in which steps it moves.
 
 KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
 every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every

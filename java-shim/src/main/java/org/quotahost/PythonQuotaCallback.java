@@ -25,7 +25,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The quota callback that Kafka loads by client.quota.callback.class; it stops the broker's start if anything is wrong.
+ * The quota callback that Kafka loads by client.quota.callback.class: answers Kafka from the table, and passes on why loop.py,
+ * PythonEnvironment or Internals refuses the start.
  *
  * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
  * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.

@@ -16,8 +16,8 @@ import org.quotahost.table.Rule.TypeRule;
 import org.quotahost.table.Tap.Windows;
 
 /**
- * The factor in force (the host's, the fallback's, by quota type), in shadow or not, its floors, whether the fence is
- * to turn back, and when Kafka has to read limits again.
+ * The factor in force (the host's, the fallback's, by quota type), in shadow or not, its floors, whether the fence
+ * turns back in place of the limits (without one a factor for topics is for all), and when Kafka has to read limits again.
  *
  * <p>At each beat, and when something has been set, the limits go on by a Tap, and a new Rule holds. If it makes other
  * limits of a type than the last one, that type's generation grows. Under the table's lock, but for what others read.

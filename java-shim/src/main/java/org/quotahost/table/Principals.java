@@ -13,8 +13,8 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Sanitized;
 
 /**
- * The principals and clients that the quota table knows: how a request thread finds a client's tags, and how many of
- * clients.max places are left for whom.
+ * The principals and clients that the quota table knows: how a request thread finds a client's tags, which client-ids
+ * need an answer of their own, and how many of clients.max places are left for whom.
  *
  * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
  * client-ids is known after its first request. Clients are kept by client-id only where their quota depends on it. This
