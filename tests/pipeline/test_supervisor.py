@@ -204,7 +204,7 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
     assert "goes on failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
-    lasting = "query history goes on failing, 5 times in a row by now: if it can't read its own files, move the whole"
+    lasting = "query history goes on failing, 5 times in a row by now: make room where none is left; if it can't read"
     assert caplog.text.count(lasting) == 1
 
 

@@ -37,7 +37,8 @@ WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
 _DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
-_ABSENT: Final = "{} doesn't exist; name the folder that was given to the pipeline as --history"
+TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
+_ABSENT: Final = f"{{}} doesn't exist; {TURN_ON}"
 _MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 

@@ -24,13 +24,12 @@ from pyspark.sql import functions as F
 
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab.curves import Question
-from quotahost.cli.lab.history import stored
+from quotahost.cli.lab.history import TURN_ON, stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.model import DEFAULT
 from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, folder
 
 _HOUR: Final = timedelta(hours=1)
-_TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
 
 
 @dataclass(slots=True)
@@ -117,12 +116,12 @@ def bill(
                 made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
             add(made, rows, labels)
     if len(made.missing) == len(_KINDS):
-        raise QuotahostError(f"{history} has no usage of clients or budgets; {_TURN_ON}")
+        raise QuotahostError(f"{history} has no usage of clients or budgets; {TURN_ON}")
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
         raise QuotahostError(
             f"nothing is recorded{of} in {made.since:%Y-%m}. Clients are recorded where brokers have the task "
-            f"publish-usage and cluster-wide quotas, and stored bytes where they have budgets=on; {_TURN_ON}"
+            f"publish-usage and cluster-wide quotas, and stored bytes where they have budgets=on; {TURN_ON}"
         )
     return made
 

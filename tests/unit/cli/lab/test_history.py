@@ -8,9 +8,9 @@ from quotahost.cli.lab import history
 from tests.unit.cli.commands import run
 
 _COMMANDS = {
-    "replay {0} FILE": " doesn't exist; name the folder that was given to the pipeline as --history",
-    "report --history {0} --out OUT.html": " doesn't exist; name the folder",
-    "quotas usage FILE --history {0}": "-budgets doesn't exist; name the folder that was given",
+    "replay {0} FILE": " doesn't exist; run `quotahost pipeline` with --history DIR, and name DIR here",
+    "report --history {0} --out OUT.html": " doesn't exist; run `quotahost pipeline`",
+    "quotas usage FILE --history {0}": "-budgets doesn't exist; run `quotahost pipeline`",
 }
 
 
