@@ -1,5 +1,5 @@
-"""The broker's properties, each declared once: name, type, default (some follow from other properties, as
-that of ``factor.source``), whether a change is live, and what it means.
+"""The broker's properties, each declared once: name, type, default (some follow from other properties, as that of
+``factor.source``), whether a change is live, and what it means.
 
 They are grouped as in docs/reference/properties.md, which follows from this file (``make tables``). The limits of
 volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.

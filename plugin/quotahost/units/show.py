@@ -36,6 +36,11 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def show_digits(value: float, digits: int) -> str:
+    """So many significant digits, without an exponent: ``0.4213``, ``1``."""
+    return show_number(float(f"{value:.{digits}g}"))
+
+
 def counted(value: float, what: str) -> str:
     """A number and what it counts, in the word's form for several or for one: ``2,000 bytes/s``, ``1 topic``."""
     return f"{show_number(value)} {what.replace('s', '', 1) if value == 1 else what}"
@@ -161,4 +166,4 @@ def show_share(share: float | None) -> str:
 
 def show_factor(factor: float) -> str:
     """Four digits: ``0.4213``, ``1``."""
-    return show_number(float(f"{factor:.4g}"))
+    return show_digits(factor, 4)

@@ -23,7 +23,7 @@ from quotahost.base.text import printable
 from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
-from quotahost.units.show import counted, rounded, show_factor, show_number, show_seconds, show_share
+from quotahost.units.show import counted, rounded, show_digits, show_factor, show_seconds, show_share
 
 #: From the best to the worst; the cluster is in the worst state of its brokers.
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
@@ -189,7 +189,7 @@ def _amount(rate: float | None, use: ClientUse) -> str:
     if rate is None:
         return "-"
     if use.quota_type is QuotaType.REQUEST:
-        return f"{rate:,.0f} %" if rate >= 100 else f"{show_number(float(f'{rate:.3g}'))} %"
+        return f"{rate:,.0f} %" if rate >= 100 else f"{show_digits(rate, 3)} %"
     return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
 
 

@@ -1,4 +1,4 @@
-"""``quotahost top``: the command and its options; a look of one broker by its socket, or of a cluster. The command.
+"""``quotahost top``: the command and its options; a look of one broker by its socket, or of a cluster.
 
 1. A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
    the records that they publish for those who watch (``cluster``).

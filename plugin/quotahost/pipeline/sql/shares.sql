@@ -1,5 +1,6 @@
 -- The newest usage of each broker -> one record of shares for each broker that is not removed, by what brokers claim of each
--- client, without those that Kafka has already. It divides each client's quota as tests/reference/max_min.py does, and reads its input once.
+-- client, without those that Kafka has already. It divides each client's quota as tests/reference/max_min.py does, and reads
+-- its input once.
 -- It divides the number 1: what a broker claims of a client is a part of the quota that the same broker states. So no
 -- record, whatever is in it, changes what another broker's claim means.
 -- Each broker adds a row without a client. The group of these rows lists all brokers, which the window hands to every

@@ -1,7 +1,7 @@
 -- The good snapshots -> the newest of each broker (none of one with a tombstone), and what its volumes consumed a while
--- before: one row for each volume, one row without a volume for a broker that has none. Kafka compacts the topic by the same key. `now` is the time at which
--- Spark looked up the batch's offsets: by a later time a slow batch would make brokers stale, and a batch that is done again
--- has the same. max_by, because max would compare each field of each volume, and Spark writes Java for that in each batch.
+-- before: one row for each volume, one row without a volume for a broker that has none. Kafka compacts the topic by the
+-- same key. `now` is the time at which Spark looked up the batch's offsets: by a later time a slow batch would make brokers
+-- stale, and a batch that is done again has the same. max_by, because max would compare each field of each volume, and Spark writes Java for that in each batch.
 WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
     struct(cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline, s.budgets AS budgets) AS s,

@@ -66,10 +66,10 @@ class Cordon:
             description="What the task itself has cordoned; it writes this for its own broker. Not to be set.",
         )
 
+    period = timedelta(seconds=1)  # not volumes.period, which may be long when it is shortened live
+
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
         self._context, self._clock = context, clock
-        # Not volumes.period, which may be long when it is shortened live.
-        self.period: timedelta = timedelta(seconds=1)
         self._disks = context.disks
         self._section: Cordon.Section = context.section
         self._full_at: dict[str, float] = {}  # when each directory's volume was last seen above its soft limit

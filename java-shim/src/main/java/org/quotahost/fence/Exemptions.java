@@ -8,11 +8,10 @@ import org.quotahost.util.BrokerConfigs;
 
 /**
  * Who is never held up: the exempt have no quota and pass the fence, super users pass the fence alone; and the topics
- * for whose writers the fence never closes. The fence and the quota table ask on request threads, without a lock; the host says who
- * (exemptions.py).
+ * for whose writers the fence never closes. The fence and the quota table ask on request threads, without a lock; the
+ * host says who (exemptions.py).
  *
- * <p>The exempt have no quota and pass a closed fence: listed principals, the brokers, quotahost's own client. Super
- * users pass the fence alone and keep their quotas. A name counts with its type, so that no Group:alice goes for
+ * <p>The exempt are listed principals, the brokers, and quotahost's own client. A name counts with its type, so that no Group:alice goes for
  * User:alice; a principal without a type is a User for Kafka, too.
  */
 public final class Exemptions {

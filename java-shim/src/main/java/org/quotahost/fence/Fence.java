@@ -22,8 +22,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Which requests are turned back on this node: produce requests (NOT_ENOUGH_REPLICAS; of topic quotas TopicQuotas says which,
- * and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who passes. All of it is static, since Kafka makes the authorizer
- * (QuotaFence), which asks about each request, apart from the quota callback, in one JVM.
+ * and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who passes. All of
+ * it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback,
+ * in one JVM.
  *
  * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
  * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards

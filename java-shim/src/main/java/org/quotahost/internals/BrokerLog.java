@@ -21,9 +21,7 @@ import org.slf4j.LoggerFactory;
  * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost: an error with a stack
  * trace for each request that the fence turns back, an error for each change of metadata while a broker is down
  * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs), in whose place
- * there is one line a minute; and the values of a change that was refused.
- *
- * <p>Kafka's line with the values of a change that was refused stays out, too: some are secrets.
+ * there is one line a minute; and the values of a change that was refused, of which some are secrets.
  */
 public final class BrokerLog {
     private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");

@@ -112,14 +112,9 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream));
     }
 
-    /** Whether the limit of these tags is. */
+    /** Whether the limit of these tags is, or will be once a PAUSE that the fence holds is over: in it Kafka measures attempts. */
     boolean usesStandIn(Tags tags, int type) {
-        return !typeRule(tags, type).open && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
-    }
-
-    /** The same, or whether limits go by it once a PAUSE that the fence holds is over: in it Kafka measures attempts. */
-    boolean needsStandIn(Tags tags, int type) {
-        boolean held = type == FactorInForce.PRODUCE && holds(tags) && !shadow && Double.isNaN(tags.scope.base(type));
-        return usesStandIn(tags, type) || held && !tags.scope.isExempt();
+        boolean fromHere = !typeRule(tags, type).open || type == FactorInForce.PRODUCE && holds(tags);
+        return fromHere && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }

@@ -73,8 +73,8 @@ final class Scope {
     /** Whether there is none for limits of tags that somebody has had since a beat. */
     boolean lacksStandIn(int type, Rule rule, int since) {
         if (!Double.isNaN(standIn[type])) return false;
-        boolean lacks = own.seen() - since >= 0 && rule.needsStandIn(own, type);
-        for (Tags tags : slowed.values()) lacks |= tags.seen() - since >= 0 && rule.needsStandIn(tags, type);
+        boolean lacks = own.seen() - since >= 0 && rule.usesStandIn(own, type);
+        for (Tags tags : slowed.values()) lacks |= tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
         return lacks;
     }
 

@@ -47,11 +47,11 @@ final class StandIns {
 
     /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
     boolean measure(Rule rule, int now) {
-        boolean second = now - lookedAt >= BEATS_PER_SECOND; // a beat may be left out
         boolean holds = !rule.held().isEmpty();
-        // At the first beat of a PAUSE Kafka has hardly measured attempts yet.
-        if (second && (began || !holds)) lookedAt = now;
-        if (holds && began && second) scopes.forEach(scope -> scope.noteHold(rule, now));
+        // At the first beat of a PAUSE Kafka has hardly measured attempts yet. A beat may be left out.
+        boolean second = (began || !holds) && now - lookedAt >= BEATS_PER_SECOND;
+        if (second) lookedAt = now;
+        if (holds && second) scopes.forEach(scope -> scope.noteHold(rule, now));
         if (!holds && !rule.usesStandIns()) {
             beganAt = now;
             began = looked = false;
