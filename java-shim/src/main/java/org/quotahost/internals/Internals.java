@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -193,12 +194,15 @@ public final class Internals {
 
     /** One use of something that is no public API: what was found for it, or why it is missing. Request threads only read. */
     public static final class Internal<T> {
+        private static final long LACKS_NANOS = TimeUnit.MINUTES.toNanos(2);
         private final String name, weaker;
         private final Trial<T> trial;
         private boolean tried, logged;
         private volatile T found;
         /** Why it is missing, or null. */
         private volatile String why;
+        /** 0 while it lacks nothing. */
+        private volatile long lacksSince;
 
         /** Whatever it throws means that it is missing. */
         interface Trial<T> {
@@ -240,6 +244,16 @@ public final class Internals {
             if (!(reason instanceof VirtualMachineError)) failed(reason.toString());
         }
 
+        /**
+         * It lacks something of Kafka's now, by System.nanoTime, or lacks nothing. It has failed once it lacks that for two minutes
+         * without a break: Kafka makes some of its MBeans after its callback, and takes them away before it closes that.
+         */
+        void lacks(boolean lacks, String what, long now) {
+            long since = lacksSince; // several threads read JMX
+            if (!lacks || since == 0) lacksSince = lacks ? now | 1 : 0;
+            else if (now - since > LACKS_NANOS) failed("no " + what);
+        }
+
         synchronized void tryOnce(List<String> without) {
             if (tried) return;
             tried = true;
@@ -256,6 +270,7 @@ public final class Internals {
             tried = true;
             found = instead;
             why = null;
+            lacksSince = 0;
         }
 
         /** The line that says what is missing, or null; each is asked for once. */

@@ -20,7 +20,7 @@ import org.quotahost.util.Sanitized;
 
 /**
  * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
- * sizes of replicas), and two minutes after the start which are missing.
+ * sizes of replicas), and which of it is missing.
  *
  * <p>Names and attributes of these MBeans are no public API. Kafka's JmxReporter (on by default) registers those of its
  * quotas in this JVM: kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... A tag whose value
@@ -35,12 +35,6 @@ public final class KafkaBeans {
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
     /** Kafka counts its metrics by one, which has an MBean as soon as a JmxReporter shows any (Metrics). */
     private static final String ANY = "kafka.server:type=kafka-metrics-count";
-    /** Kafka makes some MBeans after its callback: of the quorum, and of its log directories. */
-    private static final long START_NANOS = TimeUnit.MINUTES.toNanos(2);
-    private static final long LOADED = System.nanoTime();
-    /** Of a broker, and no other node: RUNNING, or above that it stops (BrokerState). */
-    private static final ObjectName STATE = name("kafka.server:type=KafkaServer,name=BrokerState");
-    private static final int RUNNING = 3;
     private static final String SOFTWARE = "clientSoftwareName";
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
@@ -54,8 +48,6 @@ public final class KafkaBeans {
     private static final Found SOCKETS = new Found("kafka.server:type=socket-server-metrics,*");
     private static final Found SIZES = new Found("kafka.log:type=Log,name=Size,*");
     private static final Found LEADERS = new Found("kafka.cluster:type=Partition,name=ReplicasCount,*");
-    /** Since when connections have been there without a software's name, as names are looked for once a minute; 0 for not. */
-    private static volatile long namelessSince;
 
     private KafkaBeans() {}
 
@@ -66,6 +58,7 @@ public final class KafkaBeans {
      */
     private static final class Found {
         private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1), A_SECOND = TimeUnit.SECONDS.toNanos(1);
+        private static final long LOADED = System.nanoTime();
         private final ObjectName form;
         private Set<ObjectName> names = Set.of();
         private long due = LOADED;
@@ -78,7 +71,7 @@ public final class KafkaBeans {
             if (now - due < 0) return names;
             long began = System.nanoTime();
             names = SERVER.queryNames(form, null);
-            due = now + Math.max(now - LOADED < START_NANOS ? A_SECOND : A_MINUTE, 1_000 * (System.nanoTime() - began));
+            due = now + Math.max(now - LOADED < 2 * A_MINUTE ? A_SECOND : A_MINUTE, 1_000 * (System.nanoTime() - began));
             return names;
         }
     }
@@ -167,9 +160,7 @@ public final class KafkaBeans {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
         List<ObjectName> known = SOCKETS.names(now).stream().filter(name -> name.getKeyProperty(SOFTWARE) != null).toList();
         boolean nameless = known.isEmpty() && networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
-        long since = namelessSince; // several threads read JMX
-        if (!nameless || since == 0) namelessSince = nameless ? now | 1 : 0;
-        else if (now - since > START_NANOS) missing(Internals.CLIENT_SOFTWARE, SOFTWARE + " of " + SOCKETS.form, now);
+        Internals.CLIENT_SOFTWARE.lacks(nameless, SOFTWARE + " of " + SOCKETS.form, now);
         return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
@@ -182,7 +173,7 @@ public final class KafkaBeans {
     public static String activeController() {
         if (Internals.CONTROLLER.isTakenAway()) return "";
         Object leader = attribute(name("kafka.server:type=raft-metrics"), "current-leader");
-        if (leader == null) missing(Internals.CONTROLLER, "current-leader of kafka.server:type=raft-metrics", System.nanoTime());
+        Internals.CONTROLLER.lacks(leader == null, "current-leader of kafka.server:type=raft-metrics", System.nanoTime());
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
@@ -196,7 +187,7 @@ public final class KafkaBeans {
             shown |= value >= 0;
             if (value > 0) offline.add(directory);
         }
-        if (!shown) missing(Internals.OFFLINE_LOG_DIRS, LOG_DIR, now);
+        Internals.OFFLINE_LOG_DIRS.lacks(!shown, LOG_DIR, now);
         return offline;
     }
 
@@ -211,8 +202,10 @@ public final class KafkaBeans {
             long size = count(name("kafka.log:type=Log,name=Size" + of), "Value");
             long replicas = count(name("kafka.cluster:type=Partition,name=ReplicasCount" + of), "Value"); // 0 of a follower
             if (size >= 0 && replicas >= 0) sizes[i] = size << 1 | (replicas > 0 ? 1 : 0);
-            else for (Found each : List.of(SIZES, LEADERS)) if (each.names(now).isEmpty()) missing(Internals.REPLICAS, each.form, now);
         }
+        boolean known = sizes.length == 0 || Arrays.stream(sizes).anyMatch(size -> size >= 0);
+        Found lacks = known || !SIZES.names(now).isEmpty() ? LEADERS : SIZES;
+        Internals.REPLICAS.lacks(!known && lacks.names(now).isEmpty(), lacks.form.toString(), now);
         return sizes;
     }
 
@@ -227,13 +220,8 @@ public final class KafkaBeans {
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
-        if (waited.isEmpty()) missing(Internals.LOAD, "io-wait-time-ns-total of " + SOCKETS.form, now);
-        if (handlers < 0) missing(Internals.LOAD, idle + " of " + pool, now);
+        Internals.LOAD.lacks(handlers < 0 || waited.isEmpty(),
+                handlers < 0 ? idle + " of " + pool : "io-wait-time-ns-total of " + SOCKETS.form, now);
         return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
-    }
-
-    /** Says what isn't there, if the broker has started and doesn't stop: Kafka takes its MBeans away then. */
-    private static void missing(Internals.Internal<?> use, Object what, long now) {
-        if (now - LOADED > START_NANOS && count(STATE, "Value") <= RUNNING) use.failed("no " + what);
     }
 }

@@ -125,17 +125,26 @@ class KafkaBeansTest {
 
     /** A broker takes its MBeans away while it stops, some seconds before its callback is closed. */
     @Test
-    void nothingIsMissingOnABrokerThatStops() throws Exception {
-        Map<String, Integer> state = new HashMap<>(Map.of("Value", 7)); // BrokerState.SHUTTING_DOWN
-        try (Beans kafka = new Beans()) {
-            kafka.show("kafka.server:type=KafkaServer,name=BrokerState", state);
-            assertEquals(List.of(), KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later()));
-            assertEquals(Map.of(), KafkaBeans.load(later())[3]);
-            assertFalse(Internals.OFFLINE_LOG_DIRS.missing() || Internals.LOAD.missing());
-            state.put("Value", 3);
-            KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
-            assertTrue(Internals.OFFLINE_LOG_DIRS.missing());
+    void nothingIsMissingOnABrokerThatStops() {
+        long stops = later();
+        for (long seconds : List.of(0, 60, 119)) {
+            long now = stops + TimeUnit.SECONDS.toNanos(seconds);
+            assertEquals(List.of(), KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, now));
+            assertEquals(Map.of(), KafkaBeans.load(now)[3]);
         }
+        assertFalse(Internals.OFFLINE_LOG_DIRS.missing() || Internals.LOAD.missing());
+    }
+
+    @Test
+    void whatLacksNowAndThenIsNotMissing() throws Exception {
+        for (int i = 0; i < 5; i++) {
+            KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
+            try (Beans kafka = new Beans()) {
+                kafka.show("kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=\"/data/1\"", Map.of("Value", 0));
+                KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
+            }
+        }
+        assertFalse(Internals.OFFLINE_LOG_DIRS.missing());
     }
 
     @Test
@@ -154,7 +163,7 @@ class KafkaBeansTest {
     }
 
     /** By the name of what is missing then: what is there of Kafka's MBeans, and what is asked for. */
-    static Stream<Arguments> whatABrokerHasThatHasStarted() {
+    static Stream<Arguments> whatABrokerHas() {
         String thread = "kafka.server:type=socket-server-metrics,listener=PLAINTEXT,networkProcessor=1";
         return Stream.of(
                 arguments(Internals.LOAD, thread, (LongConsumer) KafkaBeans::load),
@@ -168,14 +177,13 @@ class KafkaBeansTest {
     }
 
     @ParameterizedTest
-    @MethodSource("whatABrokerHasThatHasStarted")
-    void aCounterThatLacksIsNamedOnceTheBrokerHasStarted(Internals.Internal<?> use, String there, LongConsumer ask) throws Exception {
+    @MethodSource("whatABrokerHas")
+    void aCounterThatLacksIsNamed(Internals.Internal<?> use, String there, LongConsumer ask) throws Exception {
         try (Beans kafka = new Beans()) {
             kafka.show(there, Map.of("connection-count", 1.0, "io-wait-time-ns-total", 1.0, "Count", 1, "Value", 1));
-            ask.accept(System.nanoTime());
+            ask.accept(later());
             assertFalse(use.missing());
             ask.accept(later());
-            ask.accept(later()); // a client's software is named once it lacks for some time
             assertTrue(use.missing());
         }
     }
