@@ -24,8 +24,8 @@ class QuotaType(StrEnum):
     __hash__ = str.__hash__
 
 
-QUOTA_TYPES: Final = tuple(QuotaType)
-MAX_RATE: Final = sys.float_info.max
+QUOTA_TYPES: Final = tuple(QuotaType)  # all four, in Kafka's order
+MAX_RATE: Final = sys.float_info.max  # the largest rate that a quota takes
 MAX_NAME: Final = 1024  # characters of a group's name, which must go to Java with thousands of others
 
 
@@ -112,7 +112,7 @@ class Quota:
             )
 
 
-UNLIMITED: Final = Quota(None)
+UNLIMITED: Final = Quota(None)  # for each client alone
 
 
 # An enum, not the text: a user may bear the name <default>.
@@ -122,7 +122,7 @@ class Default(Enum):
     DEFAULT = "<default>"
 
 
-DEFAULT: Final = Default.DEFAULT
+DEFAULT: Final = Default.DEFAULT  # in a QuotaEntity, in place of a name
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,11 @@ Size = Annotated[int | None, Read(parse.parse_size), show.SIZE]
 Space = Annotated[int | None, Read(parse.parse_space), show.SIZE]
 # 0 to 1, written 0.05 or 5%; ``none`` is None.
 Share = Annotated[float | None, Read(parse.parse_share), show.SHARE]
+# Above 0.
 BytesPerSecond = Annotated[float, Read(parse.parse_quantity), show.BYTES_PER_SECOND]
-# Limits: above 0; ``unlimited`` is None.
+# Bytes/s above 0; ``unlimited`` is None.
 BytesLimit = Annotated[float | None, Read(parse.parse_limit), show.BYTES_PER_SECOND]
+# Percent of one thread's time, above 0; ``unlimited`` is None.
 PercentLimit = Annotated[float | None, Read(parse.parse_percent), show.PERCENT]
+# Partition mutations/s, above 0; ``unlimited`` is None.
 MutationsLimit = Annotated[float | None, Read(parse.parse_limit), show.MUTATIONS_PER_SECOND]

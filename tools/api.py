@@ -1,0 +1,111 @@
+"""The reference of the public packages, for docs/reference/api.md: each name with its form and its docstring.
+
+A package says by ``__all__`` what is public. The text of a class, function or method is its docstring; of an attribute
+or a constant the comment behind or above it, or the text below it. Everything is read from the source.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import indent
+from typing import Final
+
+PACKAGES: Final = ("api", "model", "units", "throttling", "testing")
+_ROOT: Final = Path(__file__).resolve().parents[1] / "plugin"
+_MARKUP: Final = ((r":mod:", ""), (r":\w+:`~?(?:quotahost[\w.]*\.)?([^`]+)`", r"`\1`"), (r"``", "`"))
+_ENTRY: Final = re.compile(r"(?m)^ {4}(\*{0,2}\w+): ")
+
+
+def reference() -> str:
+    """A section for each public package, and in it one for each of its names."""
+    return "\n\n".join(part for package in PACKAGES for part in _package(f"quotahost.{package}"))
+
+
+def _source(module: str) -> Path:
+    path = _ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _package(package: str) -> Iterator[str]:
+    tree = ast.parse(_source(package).read_text())
+    yield f"## `{package}`"
+    yield _text(ast.get_docstring(tree))
+    home = {name.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    public = next(ast.literal_eval(_value(node)) for node in tree.body if _names(node) == ["__all__"])
+    for name in sorted(public, key=str.lower):
+        yield from _name(name, _source(home.get(name) or package).read_text())
+
+
+def _name(name: str, source: str) -> Iterator[str]:
+    body = ast.parse(source).body
+    at, node = next((i, node) for i, node in enumerate(body) if name in _names(node))
+    yield f"### `{name}`"
+    if isinstance(node, ast.FunctionDef):
+        yield f"```python\n{_signature(node)}\n```"
+        yield _text(ast.get_docstring(node))
+    elif isinstance(node, ast.ClassDef):
+        yield _text(ast.get_docstring(node))
+        if fields := list(_fields(node, source)):
+            yield "\n".join(["| attribute | type, or value | meaning |", "|---|---|---|", *fields])
+        for each in node.body:
+            said = ast.get_docstring(each) if isinstance(each, ast.FunctionDef) else None
+            if isinstance(each, ast.FunctionDef) and said and not each.name.startswith("_"):
+                yield f"- `{_signature(each)}`\n\n" + indent(_text(said), "  ")
+    else:
+        below = [each.value for each in body[at + 1 :][:1] if isinstance(each, ast.Expr)]
+        texts = [str(each.value) for each in below if isinstance(each, ast.Constant)]
+        yield _text(texts[0] if texts else _comment(node, source))
+
+
+def _names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _value(node: ast.stmt) -> ast.expr:
+    """The type that an assignment declares, or else its value."""
+    assert isinstance(node, ast.Assign | ast.AnnAssign)
+    return node.annotation if isinstance(node, ast.AnnAssign) else node.value
+
+
+def _fields(owner: ast.ClassDef, source: str) -> Iterator[str]:
+    for node in owner.body:
+        for name in _names(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+            kind = ast.unparse(_value(node)).replace("|", "\\|")
+            comment = _comment(node, source)
+            if not name.startswith("_") and "Private" not in comment:
+                yield f"| `{name}` | `{kind}` | {comment} |"
+
+
+def _comment(node: ast.stmt, source: str) -> str:
+    """The comment behind a statement, or else above it."""
+    lines = source.splitlines()
+    behind = lines[node.lineno - 1][node.end_col_offset :] if node.lineno == node.end_lineno else ""
+    if found := re.search(r"# (.*)", behind):
+        return _text(found[1])
+    above: list[str] = []
+    for line in reversed(lines[: node.lineno - 1]):
+        if not (comment := re.match(r"\s*#:? (.*)", line)):
+            break
+        above.insert(0, comment[1])
+    return _text(" ".join(above))
+
+
+def _signature(function: ast.FunctionDef) -> str:
+    arguments = f"({ast.unparse(function.args).removeprefix('self').removeprefix(', ')})"
+    is_property = any(ast.unparse(each) == "property" for each in function.decorator_list)
+    answer = ast.unparse(function.returns) if function.returns else "None"
+    return f"{function.name}{'' if is_property else arguments} -> {answer}"
+
+
+def _text(docstring: str | None) -> str:
+    """A docstring as Markdown."""
+    text = docstring or ""
+    for form, instead in _MARKUP:
+        text = re.sub(form, instead, text)
+    # Google's sections: an entry begins with four blanks and its name.
+    text = re.sub(r"(?m)^(Args|Raises|Returns):\n", r"\1:\n\n", text)
+    return _ENTRY.sub(r"- `\1`: ", text).strip()
