@@ -156,8 +156,11 @@ public final class QuotaTable {
      * copy; unknown ones have the newcomers' limit.
      */
     public Double limit(int type, Map<String, String> tags) {
-        Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
+        Rule rule = factorInForce.rule();
+        if (tags instanceof Tags ours) return ours.limit(type, rule);
+        // Kafka asks for the limits of all sensors at once: to keep each would be work for the garbage collector.
+        Tags known = scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+        return rule.limit(known == null ? scopes.newcomers.own : known, type);
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */
