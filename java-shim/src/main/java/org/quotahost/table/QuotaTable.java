@@ -156,11 +156,8 @@ public final class QuotaTable {
      * copy; unknown ones have the newcomers' limit.
      */
     public Double limit(int type, Map<String, String> tags) {
-        Rule rule = factorInForce.rule();
-        if (tags instanceof Tags ours) return ours.limit(type, rule);
-        // Kafka asks for the limits of all sensors at once: to keep each would be work for the garbage collector.
-        Tags known = scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return rule.limit(known == null ? scopes.newcomers.own : known, type);
+        Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */

@@ -7,10 +7,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
- * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit that was made
- * last.
+ * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit of FETCH that was
+ * made last.
  *
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
@@ -23,6 +24,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
+    private static final int FETCH = ClientQuotaType.FETCH.ordinal();
     private static final String SLOWED = "<slowed", BUDGET = "<budget ";
     /** Before the first beat, by more than any age that is asked for. */
     static final int NEVER = Integer.MIN_VALUE / 2;
@@ -34,8 +36,8 @@ final class Tags extends AbstractMap<String, String> {
     /** Of those in the scope who write to affected topics the name of the topics' group; of the own tags null. */
     final String group;
     private final List<String> values;
-    /** Request threads race for the place; each limit is complete, and right for its type and rule. */
-    private Limit last;
+    /** Request threads race for the place; each limit is complete, and right for its rule. */
+    private Limit fetch;
     /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
     private volatile long times = pack(NEVER, NEVER);
     /** When a client that had the tags left last: a use after it ends the absence. */
@@ -48,9 +50,10 @@ final class Tags extends AbstractMap<String, String> {
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
-     * fetch, and for those of other types when they have changed.
+     * fetch. For those of other types it asks when they have changed, of all sensors at once: none is kept, which would be work
+     * for the garbage collector.
      */
-    private record Limit(Rule rule, int type, Double value) {}
+    private record Limit(Rule rule, Double value) {}
 
     Tags(Scope scope, String user, String clientId, String group) {
         this.scope = scope;
@@ -69,10 +72,9 @@ final class Tags extends AbstractMap<String, String> {
     }
 
     Double limit(int type, Rule rule) {
-        Limit limit = last;
-        if (limit == null || limit.rule != rule || limit.type != type) {
-            last = limit = new Limit(rule, type, rule.limit(this, type));
-        }
+        if (type != FETCH) return rule.limit(this, type);
+        Limit limit = fetch;
+        if (limit == null || limit.rule != rule) fetch = limit = new Limit(rule, rule.limit(this, FETCH));
         return limit.value;
     }
 
