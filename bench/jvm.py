@@ -92,15 +92,15 @@ def newclients_table() -> str:
 
 
 def sweep() -> str:
-    """The longest stall of a request and its 99.99th percentile, for quotahost and for Kafka's own quotas."""
+    """The longest stall of a request, its 99.99th percentile and a walk's, for quotahost and for Kafka's own quotas."""
     rows = []
     for name in ("quotahost", "kafka"):
         (line,) = _run("org.quotahost.FactorSweep", name, str(SCOPES), heap="4g")
         words = line.split()
         figures = dict(zip(words[2::2], words[3::2], strict=True))
-        rows.append([name, *(figures[key] for key in ("longest", "p9999", "changes", "table-bytes-a-client"))])
-    heads = [f"{SCOPES:,} clients", "longest, ms", "99.99 %, ms", "changes of limits", "heap a client, bytes"]
-    return table(heads, rows)
+        rows.append([name, *(figures[key] for key in ("longest", "p9999", "walk", "changes", "table-bytes-a-client"))])
+    what = ("longest, ms", "99.99 %, ms", "a walk, ms of a processor", "changes of limits", "heap a client, bytes")
+    return table([f"{SCOPES:,} clients", *what], rows)
 
 
 def _run(main: str, *arguments: str, heap: str = "1g") -> list[str]:
