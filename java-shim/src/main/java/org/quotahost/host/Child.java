@@ -63,7 +63,6 @@ final class Child extends Life {
     private volatile String problem;
     /** What it has printed last. */
     private String lastLine = "";
-    private volatile boolean unanswered;
     /** By System.nanoTime; 0 if it was not. */
     private volatile long killedAt;
 
@@ -126,8 +125,6 @@ final class Child extends Life {
             CALLS.execute(() -> {
                 try {
                     answer(number, calls.answer(request));
-                } catch (Throwable e) { // such as a full heap: the thread that has called would wait for good
-                    unanswered = true;
                 } finally {
                     places.release();
                 }
@@ -151,7 +148,7 @@ final class Child extends Life {
 
     private void answer(long number, byte[] message) {
         if (number == 0) return;
-        byte[] fits = message.length <= Calls.MOST ? message : Calls.refusal("the answer is too large");
+        byte[] fits = message.length <= Calls.MOST ? message : Calls.TOO_LARGE;
         try {
             synchronized (out) {
                 out.writeInt(fits.length);
@@ -193,7 +190,6 @@ final class Child extends Life {
     /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
-        if (unanswered) kill("a call of it could not be answered");
         // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
