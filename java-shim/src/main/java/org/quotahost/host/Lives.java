@@ -101,7 +101,17 @@ final class Lives {
 
     /** Where python.executable leads now; the property itself stays as it was at the start. */
     private CompletableFuture<PythonEnvironment> environment() {
-        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild), PythonEnvironment::apart);
+        var found = new CompletableFuture<PythonEnvironment>();
+        PythonEnvironment.apart(() -> {
+            try {
+                found.complete(PythonEnvironment.of(host.started.executable(), inChild));
+            } catch (Throwable e) {
+                found.completeExceptionally(e);
+            } finally {
+                found.complete(null); // where the heap is full neither of the two has been: this allocates nothing
+            }
+        });
+        return found;
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {

@@ -288,6 +288,28 @@ class ChildTest {
         end(host);
     }
 
+    /** The thread that asks the interpreter about itself ends without an answer. */
+    @Test
+    @Timeout(60)
+    void aProbeThatTheFullHeapEndsDelaysTheNextLifeAndDoesNotPreventIt() throws Exception {
+        Path lives = Files.writeString(folder.resolve("lives"), "");
+        AtomicInteger errors = new AtomicInteger(1);
+        PythonHost host = started(new HashMap<>(python("echo executable=$0", "echo >> " + lives + "\n"
+                + "[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 50\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1")) {
+            @Override
+            public String getOrDefault(Object name, String otherwise) {
+                boolean probes = Thread.currentThread().getName().equals("quotahost-probe");
+                if (probes && errors.getAndDecrement() > 0) throw new FullHeap();
+                return super.getOrDefault(name, otherwise);
+            }
+        });
+
+        while (Files.readString(lives).length() < 3) Thread.sleep(10);
+        assertTrue(errors.get() <= 0);
+        end(host);
+    }
+
     /** The next one starts with the properties that were in force, since the new ones may be why it ended. */
     @Test
     @Timeout(60)
