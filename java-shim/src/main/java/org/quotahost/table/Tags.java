@@ -82,10 +82,13 @@ final class Tags extends AbstractMap<String, String> {
         return (long) since << 32 | seen & 0xFFFFFFFFL;
     }
 
-    /** On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left. */
+    /**
+     * On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left.
+     * A thread that stood still since it read the clock comes after others: it notes nothing.
+     */
     boolean note(int now, Rule rule) {
         long before = times;
-        return (int) before != now && renew(before, now, rule);
+        return now - (int) before > 0 && renew(before, now, rule);
     }
 
     private boolean renew(long before, int now, Rule rule) {
