@@ -385,10 +385,14 @@ public final class QuotaTable {
             if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
             follow();
         }
-        boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
-        synchronized (this) {
-            factorInForce.renew(measured ? EVERY_TYPE : 0, now);
-            factorInForce.settle(now);
+        boolean measured = true; // where the heap is full halfway, too
+        try {
+            measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
+        } finally {
+            synchronized (this) {
+                factorInForce.renew(measured ? EVERY_TYPE : 0, now);
+                factorInForce.settle(now);
+            }
         }
     }
 
