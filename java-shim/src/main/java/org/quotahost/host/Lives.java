@@ -63,8 +63,6 @@ final class Lives {
     volatile long restarts;
     /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
     private Child upgrade;
-    /** The properties that Python has put in force last, with which its next life starts. */
-    volatile BrokerConfigs inForce;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
     /** Whether Kafka has applied all that it had stored when this broker started. */
@@ -78,7 +76,6 @@ final class Lives {
 
     /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
     void start(BrokerConfigs config) {
-        inForce = config;
         inChild = config.inChild();
         generation = config.generation();
         Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
@@ -185,7 +182,7 @@ final class Lives {
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
                     boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(inForce, asksAgain ? environment() : serving.environment);
+                    serving = life(serving.inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
@@ -332,7 +329,6 @@ final class Lives {
         LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
                 next.environment.join().executable(), before);
         generation = next.config.generation();
-        inForce = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
         serving.takeTurn();

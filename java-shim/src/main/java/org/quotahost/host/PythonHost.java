@@ -50,7 +50,7 @@ public final class PythonHost {
     private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
     /** As the broker has started: what isn't live stays like that. */
     final BrokerConfigs started;
-    /** As Kafka has it now; Lives knows which of its properties are in force. */
+    /** As Kafka has it now; each Life knows what it has put in force of that. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     /** How many callbacks use it; under the lock of this class. */
@@ -134,7 +134,7 @@ public final class PythonHost {
     /** Python has put properties in force, those of its start or of a change. */
     void ready(Life life, String[] names, String[] given) {
         reconfigurable = Stream.concat(Stream.of(names), config.keystores()).collect(Collectors.toUnmodifiableSet());
-        lives.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
+        life.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
         lease.renew(); // the start may have taken longer than validity
         life.ready.complete(null);
     }
