@@ -73,7 +73,7 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    final Marks marks = new Marks(() -> principals.max);
+    final Marks marks = new Marks(() -> principals.max, () -> this.now);
     private final StandIns standIns = new StandIns(scopes);
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
@@ -380,7 +380,6 @@ public final class QuotaTable {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
-            marks.now = now;
             Marks.Affected topics = factorInForce.rule().affected();
             if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
             follow();
