@@ -65,7 +65,7 @@ final class Marks {
                 if (stays && beat - at < LIFE_BEATS) return;
                 topic = asked;
             }
-            if (at != beat) at = beat;
+            if (beat - at > 0) at = beat;
         }
 
         boolean isOver(int beat, Predicate<String> affected) {

@@ -49,6 +49,18 @@ class MarksTest {
         assertNull(marks.group("alice", "a", null));
     }
 
+    /** Its thread has read the clock, and then stood still. */
+    @Test
+    void aRequestThatComesLateEndsNoMarkEarlier() {
+        now = Marks.LIFE_BEATS;
+        marks.mark("alice", "a", "small", affected);
+        now = 0;
+        marks.mark("alice", "a", "small", affected);
+
+        sweep(Marks.LIFE_BEATS + 1, "small");
+        assertEquals("small", marks.topic("alice", "a"));
+    }
+
     @Test
     void aPrincipalWithTooManyClientIdsIsMarkedAsAWholeUntilTheseEnd() {
         for (int i = 0; i <= Marks.MOST_CLIENT_IDS; i++) marks.mark("alice", "id-" + i, "t", affected);
