@@ -164,7 +164,7 @@ public final class PythonHost {
         watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         watch.every(BEAT_MS, "the log of what is missing", Internals::log);
-        watch.every(BEAT_MS, "the look for new gauges", StandardGauges.news(gauges, topicQuotas));
+        watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(gauges, topicQuotas));
     }
 
     private void close() {
