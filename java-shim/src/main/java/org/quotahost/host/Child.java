@@ -56,8 +56,8 @@ final class Child extends Life {
     private InputStream errors;
     private DataOutputStream out;
     private final Semaphore places = new Semaphore(MOST_CALLS);
-    /** Calls that nobody waits for, until it has its turn; then null. */
-    private List<Calls.Request> deferred = new ArrayList<>();
+    /** Calls that nobody waits for, until it has its turn. */
+    private final List<Calls.Request> deferred = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
@@ -134,7 +134,7 @@ final class Child extends Life {
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
     private synchronized boolean defers(Calls.Request request) {
-        if (deferred == null || !waits() || request.name().equals("log")) return false;
+        if (!waits() || request.name().equals("log")) return false;
         if (deferred.size() == MOST_DEFERRED) throw new IllegalArgumentException("it made " + MOST_DEFERRED + " calls before its turn");
         return deferred.add(request);
     }
@@ -142,7 +142,7 @@ final class Child extends Life {
     @Override
     synchronized void takeTurn() {
         deferred.forEach(calls::answer);
-        deferred = null;
+        deferred.clear();
         super.takeTurn();
     }
 

@@ -54,7 +54,6 @@ final class Lives {
 
     private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
-    private boolean inChild;
     private Thread thread;
     private volatile Life serving;
     /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
@@ -75,10 +74,10 @@ final class Lives {
     // ---- the broker's start and end ---------------------------------------------------------------------------
 
     /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
-    void start(BrokerConfigs config) {
-        inChild = config.inChild();
-        generation = config.generation();
-        Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
+    void start() {
+        generation = host.started.generation();
+        var environment = PythonEnvironment.of(host.started.executable(), inChild());
+        Life first = life(host.started, CompletableFuture.completedFuture(environment));
         serving = first;
         thread = new Thread(null, this::run, "quotahost-host", Interpreter.STACK_BYTES);
         thread.setDaemon(true);
@@ -92,8 +91,13 @@ final class Lives {
         started = true;
     }
 
+    /** As at the start: python.process is not live. */
+    private boolean inChild() {
+        return host.started.inChild();
+    }
+
     private Life life(BrokerConfigs config, CompletableFuture<PythonEnvironment> environment) {
-        return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
+        return inChild() ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
     /** Where python.executable leads now; the property itself stays as it was at the start. */
@@ -101,7 +105,7 @@ final class Lives {
         var found = new CompletableFuture<PythonEnvironment>();
         PythonEnvironment.apart(() -> {
             try {
-                found.complete(PythonEnvironment.of(host.started.executable(), inChild));
+                found.complete(PythonEnvironment.of(host.started.executable(), inChild()));
             } catch (Throwable e) {
                 found.completeExceptionally(e);
             } finally {
@@ -148,7 +152,7 @@ final class Lives {
             if (!thread.isAlive()) return;
             LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
             serving.kill("it did not end in time");
-            if (inChild) thread.join(KILL_MS);
+            if (inChild()) thread.join(KILL_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -181,7 +185,7 @@ final class Lives {
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
-                    boolean asksAgain = inChild && !serving.isReady();
+                    boolean asksAgain = inChild() && !serving.isReady();
                     serving = life(serving.inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
@@ -258,7 +262,7 @@ final class Lives {
     void check(BrokerConfigs next) {
         storedIsApplied = true;
         if (!upgrades(next)) host.questions.check(next);
-        else if (!inChild) throw new ConfigException(NO_CHILD);
+        else if (!inChild()) throw new ConfigException(NO_CHILD);
         else await(candidate(next).built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
                     + " s; the old one stays. Try again");
     }
@@ -273,11 +277,11 @@ final class Lives {
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);
-        if (upgrades && !inChild) {
+        if (upgrades && !inChild()) {
             LOG.warn(NO_CHILD);
             refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
         }
-        if (!upgrades || !inChild) reconfigure(next);
+        if (!upgrades || !inChild()) reconfigure(next);
     }
 
     private void reconfigure(BrokerConfigs next) {
@@ -305,7 +309,7 @@ final class Lives {
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;
-        if (next == null || !next.begun && !next.environment.isDone()) return;
+        if (next == null || !next.environment.isDone()) return;
         String problem = next.begun ? null : begin(next);
         if (problem != null) fail(next, problem);
         else if (next.ended(0)) fail(next, next.cause());

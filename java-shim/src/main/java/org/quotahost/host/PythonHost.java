@@ -33,7 +33,7 @@ public final class PythonHost {
     private static final long CLOSE_MS = 4_000;
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
-    private static volatile PythonHost current;
+    private static PythonHost current;
     /** Of the Python that runs in this process. */
     static volatile Calls calls;
 
@@ -71,14 +71,13 @@ public final class PythonHost {
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
-            current = host;
             try {
                 host.open();
             } catch (Throwable e) { // a full heap, too
-                current = null;
                 host.close();
                 throw e;
             }
+            current = host;
         }
         current.references++;
         return current;
@@ -146,7 +145,7 @@ public final class PythonHost {
         gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
-        lives.start(config);
+        lives.start();
         watch();
         topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
         socket.start();

@@ -219,7 +219,7 @@ class ChildTest {
 
     private static PythonHost started(Map<String, String> properties) {
         PythonHost host = new PythonHost(new BrokerConfigs(properties, Map.of("node.id", "1")));
-        host.lives.start(host.config());
+        host.lives.start();
         return host;
     }
 
