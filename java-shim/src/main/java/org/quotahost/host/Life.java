@@ -42,6 +42,7 @@ abstract class Life {
     private volatile String why;
     /** The batch that it has taken last, without clients once they have their answers. Under the lock. */
     private Batch taken = Batch.EMPTY;
+    /** Held while a batch is taken, too: whoever gives it back waits for that. */
     private final Object takes = new Object();
 
     /** @param waits whether it waits for its turn, because another one serves */

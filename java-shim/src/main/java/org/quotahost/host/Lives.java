@@ -60,7 +60,7 @@ final class Lives {
     volatile boolean started;
     /** How often Python was started again. */
     volatile long restarts;
-    /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
+    /** A new Python that is built beside the one that serves, or null. Under the lock, as is its turn to serve. */
     private Child upgrade;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;

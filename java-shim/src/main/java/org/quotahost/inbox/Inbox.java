@@ -79,7 +79,7 @@ public final class Inbox {
     /** The facts that the host has not taken yet. */
     private final Set<List<String>> news = new LinkedHashSet<>();
 
-    /** Whether there are events, or somebody to ask for again. */
+    /** Whether there is news, an event, or somebody to ask for again: what is above under the lock, for who waits without it. */
     private volatile boolean eventsWait;
     /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;

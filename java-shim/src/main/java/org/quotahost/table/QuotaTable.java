@@ -41,7 +41,8 @@ import org.slf4j.LoggerFactory;
  * </pre>
  *
  * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
- * of a type again (quotaResetRequired). Writing is under the table's lock; request threads take none.
+ * of a type again (quotaResetRequired). Writing is under the table's lock, but for stand-ins and marks; request threads
+ * take none.
  *
  * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
  * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being

@@ -19,7 +19,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
  * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
  * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
  * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
- * too. The times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
+ * too. The times are beats of the table's clock. Request threads note the use; whoever ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
