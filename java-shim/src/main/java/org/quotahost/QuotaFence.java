@@ -67,8 +67,6 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
     private Authorizer inner;
-    /** The inner authorizer if it wants the ACLs of the metadata log, else null. */
-    private ClusterMetadataAuthorizer acls;
     /** Whether this node is a broker, as a controller gets no produce request; a controller, which creates. */
     private boolean installed, controls;
 
@@ -76,7 +74,6 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     public void configure(Map<String, ?> configs) {
         Internals.start(getClass());
         inner = innerOf(configs);
-        acls = inner instanceof ClusterMetadataAuthorizer known ? known : null;
         inner.configure(configs);
         giveMetrics();
         String roles = Objects.toString(configs.get("process.roles"), "");
@@ -182,38 +179,38 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
 
     @Override
     public void setAclMutator(AclMutator mutator) {
-        if (acls != null) acls.setAclMutator(mutator);
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.setAclMutator(mutator);
     }
 
     @Override
     public AclMutator aclMutatorOrException() {
-        if (acls == null) throw new NotControllerException(inner.getClass().getName() + " keeps its ACLs itself");
-        return acls.aclMutatorOrException();
+        if (inner instanceof ClusterMetadataAuthorizer acls) return acls.aclMutatorOrException();
+        throw new NotControllerException(inner.getClass().getName() + " keeps its ACLs itself");
     }
 
     @Override
     public void completeInitialLoad() {
-        if (acls != null) acls.completeInitialLoad();
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.completeInitialLoad();
     }
 
     @Override
     public void completeInitialLoad(Exception e) {
-        if (acls != null) acls.completeInitialLoad(e);
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.completeInitialLoad(e);
     }
 
     @Override
     public void loadSnapshot(Map<Uuid, StandardAcl> all) {
-        if (acls != null) acls.loadSnapshot(all);
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.loadSnapshot(all);
     }
 
     @Override
     public void addAcl(Uuid id, StandardAcl acl) {
-        if (acls != null) acls.addAcl(id, acl);
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.addAcl(id, acl);
     }
 
     @Override
     public void removeAcl(Uuid id) {
-        if (acls != null) acls.removeAcl(id);
+        if (inner instanceof ClusterMetadataAuthorizer acls) acls.removeAcl(id);
     }
 
     // ---- Reconfigurable --------------------------------------------------------------------------------------

@@ -33,10 +33,12 @@ public final class TurnedBack {
     static final long LATELY_NANOS = 15_000_000_000L;
 
     static final long BYTES_OF_A_MUTE = 1_000_000;
+    /** A power of two. */
+    private static final int SLOTS = 4_096;
 
     private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
     /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
-    private static final AtomicLongArray sinceMute = new AtomicLongArray(4_096);
+    private static final AtomicLongArray sinceMute = new AtomicLongArray(SLOTS);
     /** The bytes of record batches turned back since the start of this JVM, by topic. */
     public static final Map<String, LongAdder> bytes = new ConcurrentHashMap<>();
     public static final Map<Client, Last> clients = new ConcurrentHashMap<>();
@@ -73,10 +75,14 @@ public final class TurnedBack {
     private static boolean muteIsDue(AuthorizableRequestContext context, long bytes) {
         String connection = Requests.connection(context);
         if (connection == null) return true;
-        int hash = connection.hashCode(), place = (hash ^ hash >>> 12 ^ hash >>> 24) & sinceMute.length() - 1;
+        int place = slot(connection.hashCode());
         if (sinceMute.addAndGet(place, bytes) < BYTES_OF_A_MUTE) return false;
         sinceMute.set(place, 0);
         return true;
+    }
+
+    private static int slot(int hash) {
+        return (hash ^ hash >>> 12 ^ hash >>> 24) & SLOTS - 1;
     }
 
     static void note(Client client, Last last) {
@@ -152,7 +158,6 @@ public final class TurnedBack {
         /** What a client may save up, in seconds of its rate. */
         static final long SAVED_SECONDS = 4;
         private static final long SECOND = 1_000_000_000L;
-        private static final int SLOTS = 4_096;
 
         private final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
         private final long origin;
@@ -165,7 +170,7 @@ public final class TurnedBack {
         /** Takes so many bytes, if they are still allowed; key is the hash of whose they are. */
         boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
             if (!(bytesPerSecond > 0)) return false;
-            int slot = (key ^ key >>> 12 ^ key >>> 24) & SLOTS - 1;
+            int slot = slot(key);
             long now = nanos - origin;
             long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
             while (true) {

@@ -154,17 +154,24 @@ final class AdminSocket implements AutoCloseable {
 
     /** Closing ends a read or write of another thread, if there is one. */
     private void endOldest() {
-        connections.entrySet().stream().min(Map.Entry.comparingByValue()).map(Map.Entry::getKey).ifPresent(oldest -> {
-            connections.remove(oldest);
-            close(oldest);
-        });
+        connections.entrySet().stream().min(Map.Entry.comparingByValue()).map(Map.Entry::getKey).ifPresent(this::end);
+    }
+
+    private void end(SocketChannel channel) {
+        connections.remove(channel);
+        close(channel);
     }
 
     private void begin(SocketChannel channel) {
         connections.put(channel, System.nanoTime());
-        Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
-        thread.setDaemon(true);
-        thread.start();
+        try {
+            Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
+            thread.setDaemon(true);
+            thread.start();
+        } catch (Throwable e) { // no thread can be made: whoever asks would wait for good
+            end(channel);
+            throw e;
+        }
     }
 
     private void serve(SocketChannel channel) {

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A call is a list of its name and its arguments (Wire), its answer a list of a problem, or null, and a value (Json). No
  * exception gets out: JPype makes a Python class of each kind on the thread that meets it first, which crashes a JVM that is
- * shutting down. Python raises an error of its own instead.
+ * shutting down, or if two threads meet it at once, as where the heap is full. Python raises an error of its own instead.
  */
 final class Calls {
     private static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
@@ -42,6 +42,9 @@ final class Calls {
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 4_096;
+
+    /** Made beforehand: where the heap is full no text can be made. */
+    static final byte[] FULL = refusal("the broker's heap is full"), TOO_LARGE = refusal("the answer is too large");
 
     private interface Handler {
         Object answer(Arguments arguments) throws Exception;
@@ -142,7 +145,7 @@ final class Calls {
         try {
             return answer(read(message));
         } catch (Throwable e) {
-            return refusal(problem(e));
+            return refusal(e);
         }
     }
 
@@ -154,11 +157,20 @@ final class Calls {
         return new Request(name, call.subList(1, call.size()));
     }
 
+    /** Whatever the call throws, there is an answer: the thread that has called would wait for good. */
     byte[] answer(Request request) {
         try {
             return answer(null, handlers.get(request.name).answer(new Arguments(request.arguments)));
         } catch (Throwable e) {
+            return refusal(e);
+        }
+    }
+
+    private static byte[] refusal(Throwable e) {
+        try {
             return refusal(problem(e));
+        } catch (Throwable again) {
+            return FULL;
         }
     }
 

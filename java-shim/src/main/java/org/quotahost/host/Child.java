@@ -56,14 +56,13 @@ final class Child extends Life {
     private InputStream errors;
     private DataOutputStream out;
     private final Semaphore places = new Semaphore(MOST_CALLS);
-    /** Calls that nobody waits for, until it has its turn; then null. */
-    private List<Calls.Request> deferred = new ArrayList<>();
+    /** Calls that nobody waits for, until it has its turn. */
+    private final List<Calls.Request> deferred = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
     private final LineLimit lines = new LineLimit(LINES_PER_MINUTE);
     private volatile String problem;
     /** What it has printed last. */
     private String lastLine = "";
-    private volatile boolean unanswered;
     /** By System.nanoTime; 0 if it was not. */
     private volatile long killedAt;
 
@@ -126,8 +125,6 @@ final class Child extends Life {
             CALLS.execute(() -> {
                 try {
                     answer(number, calls.answer(request));
-                } catch (Throwable e) { // such as a full heap: the thread that has called would wait for good
-                    unanswered = true;
                 } finally {
                     places.release();
                 }
@@ -137,7 +134,7 @@ final class Child extends Life {
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
     private synchronized boolean defers(Calls.Request request) {
-        if (deferred == null || !waits() || request.name().equals("log")) return false;
+        if (!waits() || request.name().equals("log")) return false;
         if (deferred.size() == MOST_DEFERRED) throw new IllegalArgumentException("it made " + MOST_DEFERRED + " calls before its turn");
         return deferred.add(request);
     }
@@ -145,13 +142,13 @@ final class Child extends Life {
     @Override
     synchronized void takeTurn() {
         deferred.forEach(calls::answer);
-        deferred = null;
+        deferred.clear();
         super.takeTurn();
     }
 
     private void answer(long number, byte[] message) {
         if (number == 0) return;
-        byte[] fits = message.length <= Calls.MOST ? message : Calls.refusal("the answer is too large");
+        byte[] fits = message.length <= Calls.MOST ? message : Calls.TOO_LARGE;
         try {
             synchronized (out) {
                 out.writeInt(fits.length);
@@ -193,7 +190,6 @@ final class Child extends Life {
     /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
-        if (unanswered) kill("a call of it could not be answered");
         // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);

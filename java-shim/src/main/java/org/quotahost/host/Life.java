@@ -20,7 +20,10 @@ import org.quotahost.util.BrokerConfigs;
  * another life waits between built and ready for its turn.
  */
 abstract class Life {
+    /** With what it begins. */
     final BrokerConfigs config;
+    /** The properties that it has put in force last, with which the life after it begins. */
+    volatile BrokerConfigs inForce;
     /** The interpreter that it runs in; a ConfigException if that cannot work. */
     final CompletableFuture<PythonEnvironment> environment;
     final Calls calls;
@@ -39,11 +42,13 @@ abstract class Life {
     private volatile String why;
     /** The batch that it has taken last, without clients once they have their answers. Under the lock. */
     private Batch taken = Batch.EMPTY;
+    /** Held while a batch is taken, too: whoever gives it back waits for that. */
     private final Object takes = new Object();
 
     /** @param waits whether it waits for its turn, because another one serves */
     Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
         this.config = config;
+        inForce = config;
         this.environment = environment;
         calls = new Calls(host, this);
         if (!waits) turn.complete(null);

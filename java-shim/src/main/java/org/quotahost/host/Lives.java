@@ -54,17 +54,14 @@ final class Lives {
 
     private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
-    private boolean inChild;
     private Thread thread;
     private volatile Life serving;
     /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
     volatile boolean started;
     /** How often Python was started again. */
     volatile long restarts;
-    /** A new Python that is built beside the one that serves, or null. Under the lock, as are changes of what serves. */
+    /** A new Python that is built beside the one that serves, or null. Under the lock, as is its turn to serve. */
     private Child upgrade;
-    /** The properties that Python has put in force last, with which its next life starts. */
-    volatile BrokerConfigs inForce;
     /** The generation that serves, and the one that Kafka has applied and that could not be built. */
     private volatile String generation, refused;
     /** Whether Kafka has applied all that it had stored when this broker started. */
@@ -77,11 +74,10 @@ final class Lives {
     // ---- the broker's start and end ---------------------------------------------------------------------------
 
     /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
-    void start(BrokerConfigs config) {
-        inForce = config;
-        inChild = config.inChild();
-        generation = config.generation();
-        Life first = life(config, CompletableFuture.completedFuture(PythonEnvironment.of(config.executable(), inChild)));
+    void start() {
+        generation = host.started.generation();
+        var environment = PythonEnvironment.of(host.started.executable(), inChild());
+        Life first = life(host.started, CompletableFuture.completedFuture(environment));
         serving = first;
         thread = new Thread(null, this::run, "quotahost-host", Interpreter.STACK_BYTES);
         thread.setDaemon(true);
@@ -95,13 +91,28 @@ final class Lives {
         started = true;
     }
 
+    /** As at the start: python.process is not live. */
+    private boolean inChild() {
+        return host.started.inChild();
+    }
+
     private Life life(BrokerConfigs config, CompletableFuture<PythonEnvironment> environment) {
-        return inChild ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
+        return inChild() ? new Child(host, config, environment, false) : new Life.InBroker(host, config, environment);
     }
 
     /** Where python.executable leads now; the property itself stays as it was at the start. */
     private CompletableFuture<PythonEnvironment> environment() {
-        return CompletableFuture.supplyAsync(() -> PythonEnvironment.of(host.started.executable(), inChild), PythonEnvironment::apart);
+        var found = new CompletableFuture<PythonEnvironment>();
+        PythonEnvironment.apart(() -> {
+            try {
+                found.complete(PythonEnvironment.of(host.started.executable(), inChild()));
+            } catch (Throwable e) {
+                found.completeExceptionally(e);
+            } finally {
+                found.complete(null); // where the heap is full neither of the two has been: this allocates nothing
+            }
+        });
+        return found;
     }
 
     private static void await(CompletableFuture<?> step, long timeoutMs, String problem) {
@@ -141,7 +152,7 @@ final class Lives {
             if (!thread.isAlive()) return;
             LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
             serving.kill("it did not end in time");
-            if (inChild) thread.join(KILL_MS);
+            if (inChild()) thread.join(KILL_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -174,8 +185,8 @@ final class Lives {
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
-                    boolean asksAgain = inChild && !serving.isReady();
-                    serving = life(inForce, asksAgain ? environment() : serving.environment);
+                    boolean asksAgain = inChild() && !serving.isReady();
+                    serving = life(serving.inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
@@ -251,7 +262,7 @@ final class Lives {
     void check(BrokerConfigs next) {
         storedIsApplied = true;
         if (!upgrades(next)) host.questions.check(next);
-        else if (!inChild) throw new ConfigException(NO_CHILD);
+        else if (!inChild()) throw new ConfigException(NO_CHILD);
         else await(candidate(next).built, CHECK_MS, "the new Python host was not built within " + CHECK_MS / 1_000
                     + " s; the old one stays. Try again");
     }
@@ -266,11 +277,11 @@ final class Lives {
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
         boolean upgrades = upgrades(next);
-        if (upgrades && !inChild) {
+        if (upgrades && !inChild()) {
             LOG.warn(NO_CHILD);
             refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
         }
-        if (!upgrades || !inChild) reconfigure(next);
+        if (!upgrades || !inChild()) reconfigure(next);
     }
 
     private void reconfigure(BrokerConfigs next) {
@@ -298,7 +309,7 @@ final class Lives {
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;
-        if (next == null || !next.begun && !next.environment.isDone()) return;
+        if (next == null || !next.environment.isDone()) return;
         String problem = next.begun ? null : begin(next);
         if (problem != null) fail(next, problem);
         else if (next.ended(0)) fail(next, next.cause());
@@ -322,7 +333,6 @@ final class Lives {
         LOG.info("{}={}: {} of {} takes the place of {}", GENERATION, next.config.generation(), next,
                 next.environment.join().executable(), before);
         generation = next.config.generation();
-        inForce = next.config;
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
         serving.takeTurn();

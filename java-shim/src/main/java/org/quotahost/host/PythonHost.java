@@ -33,7 +33,7 @@ public final class PythonHost {
     private static final long CLOSE_MS = 4_000;
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
-    private static volatile PythonHost current;
+    private static PythonHost current;
     /** Of the Python that runs in this process. */
     static volatile Calls calls;
 
@@ -50,7 +50,7 @@ public final class PythonHost {
     private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
     /** As the broker has started: what isn't live stays like that. */
     final BrokerConfigs started;
-    /** As Kafka has it now; Lives knows which of its properties are in force. */
+    /** As Kafka has it now; each Life knows what it has put in force of that. */
     private volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     /** How many callbacks use it; under the lock of this class. */
@@ -71,14 +71,13 @@ public final class PythonHost {
     public static synchronized PythonHost acquire(BrokerConfigs config) {
         if (current == null) {
             PythonHost host = new PythonHost(config);
-            current = host;
             try {
                 host.open();
             } catch (Throwable e) { // a full heap, too
-                current = null;
                 host.close();
                 throw e;
             }
+            current = host;
         }
         current.references++;
         return current;
@@ -134,7 +133,7 @@ public final class PythonHost {
     /** Python has put properties in force, those of its start or of a change. */
     void ready(Life life, String[] names, String[] given) {
         reconfigurable = Stream.concat(Stream.of(names), config.keystores()).collect(Collectors.toUnmodifiableSet());
-        lives.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
+        life.inForce = new BrokerConfigs(BrokerConfigs.pairs(given), config.broker());
         lease.renew(); // the start may have taken longer than validity
         life.ready.complete(null);
     }
@@ -146,7 +145,7 @@ public final class PythonHost {
         gauges.set("Host", "", "EventErrors", 0);
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
-        lives.start(config);
+        lives.start();
         watch();
         topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
         socket.start();
@@ -164,7 +163,7 @@ public final class PythonHost {
         watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         watch.every(BEAT_MS, "the log of what is missing", Internals::log);
-        watch.every(BEAT_MS, "the look for new gauges", StandardGauges.news(gauges, topicQuotas));
+        watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(gauges, topicQuotas));
     }
 
     private void close() {

@@ -7,7 +7,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigException;
@@ -59,13 +61,19 @@ final class Questions {
     /** Python's answer, or null if none came in time: it does not get the question later. Any thread but the host's. */
     Object ask(String kind, List<?> fields, long timeoutMs) {
         String ticket = Long.toString(tickets.incrementAndGet());
-        var answer = new CompletableFuture<Object>().completeOnTimeout(null, timeoutMs, TimeUnit.MILLISECONDS);
+        var answer = new CompletableFuture<Object>();
         open.put(ticket, answer);
-        answer.whenComplete((value, error) -> open.remove(ticket));
-        host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket), fields.stream()).toList());
-        Object value = answer.join();
-        if (value == null) host.inbox.withdraw(kind, ticket);
-        return value;
+        try {
+            host.inbox.postEvent(kind, Stream.concat(Stream.of(ticket), fields.stream()).toList());
+            return answer.get(timeoutMs, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            host.inbox.withdraw(kind, ticket);
+            return null;
+        } catch (InterruptedException | ExecutionException e) {
+            throw new IllegalStateException(e); // nobody interrupts it, and no answer is an exception
+        } finally {
+            open.remove(ticket);
+        }
     }
 
     /** For an administrator's request: ConfigException if Python refuses the properties or doesn't answer in time. */

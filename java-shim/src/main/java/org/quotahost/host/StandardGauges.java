@@ -1,7 +1,5 @@
 package org.quotahost.host;
 
-import java.util.HashSet;
-import java.util.Set;
 import java.util.function.DoubleSupplier;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
@@ -72,21 +70,14 @@ final class StandardGauges {
         gauges.add("TopicQuotas", "", "FailedBytes", () -> Meters.count("BytesRejectedPerSec"));
     }
 
-    /** What shows the bytes of each topic that was turned back, and each topic's rule in shadow, once they are there. */
-    static Runnable news(Gauges gauges, TopicQuotas topics) {
-        Set<String> shown = new HashSet<>();
-        Set<String> rules = new HashSet<>();
-        return () -> {
-            TurnedBack.bytes.forEach((topic, bytes) -> {
-                if (shown.add(topic)) gauges.add("TurnedBack", topic, "Bytes", bytes::sum);
-            });
-            topics.inShadow().forEach((rule, counts) -> {
-                if (!rules.add(rule)) return;
-                gauges.add("Shadow", rule, "Over", () -> topics.over(counts));
-                gauges.add("Shadow", rule, "Unmeasured", () -> 0);
-                gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
-                gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
-            });
-        };
+    /** Those of each topic that was turned back, and of each topic's rule in shadow, that are there by now. */
+    static void addNew(Gauges gauges, TopicQuotas topics) {
+        TurnedBack.bytes.forEach((topic, bytes) -> gauges.add("TurnedBack", topic, "Bytes", bytes::sum));
+        topics.inShadow().forEach((rule, counts) -> {
+            gauges.add("Shadow", rule, "Over", () -> topics.over(counts));
+            gauges.add("Shadow", rule, "Unmeasured", () -> 0);
+            gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
+            gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
+        });
     }
 }

@@ -1,6 +1,7 @@
 package org.quotahost.inbox;
 
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -36,11 +37,23 @@ public final class Inbox {
     public record Batch(List<Lookup> clients, List<Event> events) {
         public static final Batch EMPTY = new Batch(List.of(), List.of());
 
-        /** @param postedAt when a request first missed the client (System.nanoTime), or 0 if the host asks again by itself */
-        public record Lookup(String principal, String clientId, long postedAt) {
+        /**
+         * Java's sets arrange what has an order as a tree where many have one hash: a client-id may be chosen to collide.
+         *
+         * @param postedAt when a request first missed the client (System.nanoTime), or 0 if the host asks again by itself
+         */
+        public record Lookup(String principal, String clientId, long postedAt) implements Comparable<Lookup> {
+            private static final Comparator<Lookup> ORDER = Comparator.comparing(Lookup::clientId)
+                    .thenComparing(Lookup::principal).thenComparingLong(Lookup::postedAt);
+
             /** Whether a request waits for the answer. */
             public boolean posted() {
                 return postedAt != 0;
+            }
+
+            @Override
+            public int compareTo(Lookup other) {
+                return ORDER.compare(this, other);
             }
         }
 
@@ -51,9 +64,8 @@ public final class Inbox {
     /** The size of posts, or one less for each that is added just now; the queue's own size() walks through all of it. */
     private final AtomicInteger depth = new AtomicInteger();
     private final LongAdder overflow = new LongAdder();
-    /** The clients posted in this second of takes and the one before, so that a burst of one new client is one post. */
-    private volatile Set<List<String>> recent = ConcurrentHashMap.newKeySet();
-    private volatile Set<List<String>> before = Set.of();
+    /** The clients posted in this second of takes and the one before, at 0, so that a burst of one new client is one post. */
+    private volatile Set<Batch.Lookup> recent = ConcurrentHashMap.newKeySet(), before = Set.of();
     private long recentSince = System.nanoTime();
 
     /**
@@ -67,7 +79,7 @@ public final class Inbox {
     /** The facts that the host has not taken yet. */
     private final Set<List<String>> news = new LinkedHashSet<>();
 
-    /** Whether there are events, or somebody to ask for again. */
+    /** Whether there is news, an event, or somebody to ask for again: what is above under the lock, for who waits without it. */
     private volatile boolean eventsWait;
     /** The host's thread while it waits in take(), else null. */
     private volatile Thread waiting;
@@ -77,13 +89,13 @@ public final class Inbox {
      * answered for one or two seconds.
      */
     public void postClient(String principal, String clientId) {
-        List<String> names = List.of(principal, clientId);
-        if (before.contains(names) || recent.contains(names)) return;
+        Batch.Lookup client = new Batch.Lookup(principal, clientId, 0);
+        if (before.contains(client) || recent.contains(client)) return;
         if (depth.get() >= MOST) {
             overflow.increment();
             return;
         }
-        if (!recent.add(names)) return;
+        if (!recent.add(client)) return;
         posts.add(new Batch.Lookup(principal, clientId, System.nanoTime()));
         depth.incrementAndGet(); // last: where the heap is full nothing is added, and nothing must count
         wake();

@@ -40,10 +40,10 @@ public final class Gauges {
         metrics.addReporter(reporter);
     }
 
+    /** Adds a number, unless it is there. */
     public synchronized void add(String type, String name, String attribute, DoubleSupplier value) {
-        if (closed) return;
         MetricName metric = metric(type, name, attribute);
-        if (gauges.put(metric, new Gauge(type, name, attribute, value)) != null) metrics.removeMetric(metric);
+        if (closed || gauges.putIfAbsent(metric, new Gauge(type, name, attribute, value)) != null) return;
         metrics.addMetric(metric, (Measurable) (config, now) -> value.getAsDouble());
     }
 
@@ -75,7 +75,7 @@ public final class Gauges {
     private synchronized void tell(String type, String name, String attribute, double value, BinaryOperator<Double> next) {
         MetricName metric = metric(type, name, attribute);
         told.merge(metric, value, next);
-        if (!gauges.containsKey(metric)) add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
+        add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
     }
 
     /** Takes away one MBean with all its numbers, unless Python has set none of them. */

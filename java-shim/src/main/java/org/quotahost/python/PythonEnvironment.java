@@ -88,7 +88,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
 
-    private static String start(InputStream answer) {
+    private static String read(InputStream answer) {
         try {
             return new String(answer.readNBytes(LONGEST_ANSWER), StandardCharsets.UTF_8);
         } catch (IOException e) {
@@ -106,7 +106,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
-            var answer = CompletableFuture.supplyAsync(() -> start(process.getInputStream()), PythonEnvironment::apart);
+            var answer = CompletableFuture.supplyAsync(() -> read(process.getInputStream()), PythonEnvironment::apart);
             try {
                 String text = answer.get(seconds, TimeUnit.SECONDS).strip();
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();

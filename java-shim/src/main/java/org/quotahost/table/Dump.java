@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.FactorInForce.PRODUCE;
+
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -24,7 +26,6 @@ public final class Dump {
     private static final int RECENT_BEATS = (int) (120_000 / QuotaTable.BEAT_MS);
     /** Some 0.2 s: a reading takes some 3 us for each quota type. */
     private static final int MOST_SCOPES = 20_000;
-    private static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
     private static final int FETCH = ClientQuotaType.FETCH.ordinal();
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
@@ -149,8 +150,7 @@ public final class Dump {
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
-        boolean ofUser = !scope.own.user.isEmpty() && !scope.own.user.startsWith("<");
-        fields.put("address", ofUser ? address(decoded(scope), scope.own.clientId) : "");
+        fields.put("address", isOfOneUser(scope) ? address(decoded(scope), scope.own.clientId) : "");
         if (user != null) {
             fields.put("mark", mark(user, scope.own.clientId));
             fields.put("passes", Exemptions.passes(user, scope.own.clientId));
@@ -186,7 +186,11 @@ public final class Dump {
     }
 
     private static boolean isOfOneClient(Scope scope) {
-        return !scope.own.clientId.isEmpty() && !scope.own.user.isEmpty() && !scope.own.user.startsWith("<");
+        return !scope.own.clientId.isEmpty() && isOfOneUser(scope);
+    }
+
+    private static boolean isOfOneUser(Scope scope) {
+        return !scope.own.user.isEmpty() && !scope.own.user.startsWith("<");
     }
 
     private List<Scope> recent() {

@@ -37,7 +37,7 @@ public final class FactorInForce {
     private final int[] settleAt = new int[QuotaTable.TYPES];
     /** As the host has set it last, whether or not the fallback is in force. */
     volatile Factor hostFactor = OPEN;
-    /** Whom it is for: who writes to these topics, or null for all clients. */
+    /** The topics of its group, unless it is for all clients, and those of budgets; null for none. */
     Affected hostAffected;
     /** The host's further factors by quota type, all above 0: for all clients, and never a PAUSE. The smallest of all holds. */
     volatile Factor[] ofTypes = {OPEN, OPEN, OPEN, OPEN};

@@ -43,10 +43,8 @@ final class Marks {
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
     /** Of principals and client-ids. */
     final AtomicInteger size = new AtomicInteger();
-    private final IntSupplier most;
+    private final IntSupplier most, clock;
     private volatile Mark everybody;
-    /** The table's clock. */
-    volatile int now;
     /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
     volatile int changedAt = Integer.MIN_VALUE / 2;
 
@@ -67,7 +65,7 @@ final class Marks {
                 if (stays && beat - at < LIFE_BEATS) return;
                 topic = asked;
             }
-            if (at != beat) at = beat;
+            if (beat - at > 0) at = beat;
         }
 
         boolean isOver(int beat, Predicate<String> affected) {
@@ -104,9 +102,13 @@ final class Marks {
         }
     }
 
-    /** @param most how many principals and client-ids are marked by name */
-    Marks(IntSupplier most) {
+    /**
+     * @param most how many principals and client-ids are marked by name
+     * @param clock the table's, in beats
+     */
+    Marks(IntSupplier most, IntSupplier clock) {
         this.most = most;
+        this.clock = clock;
     }
 
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
@@ -136,7 +138,7 @@ final class Marks {
             if (isFull) mark = ofPrincipal == null ? everybody : ofPrincipal.get(WHOLE);
         }
         if (mark == null) add(name, id, topic);
-        else mark.renew(topic, now, affected);
+        else mark.renew(topic, clock.getAsInt(), affected);
     }
 
     private static String principal(String name) {
@@ -149,15 +151,15 @@ final class Marks {
 
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
     private void add(String name, String id, String topic) {
-        changedAt = now;
+        changedAt = clock.getAsInt();
         Object added = marks.compute(name, (key, before) -> {
             if (before == null && !takePlace()) return null;
             ConcurrentHashMap<String, Mark> ofPrincipal = before == null ? new ConcurrentHashMap<>(2) : before;
             boolean place = ofPrincipal.containsKey(id) || ofPrincipal.size() < MOST_CLIENT_IDS && takePlace();
-            ofPrincipal.put(place ? id : WHOLE, new Mark(topic, now));
+            ofPrincipal.put(place ? id : WHOLE, new Mark(topic, clock.getAsInt()));
             return ofPrincipal;
         });
-        if (added == null) everybody = new Mark(topic, now);
+        if (added == null) everybody = new Mark(topic, clock.getAsInt());
     }
 
     private boolean takePlace() {
@@ -203,6 +205,7 @@ final class Marks {
      * everybody the principal, too.
      */
     void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
+        int now = clock.getAsInt();
         marks.forEach((name, ofPrincipal) -> {
             List<String> over = new ArrayList<>(0);
             ofPrincipal.forEach((id, mark) -> {
@@ -227,6 +230,6 @@ final class Marks {
             size.decrementAndGet();
             return null;
         });
-        changedAt = now;
+        changedAt = clock.getAsInt();
     }
 }

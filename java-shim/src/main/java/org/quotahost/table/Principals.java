@@ -221,9 +221,10 @@ final class Principals {
     // ---- under the table's lock ------------------------------------------------------------------------------
 
     void put(Entry entry) {
+        // First: where the heap is full a look-up must not end for good at what was there before.
+        TagHolder client = entry.clients.isEmpty() ? null : entry.clients.values().iterator().next();
         Entry before = entries.put(entry.principal, entry);
         if (before == null) size = size + Math.max(1, entry.clients.size());
-        TagHolder client = entry.clients.isEmpty() ? null : entry.clients.values().iterator().next();
         quick(entry.principal, before, entry.tags(0) == null ? client : entry);
     }
 

@@ -41,7 +41,8 @@ import org.slf4j.LoggerFactory;
  * </pre>
  *
  * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
- * of a type again (quotaResetRequired). Writing is under the table's lock; request threads take none.
+ * of a type again (quotaResetRequired). Writing is under the table's lock, but for stand-ins and marks; request threads
+ * take none.
  *
  * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
  * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being
@@ -73,7 +74,7 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    final Marks marks = new Marks(() -> principals.max);
+    final Marks marks = new Marks(() -> principals.max, () -> this.now);
     private final StandIns standIns = new StandIns(scopes);
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
@@ -380,15 +381,18 @@ public final class QuotaTable {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
-            marks.now = now;
             Marks.Affected topics = factorInForce.rule().affected();
             if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
             follow();
         }
-        boolean measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
-        synchronized (this) {
-            factorInForce.renew(measured ? EVERY_TYPE : 0, now);
-            factorInForce.settle(now);
+        boolean measured = true; // where the heap is full halfway, too
+        try {
+            measured = standIns.measure(factorInForce.rule(), now); // it reads MBeans, and so not under the lock
+        } finally {
+            synchronized (this) {
+                factorInForce.renew(measured ? EVERY_TYPE : 0, now);
+                factorInForce.settle(now);
+            }
         }
     }
 

@@ -9,8 +9,8 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  * The clients that share one pair of tags, and so one sensor of Kafka's and one limit for each quota type; and those of
  * them that have slowed tags while a factor is for those who write to affected topics.
  *
- * <p>The table writes its rates under its lock and then replaces the rule, by which every limit is made anew. Request
- * threads read it.
+ * <p>Its base rates are written under the table's lock, its stand-ins by the watch alone; then the rule is replaced, by
+ * which every limit is made anew. Request threads read it.
  */
 final class Scope {
     private static final double[] UNKNOWN = new double[QuotaTable.TYPES];

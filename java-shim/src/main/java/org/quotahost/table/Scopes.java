@@ -34,13 +34,13 @@ final class Scopes {
     /** Of the request quota of a request that was turned back and is to be muted (Mute). */
     final Scope turnedBack = of("<turned back>", "");
 
+    Scopes() {
+        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka takes no limit of 0
+    }
+
     /** Whether a scope is always there, and no client's answer gives it a rate. */
     boolean isPermanent(Scope scope) {
         return scope == newcomers || scope == unlimited || scope == exempt || scope == turnedBack;
-    }
-
-    Scopes() {
-        turnedBack.base(ClientQuotaType.REQUEST.ordinal(), 1e-9); // percent of a thread's time; Kafka takes no limit of 0
     }
 
     /**

@@ -20,7 +20,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
  * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
  * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
- * too. The times are beats of the table's clock. Request threads note the use; the watch notes when a client leaves.
+ * too. The times are beats of the table's clock. Request threads note the use; whoever ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
@@ -84,10 +84,13 @@ final class Tags extends AbstractMap<String, String> {
         return (long) since << 32 | seen & 0xFFFFFFFFL;
     }
 
-    /** On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left. */
+    /**
+     * On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left.
+     * A thread that stood still since it read the clock comes after others: it notes nothing.
+     */
     boolean note(int now, Rule rule) {
         long before = times;
-        return (int) before != now && renew(before, now, rule);
+        return now - (int) before > 0 && renew(before, now, rule);
     }
 
     private boolean renew(long before, int now, Rule rule) {

@@ -5,15 +5,18 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assertions.fail;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
@@ -55,6 +58,23 @@ class CallsTest {
             assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));
         }
         assertTrue(text(calls.call(new byte[] {'?'})).matches("\\[\".*\",null]"));
+    }
+
+    /** Two threads of Python's that met an exception of Java's at once would end the broker. */
+    @Test
+    void noExceptionGetsOutWhereTheHeapIsFullEither() {
+        var properties = new HashMap<String, String>() {
+            @Override
+            public Set<Entry<String, String>> entrySet() {
+                throw new FullHeap();
+            }
+        };
+        Life full = new Life.InBroker(host, new BrokerConfigs(properties, Map.of()), new CompletableFuture<>());
+        try {
+            assertEquals("[\"the broker's heap is full\",null]", text(full.calls.call(PythonCalls.bytes("properties"))));
+        } catch (FullHeap out) {
+            fail("it got out"); // JUnit would end without a word
+        }
     }
 
     @Test

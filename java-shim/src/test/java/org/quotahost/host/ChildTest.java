@@ -219,7 +219,7 @@ class ChildTest {
 
     private static PythonHost started(Map<String, String> properties) {
         PythonHost host = new PythonHost(new BrokerConfigs(properties, Map.of("node.id", "1")));
-        host.lives.start(host.config());
+        host.lives.start();
         return host;
     }
 
@@ -250,23 +250,18 @@ class ChildTest {
         end(host);
     }
 
-    /** Such as by a full heap. The thread that has called waits for nothing else. */
+    /** The thread that has called waits for nothing else. */
     @Test
     @Timeout(60)
-    void aProcessWithACallThatNoAnswerCanBeMadeForIsEnded() throws Exception {
+    void aProcessIsAnsweredAlsoWhereTheHeapIsFull() throws Exception {
         properties = new HashMap<>(properties) {
             @Override
             public Set<Entry<String, String>> entrySet() {
-                throw new OutOfMemoryError() {
-                    @Override
-                    public String getMessage() {
-                        throw this;
-                    }
-                };
+                throw new FullHeap();
             }
         };
-        String why = end(start(frame(1, "properties") + "; exec sleep 50"));
-        assertTrue(why.contains("could not be answered"), why);
+        String why = end(start(frame(1, "properties") + "; head -c " + (12 + Calls.FULL.length) + " > /dev/null; exit 3"));
+        assertTrue(why.contains("exit code 3"), why);
     }
 
     /** Such as a heap that is full for a moment: what serves goes on, and is followed by another one when it ends. */
@@ -290,6 +285,28 @@ class ChildTest {
         Files.writeString(ended, "");
 
         while (Files.readString(lives).length() < 2) Thread.sleep(10);
+        end(host);
+    }
+
+    /** The thread that asks the interpreter about itself ends without an answer. */
+    @Test
+    @Timeout(60)
+    void aProbeThatTheFullHeapEndsDelaysTheNextLifeAndDoesNotPreventIt() throws Exception {
+        Path lives = Files.writeString(folder.resolve("lives"), "");
+        AtomicInteger errors = new AtomicInteger(1);
+        PythonHost host = started(new HashMap<>(python("echo executable=$0", "echo >> " + lives + "\n"
+                + "[ $(wc -l < " + lives + ") = 2 ] && exit 1\n" + START + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 50\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1")) {
+            @Override
+            public String getOrDefault(Object name, String otherwise) {
+                boolean probes = Thread.currentThread().getName().equals("quotahost-probe");
+                if (probes && errors.getAndDecrement() > 0) throw new FullHeap();
+                return super.getOrDefault(name, otherwise);
+            }
+        });
+
+        while (Files.readString(lives).length() < 3) Thread.sleep(10);
+        assertTrue(errors.get() <= 0);
         end(host);
     }
 

@@ -1,5 +1,6 @@
 package org.quotahost.host;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -8,8 +9,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
@@ -52,6 +56,27 @@ class QuestionsTest {
         assertNull(questions.ask("question", List.of("clients"), 10));
 
         assertEquals(List.of("stored"), Inboxes.awaitEvents(inbox).stream().map(Batch.Event::kind).toList());
+    }
+
+    /** All of a JVM share it, and where the heap is full it ends. */
+    @Test
+    @Timeout(30)
+    void whoAsksDoesNotDependOnJavasThreadForTimeouts() {
+        var goesOn = new CountDownLatch(1);
+        CompletableFuture.delayedExecutor(0, TimeUnit.MILLISECONDS, Runnable::run).execute(() -> {
+            try {
+                goesOn.await();
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        });
+        var asked = CompletableFuture.supplyAsync(() -> questions.ask("question", List.of("clients"), 10));
+        try {
+            assertDoesNotThrow(() -> asked.get(20, TimeUnit.SECONDS));
+        } finally {
+            goesOn.countDown();
+        }
+        assertNull(asked.join());
     }
 
     @Test

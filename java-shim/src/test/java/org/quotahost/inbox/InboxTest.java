@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.RepeatedTest;
@@ -131,6 +132,19 @@ class InboxTest {
 
     private List<String> kinds() {
         return inbox.take(0).events().stream().map(e -> e.kind() + e.fields()).toList();
+    }
+
+    /** Texts of one hash are easily made, and each request may have another client-id. */
+    @Test
+    void namesThatWereChosenToCollideArePostedAndAskedForAsQuickly() {
+        List<String> ids = List.of("");
+        for (int i = 0; i < 16; i++) ids = ids.stream().flatMap(id -> Stream.of(id + "Aa", id + "BB")).toList();
+        assertEquals(1, ids.stream().map(String::hashCode).distinct().count());
+
+        ids.forEach(id -> inbox.postClient("mallory", id));
+        ids.forEach(id -> inbox.askAgain(new Batch.Lookup("mallory", id, 0)));
+
+        assertEquals(2 * Inbox.MOST, Inboxes.drain(inbox).size());
     }
 
     // ---- many threads post while one takes ----

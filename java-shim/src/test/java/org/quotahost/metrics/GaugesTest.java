@@ -51,6 +51,16 @@ class GaugesTest {
     }
 
     @Test
+    void aNumberThatIsThereStaysAsItIs() throws Exception {
+        gauges.add("Test", "", "Depth", () -> value);
+        gauges.add("Test", "", "Depth", () -> 7);
+        gauges.set("Test", "", "Depth", 8);
+
+        assertEquals(1.0, server.getAttribute(name("Test"), "Depth"));
+        assertEquals(1, gauges.all().size());
+    }
+
+    @Test
     void anyNameMakesAnMBean() throws Exception {
         for (String plugin : List.of("static", "a,b=c:*?\"x\n", "客户")) gauges.add("Test", plugin, "Errors", () -> value);
 

@@ -19,7 +19,8 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
 class MarksTest {
     private static final int MOST = 5_000;
 
-    private final Marks marks = new Marks(() -> MOST);
+    private int now;
+    private final Marks marks = new Marks(() -> MOST, () -> now);
     /** Each topic has the factor of its group: that of small is smaller. */
     private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
     private final List<String> ended = new ArrayList<>();
@@ -29,7 +30,7 @@ class MarksTest {
     }
 
     private void sweep(int beat, String... affected) {
-        marks.now = beat;
+        now = beat;
         marks.sweep(List.of(affected)::contains, (principal, clientId) -> ended.add(principal + " " + clientId));
     }
 
@@ -41,11 +42,23 @@ class MarksTest {
         marks.mark("alice", "a", "large", affected);
         assertEquals("one", marks.group("alice", "a", affected));
 
-        marks.now = Marks.LIFE_BEATS; // it has written to the other topic alone since
+        now = Marks.LIFE_BEATS; // it has written to the other topic alone since
         marks.mark("alice", "a", "large", affected);
         assertEquals("other", marks.group("alice", "a", affected));
         assertNull(marks.group("bob", "a", affected));
         assertNull(marks.group("alice", "a", null));
+    }
+
+    /** Its thread has read the clock, and then stood still. */
+    @Test
+    void aRequestThatComesLateEndsNoMarkEarlier() {
+        now = Marks.LIFE_BEATS;
+        marks.mark("alice", "a", "small", affected);
+        now = 0;
+        marks.mark("alice", "a", "small", affected);
+
+        sweep(Marks.LIFE_BEATS + 1, "small");
+        assertEquals("small", marks.topic("alice", "a"));
     }
 
     @Test

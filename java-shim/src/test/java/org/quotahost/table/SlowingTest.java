@@ -304,6 +304,25 @@ class SlowingTest {
         assertEquals(500.0, limit("bob", "b"));
     }
 
+    /** Such a thread may have read the clock before its client's mark ended and began anew. */
+    @Test
+    void aRequestThatComesLateHasNobodyRiseAnew() {
+        slow(Scopes.CLIENT);
+        table.configureTap(10, 1_000, 30_000);
+        Tags tags = (Tags) Tables.tags(table, "alice", "a");
+        int read = table.now;
+        pass(1);
+        affect(0.5, "bills");
+        affect(0.5, "orders");
+        goOn("alice", "a", 14);
+        assertEquals(500.0, limit("alice", "a"));
+
+        tags.note(read, table.factorInForce.rule());
+
+        goOn("alice", "a", 2);
+        assertEquals(500.0, limit("alice", "a"));
+    }
+
     @Test
     void whoIsMarkedAndPausesKeepsItsLimitWhateverElseChanges() {
         slow(Scopes.CLIENT);
