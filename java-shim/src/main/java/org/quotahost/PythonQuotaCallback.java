@@ -36,7 +36,7 @@ import org.slf4j.LoggerFactory;
  */
 public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, Reconfigurable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** By quota type, the table's generation by which Kafka has read all limits last; another number has it read them again. */
+    /** By quota type, the table's generation when Kafka was last asked to read all limits again. */
     private final AtomicIntegerArray reset = new AtomicIntegerArray(QuotaTable.TYPES);
     /** Until configure() has run, a table in which every client is a newcomer without a limit. */
     private volatile QuotaTable table = new QuotaTable(new Inbox());
@@ -74,9 +74,6 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public Double quotaLimit(ClientQuotaType type, Map<String, String> tags) {
         try {
             return type.ordinal() < QuotaTable.TYPES ? table.limit(type.ordinal(), tags) : null;
-        } catch (VirtualMachineError e) { // such as a full heap: Kafka keeps null, no limit, until it asks again
-            reset.decrementAndGet(type.ordinal());
-            return null;
         } catch (Throwable e) {
             return null;
         }

@@ -6,7 +6,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -42,22 +41,6 @@ class PythonQuotaCallbackTest {
         assertNull(callback.quotaLimit(type, null));
         assertNull(callback.quotaLimit(type, Map.of("other", "tag")));
         assertFalse(callback.quotaResetRequired(null));
-    }
-
-    /** Kafka takes null for no limit, and would keep it in the sensor until limits change the next time. */
-    @Test
-    void aLimitThatTheFullHeapPreventedIsAskedForAgain() {
-        Map<String, String> full = new HashMap<>() {
-            @Override
-            public String get(Object key) {
-                throw new OutOfMemoryError();
-            }
-        };
-        assertNull(callback.quotaLimit(ClientQuotaType.PRODUCE, full));
-
-        assertTrue(callback.quotaResetRequired(ClientQuotaType.PRODUCE));
-        assertFalse(callback.quotaResetRequired(ClientQuotaType.PRODUCE));
-        assertFalse(callback.quotaResetRequired(ClientQuotaType.FETCH));
     }
 
     @Test

@@ -40,8 +40,8 @@ final class Calls {
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
     static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
-    /** Sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
-    private static final int MOST_IDS = 4_096;
+    /** Bytes of the sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
+    private static final int MOST_IDS = 16 << 20;
 
     /** Made beforehand: where the heap is full no text can be made. */
     static final byte[] FULL = refusal("the broker's heap is full"), TOO_LARGE = refusal("the answer is too large");
@@ -85,6 +85,7 @@ final class Calls {
     private final PythonHost host;
     private final Life life;
     private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
+    private long idsBytes;
     final Map<String, Handler> handlers;
 
     Calls(PythonHost host, Life life) {
@@ -245,9 +246,16 @@ final class Calls {
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */
     private synchronized Set<String> ids(byte[] list) {
-        if (ids.size() > MOST_IDS) ids.clear();
-        return ids.computeIfAbsent(ByteBuffer.wrap(list),
-                bytes -> QuotaTable.clientIds(((List<?>) Wire.decode(list)).toArray(String[]::new)));
+        Set<String> known = ids.get(ByteBuffer.wrap(list));
+        if (known != null) return known;
+        idsBytes += list.length;
+        if (idsBytes > MOST_IDS) {
+            ids.clear();
+            idsBytes = list.length;
+        }
+        Set<String> made = QuotaTable.clientIds(((List<?>) Wire.decode(list)).toArray(String[]::new));
+        ids.put(ByteBuffer.wrap(list), made);
+        return made;
     }
 
     private Object factor() {

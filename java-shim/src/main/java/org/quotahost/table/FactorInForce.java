@@ -194,9 +194,15 @@ public final class FactorInForce {
         rule = next;
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             if ((changed & 1 << type) == 0) continue;
-            settleAt[type] = next.now() + QuotaTable.BEATS_PER_SECOND;
+            settleLater(type, next.now());
             generations.incrementAndGet(type);
         }
+    }
+
+    /**
+     * Has Kafka rea    /** Has Kafka read the limits of a type once more, a second later; request threads may say so, too. */
+    void settleLater(int type, int now) {
+        settleAt[type] = now + QuotaTable.BEATS_PER_SECOND;
     }
 
     /**

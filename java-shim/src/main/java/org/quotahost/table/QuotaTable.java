@@ -157,8 +157,13 @@ public final class QuotaTable {
      * copy; unknown ones have the newcomers' limit.
      */
     public Double limit(int type, Map<String, String> tags) {
-        Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
-        return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
+        try {
+            Tags known = tags instanceof Tags ours ? ours : scopes.find(tags.get(Tags.USER), tags.get(Tags.CLIENT_ID));
+            return (known == null ? scopes.newcomers.own : known).limit(type, factorInForce.rule());
+        } catch (VirtualMachineError e) { // such as a full heap: what Kafka gets instead it would keep until limits change
+            factorInForce.settleLater(type, now);
+            throw e;
+        }
     }
 
     /** Grows whenever limits of a type have changed that Kafka may have in its sensors (quotaResetRequired). */

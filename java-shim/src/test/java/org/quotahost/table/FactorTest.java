@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.quotahost.table.Tables.FETCH;
 import static org.quotahost.table.Tables.PRODUCE;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import net.jqwik.api.ForAll;
@@ -48,6 +49,25 @@ class FactorTest {
 
     private Double limit(int type) {
         return Tables.limit(table, type, "alice", "app");
+    }
+
+    /** Kafka takes what it gets instead for no limit, and would keep it in the sensor until limits change the next time. */
+    @Test
+    void aLimitThatTheFullHeapPreventedIsAskedForAgainASecondLater() {
+        Map<String, String> full = new HashMap<>() {
+            @Override
+            public String get(Object key) {
+                throw new OutOfMemoryError();
+            }
+        };
+        table.beat(3_000);
+        int produce = table.generation(PRODUCE), fetch = table.generation(FETCH);
+        assertThrows(OutOfMemoryError.class, () -> table.limit(PRODUCE, full));
+
+        assertEquals(produce, table.generation(PRODUCE));
+        table.beat(4_200);
+        assertEquals(produce + 1, table.generation(PRODUCE));
+        assertEquals(fetch, table.generation(FETCH));
     }
 
     @Proves("proposal-035.pause")
