@@ -43,7 +43,7 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
     there = sorted(tmp_path.iterdir())
     monkeypatch.setattr(Path, "write_text", full)
     done = run(*(names.get(word, word) for word in command.split()))
-    assert (done.exit_code, f"{out} can't be written: No space left" in done.stderr) == (1, True)
+    assert (done.exit_code, f"{out} can't be written: No space left" in done.stderr) == (2, True)
     assert sorted(tmp_path.iterdir()) == there
     assert not out.exists() or out.read_text() == before
 
