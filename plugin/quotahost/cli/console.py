@@ -11,6 +11,7 @@ copied into a properties file, and output into a pipe or a log isn't folded at 8
 
 import csv
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -141,7 +142,7 @@ def whole(path: Path) -> Iterator[Path]:
         if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
             yield path
             return
-        beside = path.with_name(f".{path.name}.part")
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             yield beside
             if path.exists():

@@ -48,6 +48,16 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
     assert not out.exists() or out.read_text() == before
 
 
+def test_of_two_who_write_a_file_at_once_each_writes_a_whole_one_and_the_later_stays(tmp_path: Path) -> None:
+    file = tmp_path / "quotas.yaml"
+    with whole(file) as first:
+        first.write_text("the first one's")
+        with whole(file) as second:
+            second.write_text("the second one's")
+        assert file.read_text() == "the second one's"
+    assert (file.read_text(), list(tmp_path.iterdir())) == ("the first one's", [file])
+
+
 def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("before")
