@@ -216,6 +216,7 @@ _SESSION: Final = "broker.session.timeout.ms"
 _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
 #: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
 _SESSIONS: Final = 2
+_DIGITS: Final = 10  # of Java's largest int
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
@@ -338,7 +339,8 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:
     text = broker.get(name)
-    return int(text) if text.isdecimal() else default  # a value that is no number is Kafka's to refuse
+    # What is no number, or beyond Java's int, is Kafka's to refuse.
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else default
 
 
 def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

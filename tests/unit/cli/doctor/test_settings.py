@@ -148,6 +148,9 @@ Weak = Callable[..., list[tuple[str, str]]]
             [FENCE, FIXED, BROKER, ".pause.creation=allow"],
             [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
             [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
+            # Kafka refuses what is beyond Java's int.
+            [FENCE, *SHORT, ".validity=19s", "broker.session.timeout.ms=99999999999999999999"],
+            [FENCE, *SHORT, ".validity=19s", f"broker.session.timeout.ms={5000 * '9'}"],
             [FENCE, *SHORT, ".fenced.brokers=unknown"],
             [FENCE, SNAPSHOTS, ".factor.scope=topics"],
             [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
