@@ -111,12 +111,14 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
 def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to.
+    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
+    OptionsError if two are the same: this process would wait for itself.
     """
+    places = [_path(directory) / _LOCK for directory in filter(on_this_machine, directories)]
+    if len({place.resolve() for place in places}) < len(places):
+        raise OptionsError("--checkpoint and --history are one directory; give each a directory of its own")
     with ExitStack() as locks:
-        for directory in filter(on_this_machine, directories):
-            parts = urlsplit(directory)
-            place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
+        for place in places:
             place.parent.mkdir(parents=True, exist_ok=True)
             file = locks.enter_context(place.open("a"))
             try:
@@ -124,6 +126,11 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
             except BlockingIOError:
                 return None
         return locks.pop_all()
+
+
+def _path(directory: str) -> Path:
+    parts = urlsplit(directory)
+    return Path(unquote(parts.path) if parts.scheme else directory)
 
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
