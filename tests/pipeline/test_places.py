@@ -54,6 +54,7 @@ def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_firs
     assert len(caplog.records) == 1
     assert lock(directories) is None
     assert waited[0] is not None
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 0, "it reads now, maybe for minutes"
     waited[0].close()
     taken(*directories).close()
 

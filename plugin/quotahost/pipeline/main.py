@@ -138,6 +138,7 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
     in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):
+            progress.standing_by.set(0)
             return locks
         progress.standing_by.set(1)
         in_use.report(
