@@ -32,7 +32,7 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
 ) -> None:
     asked: Any = SimpleNamespace(client_quotas=dict, recorded=dict, warnings=[])
     monkeypatch.setattr(cluster, "cluster_at", lambda *_: nullcontext(asked))
-    monkeypatch.setattr(history, "start", lambda *_: None)
+    monkeypatch.setattr(history, "started", lambda *_: nullcontext())
     month = datetime(2026, 11, 1, tzinfo=UTC)
     monkeypatch.setattr(usage, "bill", lambda *_: usage.Bill(month, month))
     out, quotas = tmp_path / "out", tmp_path / "quotas.yaml"

@@ -156,13 +156,13 @@ def usage(
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
-    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import started
     from quotahost.cli.quotas.usage import bill, folders, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    spark = start("quotas usage", *folders(history))
-    begin("Summing the month")
-    made = bill(spark, history, chosen, tuple(clusters or ()), labels)
+    with started("quotas usage", *folders(history)) as spark:
+        begin("Summing the month")
+        made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
         rows: list[tuple[str | int, ...]] = [
             (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, astuple(used)))
