@@ -99,7 +99,7 @@ def table(
     return grid
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
     """A table as CSV, which commands neither a terminal nor a spreadsheet.
 
     Every text stands in quotes, as some spreadsheets divide lines at semicolons. A text that a spreadsheet would take

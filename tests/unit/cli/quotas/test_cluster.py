@@ -18,7 +18,9 @@ from confluent_kafka import KafkaError, KafkaException
 from quotahost.base.errors import Unusable
 from quotahost.cli import asking
 from quotahost.cli.console import csv_text
+from quotahost.cli.lab import history
 from quotahost.cli.quotas import cluster as module
+from quotahost.cli.quotas import usage
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
 from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Change, Entity, compare
@@ -263,6 +265,19 @@ def test_a_month_ends_where_the_next_begins() -> None:
     for text in ("2026-13", "9999-12", "2026", "2026-11-01", ""):
         with pytest.raises(ValueError, match="is no month"):
             parse_month(text)
+
+
+def test_a_record_that_claims_more_bytes_than_there_are_ends_no_bill(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "quotas.yaml", tmp_path / "bill.csv"
+    file.write_text("quotas: []")
+    made = usage.Bill(*parse_month("2026-11"))
+    made.sums["c", "team"].written = math.inf  # of two records of 1e308 bytes
+    monkeypatch.setattr(history, "started", lambda *_: nullcontext())
+    monkeypatch.setattr(usage, "bill", lambda *_: made)
+    done = run("quotas", "usage", file, "--history", "h", "--csv", out)
+    assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
