@@ -51,7 +51,8 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
-    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer.
+    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer; and if Spark
+    ends by itself.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,10 +79,11 @@ def run(chosen: Options) -> None:
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
             job.run(stop)
-    except (OSError, Py4JError):
+    except (OSError, Py4JError) as error:
         # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
         if not stop.is_set():
-            raise
+            remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
+            raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
 
 
 @contextmanager
