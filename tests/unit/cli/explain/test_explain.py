@@ -1,9 +1,12 @@
 """``quotahost explain`` and ``top``, asked of a socket that stands in for a broker's."""
 
 import os
+import pty
+import select
 import socket
 import subprocess
 import sys
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.cli.explain import broker_socket as brokers
 from quotahost.cli.top.live import Question
 from quotahost.cli.top.top import Attached
@@ -221,6 +225,28 @@ def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSo
     broker.answers["uses"] = dump.uses(dump.row(user="Zoë"))
     done = process("top", "--once", "--pid", OURS, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr, rb"Zo\xeb" in done.stdout) == (0, b"", True)
+
+
+def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSocket) -> None:
+    broker.answers["uses"] = dump.uses(dump.row())
+    ours, terminal = pty.openpty()
+    before, seen = termios.tcgetattr(terminal), b""
+
+    def shows(what: bytes) -> bool:
+        nonlocal seen
+        while select.select([ours], [], [], 0)[0]:
+            seen += os.read(ours, 65536)
+        return what in seen
+
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", OURS]
+    environment = os.environ | {"TERM": "xterm"}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as top:
+        eventually(lambda: shows(b"\x1b[?1049h"), what="the second screen")
+        top.terminate()
+        eventually(lambda: top.poll() is not None, what="its end")
+    assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (143, True, before)
+    os.close(ours)
+    os.close(terminal)
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:
