@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from kafka.errors import KafkaTimeoutError
 
 from quotahost.base.errors import Unusable
 from quotahost.cli import asking
@@ -51,6 +52,32 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
         refused = alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
         assert refused == {Entity("alice"): told}
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
+    monkeypatch: pytest.MonkeyPatch, answers: int
+) -> None:
+    changes = [Change(Entity(user), "producer_byte_rate", None, 1e6) for user in ("alice", "bob", "carol")]
+    told = iter([Answer(entries=[])] * answers)
+
+    def run(*_: object) -> Any:
+        if answer := next(told, None):
+            return answer
+        raise KafkaTimeoutError
+
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    manager: Any = Answer(send=None, run=run)
+    if answers == 0:
+        with pytest.raises(Unusable, match="nothing came within 10 s"):
+            alter(manager, changes)
+        return
+    refused = alter(manager, changes)
+    assert list(refused) == [change.entity for change in changes[answers:]]
+    assert all("nothing came within 10 s" in why for why in refused.values())
+    told = iter([Answer(entries=[])] * answers)
+    with pytest.raises(Unusable):
+        alter(manager, changes, validate_only=True)
 
 
 def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
