@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 from urllib.request import urlopen
 
 import pytest
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -222,6 +222,19 @@ def test_a_cluster_that_does_not_answer_and_a_directory_that_executors_do_not_re
     found, text = run("--checkpoint", tmp_path)
     line = text.splitlines()[-1]
     assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True)
+
+
+@pytest.mark.parametrize("problem", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
+def test_a_spark_that_ends_by_itself_ends_the_pipeline_in_a_sentence(
+    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(MagicMock()))
+    monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
+    monkeypatch.setattr(pipeline, "refusal", lambda *_: "")
+    monkeypatch.setattr(pipeline, "Job", MagicMock(return_value=MagicMock(run=MagicMock(side_effect=problem))))
+    code, text = run("--checkpoint", tmp_path)
+    line = text.splitlines()[-1]
+    assert (code, line.startswith("Spark has ended: "), "--driver-memory" in line) == (1, True, True), text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.pipeline.main import lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.options import OptionsError
 from quotahost.pipeline.session import checkpoint_files
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
@@ -53,8 +54,17 @@ def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_firs
     assert len(caplog.records) == 1
     assert lock(directories) is None
     assert waited[0] is not None
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 0, "it reads now, maybe for minutes"
     waited[0].close()
     taken(*directories).close()
+
+
+def test_a_pipeline_does_not_wait_for_itself_where_both_directories_are_one(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for same in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", str(link)):
+        with pytest.raises(OptionsError, match="give each a directory of its own"):
+            lock([str(tmp_path), same])
 
 
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ copied into a properties file, and output into a pipe or a log isn't folded at 8
 
 import csv
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from quotahost.base.errors import QuotahostError
+from quotahost.base.errors import Unusable
 from quotahost.base.text import escaped
 
 _PIPE_WIDTH = 200  # a pipe or a log has no width of its own; rich would fold at 80
@@ -98,7 +99,7 @@ def table(
     return grid
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:
     """A table as CSV, which commands neither a terminal nor a spreadsheet.
 
     Every text stands in quotes, as some spreadsheets divide lines at semicolons. A text that a spreadsheet would take
@@ -123,25 +124,25 @@ def show_facts(screen: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name what is written if the operating system doesn't let us: a QuotahostError in place of an OSError."""
+    """Name what is written if the operating system doesn't let us: Unusable in place of an OSError."""
     try:
         yield
     except OSError as error:
-        raise QuotahostError(f"{path} can't be written: {error.strerror or error}") from None
+        raise Unusable(f"{path} can't be written: {error.strerror or error}") from None
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """Where to write a file, or a new folder, beside the path, whose place it takes as a whole or not at all.
 
-    A pipe, a device, or a file that nothing may lie beside is written to itself. A QuotahostError as of ``writing``.
+    A pipe, a device, or a file that nothing may lie beside is written to itself. Unusable as of ``writing``.
     """
     with writing(path):
         path = path.resolve()
         if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
             yield path
             return
-        beside = path.with_name(f".{path.name}.part")
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
             yield beside
             if path.exists():

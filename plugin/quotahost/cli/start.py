@@ -19,7 +19,7 @@ _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Output that can't be written ends it with 1, and without a traceback."""
+    """Run the command of the arguments. Output that can't be written ends it without a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):  # it may be closed
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
@@ -31,11 +31,13 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (EPIPE, ENOSPC):
             raise
-        if error.errno == ENOSPC:  # who has read enough is told nothing
+        no_room = error.errno == ENOSPC
+        if no_room:  # who has read enough is told nothing
             say(f"the output can't be written: {error.strerror}", to_stderr=True)
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        # As typer ends where nobody reads on; 1 is also what some commands have found.
+        sys.exit(2 if no_room else 1)
 
 
 def _main(arguments: Sequence[str]) -> None:

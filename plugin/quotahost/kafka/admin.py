@@ -111,6 +111,7 @@ def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
 # ---- a broker's dynamic properties ----
 
 _CONFIG_WAIT: Final = 10.0  # seconds
+_STORED: Final = {ConfigSource.DYNAMIC_BROKER_CONFIG.value, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,10 @@ class BrokerConfig:
         It needs DescribeConfigs.
         """
         return {name: entry.value for name, entry in self._entries().items()}
+
+    def stored(self) -> dict[str, str | None]:
+        """Of :meth:`properties` those that the cluster stores, for this broker or for all; a file's give way."""
+        return {name: entry.value for name, entry in self._entries().items() if int(entry.source) in _STORED}
 
     def _entries(self) -> dict[str, Any]:
         with _answered():

@@ -172,6 +172,11 @@ class NoAnswer(QuotahostError):
         super().__init__(text)
         self.refused = refused
 
+    @property
+    def lets_others_in(self) -> bool:
+        """Whether a broker is there, which turns this client away as one without the right login."""
+        return self.refused or _CLOSED in str(self)
+
 
 def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> AdminClient:
     """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.

@@ -188,7 +188,7 @@ class Topics:
         if (partitions := there.get(self._single, 1)) != 1:
             raise Unusable(
                 f"topic {self._single} has {partitions} partitions, and must have one: by the order of its records "
-                "pipelines find out which of them publishes. Delete it, and the pipeline makes it as it should be"
+                "pipelines find out which of them publishes. Stop all of them and delete it; the next one makes it anew"
             )
         # Among them may be topics that this client has no right to see; Kafka says that they exist.
         if absent := sorted(self._topics.keys() - there.keys()):

@@ -51,7 +51,8 @@ def run(chosen: Options) -> None:
     """Run until SIGTERM or SIGINT.
 
     Raises QuotahostError, in words for an operator, if it can't begin: a port is taken, jars are missing, a directory
-    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer.
+    can't be written to or executors can't reach it, a topic can't be used, or the cluster doesn't answer; and if Spark
+    ends by itself.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,10 +79,11 @@ def run(chosen: Options) -> None:
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
             job.run(stop)
-    except (OSError, Py4JError):
+    except (OSError, Py4JError) as error:
         # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
         if not stop.is_set():
-            raise
+            remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
+            raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
 
 
 @contextmanager
@@ -111,12 +113,14 @@ def refusal(name: str, directory: str, master: str, default: str) -> str:
 def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
-    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to.
+    HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
+    OptionsError if two are the same: this process would wait for itself.
     """
+    places = [_path(directory) / _LOCK for directory in filter(on_this_machine, directories)]
+    if len({place.resolve() for place in places}) < len(places):
+        raise OptionsError("--checkpoint and --history are one directory; give each a directory of its own")
     with ExitStack() as locks:
-        for directory in filter(on_this_machine, directories):
-            parts = urlsplit(directory)
-            place = Path(unquote(parts.path) if parts.scheme else directory) / _LOCK
+        for place in places:
             place.parent.mkdir(parents=True, exist_ok=True)
             file = locks.enter_context(place.open("a"))
             try:
@@ -126,11 +130,17 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
         return locks.pop_all()
 
 
+def _path(directory: str) -> Path:
+    parts = urlsplit(directory)
+    return Path(unquote(parts.path) if parts.scheme else directory)
+
+
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
     """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
     in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):
+            progress.standing_by.set(0)
             return locks
         progress.standing_by.set(1)
         in_use.report(

@@ -2,7 +2,7 @@
 good, and none before the topic was read to its end.
 
 All readers so take or refuse the same bytes, within the same bounds. Where a record is refused, what was there of its
-name stays, also when the topic is read again from its beginning.
+name stays, also when the topic is read again from its beginning; but for what a tombstone has removed meanwhile.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,8 @@ class LatestByName(ABC, Generic[_Name, _T]):
 
     def __init__(self, before: dict[_Name, _T] | None = None) -> None:
         self.by_name: dict[_Name, _T] = {}
-        self._octets, self._before = 0, before or {}
+        # A copy: a tombstone takes out of it what others still look up until all is read.
+        self._octets, self._before = 0, dict(before or {})
 
     @abstractmethod
     def name_of(self, key: bytes | None) -> _Name | None:
@@ -58,6 +59,7 @@ class LatestByName(ABC, Generic[_Name, _T]):
             return None
         octets, latest = len(key or b""), self.by_name.get(name)
         if value is None:
+            self._before.pop(name, None)
             if self.by_name.pop(name, None) is None:
                 return None
             self._octets -= octets

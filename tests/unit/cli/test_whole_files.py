@@ -32,7 +32,7 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
 ) -> None:
     asked: Any = SimpleNamespace(client_quotas=dict, recorded=dict, warnings=[])
     monkeypatch.setattr(cluster, "cluster_at", lambda *_: nullcontext(asked))
-    monkeypatch.setattr(history, "start", lambda *_: None)
+    monkeypatch.setattr(history, "started", lambda *_: nullcontext())
     month = datetime(2026, 11, 1, tzinfo=UTC)
     monkeypatch.setattr(usage, "bill", lambda *_: usage.Bill(month, month))
     out, quotas = tmp_path / "out", tmp_path / "quotas.yaml"
@@ -43,9 +43,19 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
     there = sorted(tmp_path.iterdir())
     monkeypatch.setattr(Path, "write_text", full)
     done = run(*(names.get(word, word) for word in command.split()))
-    assert (done.exit_code, f"{out} can't be written: No space left" in done.stderr) == (1, True)
+    assert (done.exit_code, f"{out} can't be written: No space left" in done.stderr) == (2, True)
     assert sorted(tmp_path.iterdir()) == there
     assert not out.exists() or out.read_text() == before
+
+
+def test_of_two_who_write_a_file_at_once_each_writes_a_whole_one_and_the_later_stays(tmp_path: Path) -> None:
+    file = tmp_path / "quotas.yaml"
+    with whole(file) as first:
+        first.write_text("the first one's")
+        with whole(file) as second:
+            second.write_text("the second one's")
+        assert file.read_text() == "the second one's"
+    assert (file.read_text(), list(tmp_path.iterdir())) == ("the first one's", [file])
 
 
 def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -91,6 +92,23 @@ def test_there_are_so_many_budgets_and_no_more() -> None:
         latest.take(b"budgets/more", json.dumps(GOOD).encode())
     latest.take(b"budgets/7", json.dumps(GOOD | {"bytes": 6}).encode())
     assert latest.by_name["7"].bytes == 6
+
+
+@pytest.mark.parametrize("between", [(), (None,), (encode(ClusterQuota(6.0)), None)])
+def test_a_refused_record_leaves_what_was_there_before_it_and_nothing_that_a_tombstone_removed(
+    between: tuple[bytes | None, ...],
+) -> None:
+    latest, alice = LatestQuotas(), Entity("alice", None)
+    latest.begins()
+    latest.record(key_of(alice), encode(ClusterQuota(5.0)), live=False)
+    latest.caught_up()
+    latest.begins()  # the place in the topic was lost
+    for value in (*between, b"no JSON"):
+        with nullcontext() if value != b"no JSON" else pytest.raises(Refused):
+            latest.record(key_of(alice), value, live=False)
+        assert latest.by_name == {alice: ClusterQuota(5.0)}, "until all is read, what held before holds"
+    latest.caught_up()
+    assert latest.by_name == ({} if between else {alice: ClusterQuota(5.0)})
 
 
 def test_a_record_reads_as_it_was_written_and_readers_leave_the_others_records_alone() -> None:

@@ -18,7 +18,7 @@ from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
-from quotahost.cli.doctor.settings import check_settings, check_weaknesses
+from quotahost.cli.doctor.settings import check_settings, check_stored, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.plugins import check_plugins
@@ -106,7 +106,10 @@ def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
 def _cluster(
     broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, role: AclRole | None
 ) -> Iterator[Section]:
-    yield Section("Topics", list(check_cluster(against, read_client_config(client_config), settings, role)))
+    config = read_client_config(client_config)
+    yield Section("Topics", list(check_cluster(against, config, settings, role)))
+    if broker and (found := list(check_stored(broker, against, config))):
+        yield Section("Stored values", found)
     yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return

@@ -11,7 +11,7 @@
 import ipaddress
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -26,6 +26,8 @@ from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
+from quotahost.kafka.admin import BrokerConfig
+from quotahost.kafka.client import NoAnswer, connect
 from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
@@ -43,6 +45,7 @@ _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not auth
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 #: Seconds of all quota windows, up to which nobody notices the burst: 2 windows of 1 s.
 _EVEN: Final = 2
+_ANSWER: Final = 10.0  # seconds
 
 # ---- how they are read -----------------------------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
             findings += [each for each in more if each not in findings and not any(name in each.text for name in names)]
         return Section("Settings", findings), None
     own = f"{broker.path}: quotahost's own properties are understood"  # those of plugins may be wrong all the same
-    findings.append(good(f"{own}; changes made live by kafka-configs.sh are not seen here"))
+    findings.append(good(f"{own}; changes made live by kafka-configs.sh are seen with --against alone"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
     models: dict[str, type[BaseModel] | None] = {}  # of the plugins' own settings, which tell secrets from the rest
     for role, name in configured(settings) if with_plugins else ():
@@ -91,6 +94,30 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     for name in broker.unresolved:
         if name.startswith(PREFIX):
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
+
+
+def check_stored(broker: BrokerFile, against: str, config: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
+
+    It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.
+    """
+    node = broker.get("node.id")
+    if not node.isdecimal() or broker.get("process.roles") == "controller":
+        return
+    try:
+        stored = BrokerConfig(connect({**config, "bootstrap.servers": against}, _ANSWER), int(node)).stored()
+    except NoAnswer as problem:
+        remedy = "--client-config FILE of a principal with DescribeConfigs on the cluster"
+        yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}", remedy)
+        return
+    # A hidden value may be the file's own.
+    others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]
+    if names := ", ".join(name for name in others if name in broker.properties or name.startswith(PREFIX)):
+        which = f"--entity-type brokers --entity-name {node}, or --entity-default, --delete-config NAME"
+        text = f"broker {node} has stored values, which hold before this file's, of {names}"
+        yield note(text, f"kafka-configs.sh --alter {which} brings the file's back")
+    else:
+        yield good(f"broker {node} has no stored value of a property that stands in this file")
 
 
 # ---- what is weak ----------------------------------------------------------------------------------------------
@@ -216,6 +243,7 @@ _SESSION: Final = "broker.session.timeout.ms"
 _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
 #: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
 _SESSIONS: Final = 2
+_DIGITS: Final = 10  # of Java's largest int
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
@@ -338,7 +366,8 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:
     text = broker.get(name)
-    return int(text) if text.isdecimal() else default  # a value that is no number is Kafka's to refuse
+    # What is no number, or beyond Java's int, is Kafka's to refuse.
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else default
 
 
 def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

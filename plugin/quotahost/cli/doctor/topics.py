@@ -115,7 +115,7 @@ def check_cluster(
     except NoAnswer as problem:
         who = "with these credentials" if config else "a client without credentials"
         # A listener that wants credentials is right to turn anybody away.
-        say = wrong if config or role else note
+        say = note if problem.lets_others_in and not config and not role else wrong
         yield say(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
         return
     if settings and settings.factor_source == "local" and rights.brokers > 1:

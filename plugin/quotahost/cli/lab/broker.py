@@ -74,7 +74,7 @@ class OwnDisk:
     def __init__(self, disk: Disk, topics: frozenset[str], settings: Settings, events: Events) -> None:
         """``topics`` are those with a replica on the disk."""
         self._disk, self._topics, self._events = disk, topics, events
-        # A broker looks at the sizes of budgeted topics once a second at most.
+        # A broker looks at the sizes of budgeted topics twice a second at most.
         self._is_budget = disk.volume.broker == BUDGET
         self._period = max(ms(settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
         self.life = 0  # counts its starts and deaths

@@ -8,7 +8,8 @@ the time (buckets).
 import os
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from itertools import groupby
@@ -16,11 +17,13 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from pyspark.errors import PySparkRuntimeError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from quotahost.base.errors import QuotahostError
+from quotahost.base.errors import QuotahostError, Unusable
+from quotahost.base.text import short
 from quotahost.cli.console import begin
 from quotahost.cli.lab.budgets import BudgetUse
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
@@ -42,10 +45,12 @@ _ABSENT: Final = f"{{}} doesn't exist; {TURN_ON}"
 _MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 
-def start(command: str, *places: str) -> SparkSession:
-    """Start Spark in this process, for a command of quotahost's that reads what there is of these folders.
+@contextmanager
+def started(command: str, *places: str) -> Iterator[SparkSession]:
+    """Spark in this process, for a command of quotahost's that reads within it what there is of these folders.
 
-    Raises QuotahostError without a Java that it runs on, or, before that takes its seconds, if there is none of them.
+    Raises QuotahostError without a Java that it runs on, or, before that takes its seconds, if there is none of them;
+    Unusable if one of their files can't be read.
     """
     if not any(map(_may_be_there, places)):
         raise QuotahostError(_ABSENT.format(" or ".join(places)))
@@ -53,9 +58,14 @@ def start(command: str, *places: str) -> SparkSession:
     # Spark's own bar: which stage it is at, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
     try:
-        return session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
+        spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
     except (PySparkRuntimeError, FileNotFoundError):
         raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+    try:
+        yield spark
+    except (Py4JError, PySparkException) as error:
+        remedy = "move a file of a day away if it is damaged: all others are read without it"
+        raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
 
 
 def _may_be_there(place: str) -> bool:

@@ -57,11 +57,11 @@ def replay(
     plan = plan_of(properties, then)
     budgets = budgets_of(quotas, quotas_then, plan)
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
-    from quotahost.cli.lab.history import budget_uses, everything, start
+    from quotahost.cli.lab.history import budget_uses, everything, started
 
-    spark = start("replay", history)
-    readings = everything(spark, question)
-    uses = budget_uses(spark, readings, budgets) if budgets else []
+    with started("replay", history) as spark:
+        readings = everything(spark, question)
+        uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")
     played = play(readings, plan)
     judged, notes = budgets_judged(uses, budgets, played.until - played.since)

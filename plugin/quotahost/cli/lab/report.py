@@ -38,11 +38,12 @@ def report(
     span = parsed("--recent", recent, parse_duration).total_seconds() if recent is not None else None
     question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
     check_out("--out", out, ".html")
-    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import started
     from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page
 
-    answer = worst_of(start("report", history), question)
+    with started("report", history) as spark:
+        answer = worst_of(spark, question)
     shown = report_table(answer)
     begin("Drawing")
     with whole(out) as file:

@@ -44,6 +44,9 @@ _LONGEST: Final = timedelta(hours=2)
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
 _DEMAND: Final = re.compile(r"(?:(\d+)x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
+# Of an amount or a rate: with others the answers would be infinite.
+_LEAST: Final = 0.001
+_GREATEST: Final = 1e18
 _WORK: Final = 3_000_000  # requests: more take minutes
 _NO_FILE: Final = BrokerFile(Path(), {}, ())
 
@@ -83,12 +86,12 @@ def disk(
     file = _NO_FILE if properties is None else read_broker_file(properties)
     own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
-    clients = _clients(demands, parsed("--quota", quota, parse_quantity), _size("--batch", batch))
+    clients = _clients(demands, parsed("--quota", quota, parse_amount), _size("--batch", batch))
     lasts = parsed("--time", time, _time)
     _check_work(clients, lasts)
     size = _size("--budget", budget) if budget else _size("--capacity", capacity)
     start = 0 if used is None else _size("--used", used)
-    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
+    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
     lump = ms(parsed("--every", every, parse_duration))
     volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
     has_fence = properties is None or file.has_fence
@@ -116,13 +119,21 @@ def parse_limits(text: str) -> dict[str, str]:
     return names
 
 
+def parse_amount(text: str) -> float:
+    """Bytes or mutations, or so many a second. Raises ValueError for no number, and for one that no broker has."""
+    amount = parse_quantity(text)
+    if not _LEAST <= amount <= _GREATEST:
+        raise ValueError(f"is too small or too large; write {_LEAST:g} to {_GREATEST:g}")
+    return amount
+
+
 def parse_demand(text: str) -> list[Demand]:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
     if match is None or not 0 < count <= _MOST:
         raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
+    return [(cast("Kind", match[3] or match[2]), parse_amount(match[4]) if match[3] else None)] * count
 
 
 def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> tuple[tuple[str, str], ...]:
@@ -214,7 +225,7 @@ def _after(ms: int | None) -> str:
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
 _MOST_REQUESTS: Final = 100_000  # requests of one pattern, or samples: more take minutes
-_SECONDS: Final = r"(\d+(?:\.\d+)?)"
+_SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
 
@@ -264,7 +275,7 @@ def quota(
     window_ms = ms(parsed("--window", window, parse_duration))
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
-    limit = parsed("--rate", rate, parse_quantity)
+    limit = parsed("--rate", rate, parse_amount)
     number = _samples(samples, burst, limit, window_ms)
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
@@ -288,7 +299,7 @@ def parse_requests(text: str) -> list[Request]:
     match = _REQUEST.fullmatch(text)
     if match is None:
         raise ValueError("is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
-    amount = parse_quantity(match[1])
+    amount = parse_amount(match[1])
     start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
     if match[3] is None:
         return [Request(amount, start)]
@@ -304,7 +315,7 @@ def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
 
     def parse(text: str) -> int:
-        return at_most(_MOST_REQUESTS, "samples", samples_of_burst(rate, parse_quantity(text), window_ms))
+        return at_most(_MOST_REQUESTS, "samples", samples_of_burst(rate, parse_amount(text), window_ms))
 
     return parsed("--burst", burst, parse)
 

@@ -310,7 +310,7 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 def alter(manager: Any, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
     """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
 
-    Raises Unusable without an answer: what was asked before may have been done.
+    Raises Unusable without an answer, unless some are made already: then the reason stands for all others.
     """
     no_right = f"this client may not change client quotas; {_GIVE} AlterConfigs on the cluster"
     refusals: Refusals = {}
@@ -318,7 +318,12 @@ def alter(manager: Any, changes: Iterable[Change], *, validate_only: bool = Fals
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
     for first in range(0, len(entries), _AT_ONCE):
         some = entries[first : first + _AT_ONCE]
-        answer = _ask(manager, admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
+        try:
+            answer = _ask(manager, admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
+        except Unusable as problem:
+            if validate_only or not first:
+                raise
+            return refusals | {_entity(entry.entity): str(problem) for entry in entries[first:]}
         for entry in (entry for entry in answer.entries if entry.error_code):
             told = entry.error_message or f"error {entry.error_code}"
             refusals[_entity(entry.entity)] = no_right if entry.error_code == _NO_RIGHT else told

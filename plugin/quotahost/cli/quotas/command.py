@@ -156,16 +156,16 @@ def usage(
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
-    from quotahost.cli.lab.history import start
+    from quotahost.cli.lab.history import started
     from quotahost.cli.quotas.usage import bill, folders, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    spark = start("quotas usage", *folders(history))
-    begin("Summing the month")
-    made = bill(spark, history, chosen, tuple(clusters or ()), labels)
+    with started("quotas usage", *folders(history)) as spark:
+        begin("Summing the month")
+        made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:
-        rows: list[tuple[str | int, ...]] = [
-            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(round, astuple(used)))
+        rows: list[tuple[str | float, ...]] = [
+            (cluster, label, f"{made.since:%Y-%m}", len(made.hours[cluster]), made.length, *map(_whole, astuple(used)))
             for (cluster, label), used in sorted(made.sums.items())
         ]
         with whole(csv) as file:
@@ -283,6 +283,10 @@ def _show_bill(made: "Bill") -> None:
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:
     return [show_bytes(amount) + (" h" if column == "stored x hours" else "")
             for column, amount in zip(_BILL[2:], amounts, strict=True)]  # fmt: skip
+
+
+def _whole(amount: float) -> float:
+    return round(amount) if math.isfinite(amount) else amount  # whoever may write records may claim any amount
 
 
 def _counted(planned: Plan) -> str:

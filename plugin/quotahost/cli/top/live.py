@@ -268,8 +268,10 @@ class Screen:
         if self.question:
             return Text("asking the broker ...", style="dim")
         if self.panel is not None:
-            # What doesn't fit stands below the values of labelled facts.
-            fold = partial(textwrap.wrap, width=width, subsequent_indent=" " * 12, drop_whitespace=False)
+            # What doesn't fit stands below the values of labelled facts. Where an indent leaves no column for a letter
+            # Python's wrap has no end.
+            indent = " " * min(12, width // 2)
+            fold = partial(textwrap.wrap, width=width, subsequent_indent=indent, drop_whitespace=False)
             lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
             return Group(*map(Text, lines[self._first : self._first + room]))

@@ -8,6 +8,7 @@
 """
 
 import json
+import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str]) -> int:
             screen = console()
             screen.print(whole(look, choice, screen.width))
         else:
+            # By default it would leave the terminal on its second screen, and without an echo.
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
             watch(watched, choice, given.interval)
     return 0
 

@@ -1,18 +1,23 @@
 """``quotahost doctor``: properties that work and protect less than they seem to."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ConfigSource
 
 from quotahost.api import DiskState
 from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor import settings as module
-from quotahost.cli.doctor.settings import check_protection, check_weaknesses
+from quotahost.cli.doctor.settings import check_protection, check_stored, check_weaknesses
 from quotahost.cli.doctor.topics import STANDARD
 from quotahost.model import Volume
 from quotahost.settings.declaration import PREFIX
+from tests.unit.cli.commands import broker_file
 
 Found = Callable[..., list[Finding]]
 
@@ -148,6 +153,9 @@ Weak = Callable[..., list[tuple[str, str]]]
             [FENCE, FIXED, BROKER, ".pause.creation=allow"],
             [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
             [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
+            # Kafka refuses what is beyond Java's int.
+            [FENCE, *SHORT, ".validity=19s", "broker.session.timeout.ms=99999999999999999999"],
+            [FENCE, *SHORT, ".validity=19s", f"broker.session.timeout.ms={5000 * '9'}"],
             [FENCE, *SHORT, ".fenced.brokers=unknown"],
             [FENCE, SNAPSHOTS, ".factor.scope=topics"],
             [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
@@ -234,3 +242,42 @@ def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_foun
     assert text.startswith("factor.scope is topics, but authorizer.class.name is not the fence")
     ((text, _),) = weak(FENCE, f"log.dirs={tmp_path}", ".static.storage.hard.min-free-percent=1.0")
     assert "MinFreePercentage 100 % is reached at 0" in text
+
+
+# ---- what a running cluster stores ----
+
+OF_FILE, OF_ALL, OF_THIS = (
+    each.value
+    for each in (
+        ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
+    )
+)  # fmt: skip
+OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=factor"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "entries", "words"),
+    [
+        (OWN, {"num.io.threads": ("8", OF_FILE)}, ["broker 1 has no stored value of"]),
+        (OWN, {"num.io.threads": ("8", OF_ALL), "log.cleaner.threads": ("2", OF_ALL)}, ["broker 1 has no stored"]),
+        (OWN, {"num.io.threads": ("16", OF_THIS), f"{PREFIX}shadow": (None, OF_ALL), f"{PREFIX}policy": (None, OF_ALL)},
+         [f"which hold before this file's, of {PREFIX}policy, {PREFIX}shadow, num.io.threads"]),
+        (OWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED, ["whether broker 1 has stored values beside this file is not"]),
+        (["node.id=1", "process.roles=controller"], {}, []),
+        (["node.id=${env:ID}", "config.providers=env"], {}, []),
+    ],
+)  # fmt: skip
+def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: list[str], entries: Any, words: list[str]
+) -> None:
+    asked: Future[Any] = Future()
+    if isinstance(entries, dict):
+        asked.set_result({n: SimpleNamespace(value=value, source=source) for n, (value, source) in entries.items()})
+    else:
+        asked.set_exception(KafkaException(KafkaError(entries)))
+    client = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
+    monkeypatch.setattr(module, "connect", lambda *_: client)
+    found = [each.text for each in check_stored(broker_file(tmp_path, *lines), "b:9092", {})]
+    assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
+    assert "16" not in str(found)

@@ -275,12 +275,14 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
         kafka_rights.ask({"bootstrap.servers": f"{address.host}:{address.port}"}, ("t",))
 
 
-def test_nobody_there_is_a_note_without_credentials_and_wrong_with_those_of_the_properties(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_with_credentials_alone(
+    closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(kafka_rights, "_WAIT", 5)
+    told(0, [f"--    {closing} doesn't answer a client without credentials: it closes"], "doctor", "--against", closing)
     monkeypatch.setattr(kafka_rights, "_WAIT", 0.3)
     against = ("doctor", "--against", "127.0.0.1:1")
-    told(0, ["127.0.0.1:1 doesn't answer a client without credentials"], *against)
+    told(1, ["WRONG 127.0.0.1:1 doesn't answer a client without credentials"], *against)
     told(1, (), *against, "--as", "pipeline")  # its rights were asked for
     told(1, ["WRONG ", "no can't be read", "Interpreter"], *against, "--client-config", tmp_path / "no")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")

@@ -1,9 +1,12 @@
 """``quotahost explain`` and ``top``, asked of a socket that stands in for a broker's."""
 
 import os
+import pty
+import select
 import socket
 import subprocess
 import sys
+import termios
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.cli.explain import broker_socket as brokers
 from quotahost.cli.top.live import Question
 from quotahost.cli.top.top import Attached
@@ -204,9 +208,9 @@ def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[Any]:
 
 
 @pytest.mark.parametrize("command", [("properties",), ("top", "--json")])
-@pytest.mark.parametrize(("reader", "told"), [("gone", b""), ("full", b"No space left on device")])
+@pytest.mark.parametrize(("reader", "code", "told"), [("gone", 1, b""), ("full", 2, b"No space left on device")])
 def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
-    command: tuple[str, ...], reader: str, told: bytes, broker: FakeAdminSocket
+    command: tuple[str, ...], reader: str, code: int, told: bytes, broker: FakeAdminSocket
 ) -> None:
     broker.answers["uses"] = dump.uses(*(dump.row(user=f"user-{number}") for number in range(500)))
     read, write = os.pipe() if reader == "gone" else (None, os.open("/dev/full", os.O_WRONLY))
@@ -214,13 +218,35 @@ def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
         os.close(read)
     done = process(*command, *([] if command == ("properties",) else ["--pid", OURS]), stdout=write)
     os.close(write)
-    assert (done.returncode, done.stderr.count(b"\n"), told in done.stderr) == (1, len(told) > 0, True)
+    assert (done.returncode, done.stderr.count(b"\n"), told in done.stderr) == (code, len(told) > 0, True)
 
 
 def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSocket) -> None:
     broker.answers["uses"] = dump.uses(dump.row(user="Zoë"))
     done = process("top", "--once", "--pid", OURS, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr, rb"Zo\xeb" in done.stdout) == (0, b"", True)
+
+
+def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSocket) -> None:
+    broker.answers["uses"] = dump.uses(dump.row())
+    ours, terminal = pty.openpty()
+    before, seen = termios.tcgetattr(terminal), b""
+
+    def shows(what: bytes) -> bool:
+        nonlocal seen
+        while select.select([ours], [], [], 0)[0]:
+            seen += os.read(ours, 65536)
+        return what in seen
+
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", OURS]
+    environment = os.environ | {"TERM": "xterm"}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as top:
+        eventually(lambda: shows(b"\x1b[?1049h"), what="the second screen")
+        top.terminate()
+        eventually(lambda: top.poll() is not None, what="its end")
+    assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (143, True, before)
+    os.close(ours)
+    os.close(terminal)
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:

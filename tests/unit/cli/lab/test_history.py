@@ -3,10 +3,17 @@
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 
 from quotahost.cli.lab import history
+from quotahost.cli.quotas import usage
 from tests.unit.cli.commands import run
 
+_READS = {
+    "replay {0} FILE": (history, "everything"),
+    "report --history {0} --out OUT.html": (history, "worst"),
+    "quotas usage FILE --history {0}": (usage, "bill"),
+}
 _COMMANDS = {
     "replay {0} FILE": " doesn't exist; run `quotahost pipeline` with --history DIR, and name DIR here",
     "report --history {0} --out OUT.html": " doesn't exist; run `quotahost pipeline`",
@@ -35,3 +42,22 @@ def test_a_folder_that_is_not_there_is_told_before_spark_starts(
     assert (done.exit_code, told in done.stderr) == (1, True), done.stderr
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))  # by which a path may lie elsewhere
     assert ("Spark didn't start" in run(*words).stderr) is not place.startswith("file:")
+
+
+@pytest.mark.parametrize("command", _READS)
+def test_a_file_that_spark_can_not_read_is_named_without_javas_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("quotas: []" if "usage" in command else "")
+
+    def damaged(*_: object, **__: object) -> None:
+        raise Py4JError("[FAILED_READ_FILE] day=2026-11-21/part-0.parquet\n\tat org.apache.spark.Executor")
+
+    monkeypatch.setattr(history, "session", lambda *_, **__: None)
+    monkeypatch.setattr(history, "_may_be_there", lambda _: True)
+    monkeypatch.setattr(*_READS[command], damaged)
+    words = command.format(tmp_path).replace("FILE", str(file)).replace("OUT", str(tmp_path / "out")).split()
+    told = run(*words)
+    assert (told.exit_code, "day=2026-11-21/part-0.parquet\n  -> move" in told.stderr) == (2, True), told.stderr
+    assert "\tat org" not in told.stderr

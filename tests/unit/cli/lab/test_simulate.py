@@ -49,6 +49,20 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
+        # Beyond what doubles and whole milliseconds can tell apart, the answers would be infinite, or a traceback.
+        *(
+            ([*DISK, *wrong], 2, "write 0.001 to 1e+18")
+            for wrong in (
+                ["--demand", "bursty:1e308"],
+                ["--demand", "paced:1e-305"],
+                ["--quota", "1e308"],
+                ["--drain", "1e308", "--every", "2s"],
+            )
+        ),
+        (["quota", "--rate", 5, "1e308@0"], 2, "write 0.001 to 1e+18"),
+        (["quota", "--rate", "1e-300", "5@0"], 2, "write 0.001 to 1e+18"),
+        (["quota", "--rate", "0.001", "--burst", "1e308", "5@0"], 2, "write 0.001 to 1e+18"),
+        (["quota", "--rate", 5, f"5@{400 * '9'}"], 2, "is no request"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
         (["quota", "--rate", 5, "5"], 2, "is no request"),
         (["quota", "--rate", 5, "5@2..1/1"], 2, "FROM must not exceed TO"),

@@ -14,11 +14,14 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from kafka.errors import KafkaTimeoutError
 
 from quotahost.base.errors import Unusable
 from quotahost.cli import asking
 from quotahost.cli.console import csv_text
+from quotahost.cli.lab import history
 from quotahost.cli.quotas import cluster as module
+from quotahost.cli.quotas import usage
 from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
 from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Change, Entity, compare
@@ -49,6 +52,32 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
         refused = alter(connection, alice, validate_only=validate_only)
         told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
         assert refused == {Entity("alice"): told}
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
+    monkeypatch: pytest.MonkeyPatch, answers: int
+) -> None:
+    changes = [Change(Entity(user), "producer_byte_rate", None, 1e6) for user in ("alice", "bob", "carol")]
+    told = iter([Answer(entries=[])] * answers)
+
+    def run(*_: object) -> Any:
+        if answer := next(told, None):
+            return answer
+        raise KafkaTimeoutError
+
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    manager: Any = Answer(send=None, run=run)
+    if answers == 0:
+        with pytest.raises(Unusable, match="nothing came within 10 s"):
+            alter(manager, changes)
+        return
+    refused = alter(manager, changes)
+    assert list(refused) == [change.entity for change in changes[answers:]]
+    assert all("nothing came within 10 s" in why for why in refused.values())
+    told = iter([Answer(entries=[])] * answers)
+    with pytest.raises(Unusable):
+        alter(manager, changes, validate_only=True)
 
 
 def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,6 +292,19 @@ def test_a_month_ends_where_the_next_begins() -> None:
     for text in ("2026-13", "9999-12", "2026", "2026-11-01", ""):
         with pytest.raises(ValueError, match="is no month"):
             parse_month(text)
+
+
+def test_a_record_that_claims_more_bytes_than_there_are_ends_no_bill(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "quotas.yaml", tmp_path / "bill.csv"
+    file.write_text("quotas: []")
+    made = usage.Bill(*parse_month("2026-11"))
+    made.sums["c", "team"].written = math.inf  # of two records of 1e308 bytes
+    monkeypatch.setattr(history, "started", lambda *_: nullcontext())
+    monkeypatch.setattr(usage, "bill", lambda *_: made)
+    done = run("quotas", "usage", file, "--history", "h", "--csv", out)
+    assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
