@@ -22,6 +22,7 @@ import math
 import threading
 from collections.abc import Collection, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
@@ -45,6 +46,7 @@ Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in
 Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may differ, None if each one's may
 
 NOBODY: Final[frozenset[str]] = frozenset()
+_MOST_NAMES: Final = 1_000_000  # distinct client-ids that are taken from what is no frozenset
 #: Characters of distinct client-ids in a batch: one call to Java takes 64 MB, and a character may have 4 bytes.
 MOST_DISTINCT: Final = 12_000_000
 NO_ANSWER: Final = Answer(ScopeKind.CLIENT.value, None)  # no supplier has an opinion
@@ -77,7 +79,7 @@ class NewClients:
         # Java keeps nobody with a longer name.
         if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
             with self._lock:
-                self._changed.add((principal, client_id))
+                _note(self._changed, (principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -86,13 +88,13 @@ class NewClients:
         self._shim.publish(batch, answers)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
-            self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
+            _note(self._untried, (principal, None))
 
     def ask_again(self) -> None:
         """Have those clients come once more whose answers have changed, and when it is time those without one."""
         with self._lock:
             changed, self._changed = self._changed, set()
-        for whom in {EVERYONE} if EVERYONE in changed or len(changed) > MOST_APART else changed:
+        for whom in {EVERYONE} if EVERYONE in changed else changed:
             self._shim.ask_again(*whom)
         if self._clock() < self._retry_at:
             return
@@ -110,6 +112,11 @@ class NewClients:
                 self._guard.heal(name, "distinct_client_ids()")
         for whom in again:
             self._shim.ask_again(*whom)
+
+
+def _note(these: set[Whom], whom: Whom) -> None:
+    """Add one, or EVERYONE in the place of more than MOST_APART."""
+    these.add(whom if len(these) < MOST_APART else EVERYONE)
 
 
 class Resolver:
@@ -310,7 +317,9 @@ class AnswerTable(Answers):
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         known = self._ids.get(id(ids))
         if known is None:
-            named = frozenset(ids)  # first, since of a generator nothing is left by the second time
+            # First, since of a generator nothing is left by the second time; and one may never end.
+            named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
+            endless = named is not ids and len(named) == _MOST_NAMES
             # A text is a collection of texts, too, but of letters.
             if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
