@@ -141,10 +141,12 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
         raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
 
 
-def check_quota_types(types: object) -> None:
-    """Raise TypeError if a factor source's ``quota_types`` are none (contract, sentence 14)."""
-    if isinstance(types, str) or not isinstance(types, Collection) or not types or not set(types) <= set(QuotaType):
+def as_quota_types(types: object) -> frozenset[QuotaType]:
+    """A factor source's ``quota_types``. Raises TypeError if they are none (contract, sentence 14)."""
+    named = set(types) if isinstance(types, Collection) and not isinstance(types, str) else set()
+    if not named or not named <= set(QuotaType):
         raise TypeError(f"quota_types must be a collection of QuotaType, not {types!r:.200}")
+    return frozenset(map(QuotaType, named))
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:

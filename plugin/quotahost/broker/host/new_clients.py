@@ -178,8 +178,7 @@ class Chain:
     ) -> None:
         """Suppliers by name. ``in_shadow``: nothing of the answers is enforced, and no other rates stand beside."""
         self._asks_all = combine == "most-constraining"
-        self._suppliers = tuple((name, plugin.quota) for name, plugin in suppliers)
-        self._plugins = tuple(suppliers)
+        self._suppliers = tuple(suppliers)
         self._asked = {name: place for place, (name, _) in enumerate(suppliers, 1)}
         self._guard, self._in_shadow = guard, in_shadow
 
@@ -197,9 +196,9 @@ class Chain:
         given: list[Answer] = []  # where all are asked
         for quota_type in QUOTA_TYPES:
             answer = NO_ANSWER
-            for name, ask in self._suppliers:
+            for name, plugin in self._suppliers:
                 try:
-                    quota = ask(client, quota_type)
+                    quota = plugin.quota(client, quota_type)
                     if quota is not None:
                         answer = table.answer(quota, name)
                         if not self._asks_all:
@@ -239,7 +238,7 @@ class Chain:
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
         """The client-ids that any of the first ``asked`` suppliers names; None if one doesn't know."""
         union = NOBODY
-        for name, plugin in self._plugins[:asked]:
+        for name, plugin in self._suppliers[:asked]:
             try:
                 ask = getattr(plugin, "distinct_client_ids", None)
                 if not callable(ask):
@@ -321,7 +320,7 @@ class AnswerTable(Answers):
             named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
             endless = named is not ids and len(named) == _MOST_NAMES
             # A text is a collection of texts, too, but of letters.
-            if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
+            if isinstance(ids, str) or endless or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)
         return known[1]
@@ -344,8 +343,8 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     for loaded in plugins:
-        # A property is a call of the plugin, too.
-        wants = partial(getattr, loaded.plugin, "needs_usage", False)
+        # A property is a call of the plugin, too, and so is the question whether it is true.
+        wants = partial(lambda plugin: bool(getattr(plugin, "needs_usage", False)), loaded.plugin)
         if guard.call(loaded.context.name, "needs_usage", "it may miss clients without a quota", wants):
             types |= set(_WITH_BYTES)
     return frozenset(types)

@@ -14,8 +14,8 @@ from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR
-from quotahost.broker.host.messages import Batch, Event
-from quotahost.model import Client, ClusterVolumes, Volume
+from quotahost.broker.host.messages import NEWCOMER, Batch, Event
+from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim, serve
@@ -108,6 +108,49 @@ def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would
     serve(shim)
     assert (shim.refused, shim.rate("alice", "a")) == (None, 0.5)
     assert shim.shown["Plugin", "mine", "Errors"] >= 1
+
+
+def leaves(*_: Any) -> Any:
+    raise SystemExit("a plugin's, not the host's")
+
+
+def test_a_reconfigure_that_can_not_be_looked_up_has_the_plugin_built_anew(mine: Any) -> None:
+    mine.Supplier.reconfigure = property(leaves)
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **share("0.25"))
+    shim.reconfigure(**share("0.25"))
+    shim.arrive(("alice", "a"))
+    serve(shim)
+    assert (shim.answered["1"], shim.rate("alice", "a"), mine.CLOSED) == ("", 0.25, [0.5, 0.25])
+
+
+def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_applied(mine: Any) -> None:
+    broken: list[bool] = []
+    mine.Supplier.quota = property(lambda _: leaves() if broken else lambda *_: Quota(0.5))
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    shim.script.append(lambda: broken.append(True))
+    shim.reconfigure(**{"validity": "2m"})
+    shim.arrive(("bob", "b"))
+    serve(shim)
+    assert shim.configured is not None
+    assert shim.configured.validity.total_seconds() == 120
+    assert shim.table[Client("bob", "b")].answers[0].code == NEWCOMER
+    assert (shim.failed[0], shim.shown.get(("Host", "", "EventErrors"))) == ("mine", None)
+
+
+def test_quota_types_that_a_plugin_changes_count_no_more_and_those_that_fail_refuse_a_change(mine: Any) -> None:
+    mine.Typed.quota_types = types = [QuotaType.FETCH]
+    mine.Source.read = lambda _: 0.5
+    mine.Wrong.quota_types = property(leaves)
+    shim = FakeShim({"factor.source": "typed"}, pace=1)
+    shim.idle()
+    shim.script.append(lambda: types.append([]))  # type: ignore[arg-type]
+    shim.idle(3)
+    shim.validate("1", **{"factor.source": "typed,wrong"})
+    serve(shim)
+    assert [dict.fromkeys(each) for each in shim.of_types] == [{QuotaType.FETCH: None}]
+    assert "'wrong': is not fit for its role: SystemExit" in shim.answered["1"]
 
 
 @pytest.fixture

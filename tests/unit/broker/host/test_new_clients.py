@@ -225,6 +225,18 @@ def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
     assert measured(settings(), PluginSet(plugins[1:]), guard) == frozenset()
 
 
+class Neither:
+    """Is neither true nor false, as an array of several numbers."""
+
+    __bool__ = fails
+
+
+def test_whether_a_plugin_reads_the_usage_may_be_neither_true_nor_false() -> None:
+    shim, odd = FakeShim(), LoadedPlugin(Role.TASK, SimpleNamespace(needs_usage=Neither()), context(name="odd"))
+    assert measured(settings(), PluginSet([odd]), Guard(shim)) == frozenset()
+    assert shim.failed == ["odd"]
+
+
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------
 
 DISTINCT = st.none() | st.sampled_from([frozenset[str](), frozenset({"app"}), frozenset({"other"})])
