@@ -3,8 +3,8 @@
 1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
    waits 2 s at most for the verdict, and a second attempt finds what took longer.
 2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
-   the loop). Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
-   ConfigRefused, and the old plugins go on.
+   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
+   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
 3. What is staged and not applied within STAGED_FOR is closed.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
@@ -32,6 +32,9 @@ log = logging.getLogger("quotahost.host")
 
 STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
 
+#: Bytes of a verdict: with more than 32,767 in its answer, the text around ours too, Kafka says UnknownServerException.
+_VERDICT: Final = 32_000
+
 _T = TypeVar("_T")
 
 
@@ -46,6 +49,13 @@ class Configuration:
     asked: Sequence[str]  # the properties about whose change Kafka has to ask
     plugins: PluginSet  # all of them; those that can stay are the ones in force
     unknown: Sequence[Problem]  # names that nobody here reads, or reads again; they are ignored
+
+
+class HalfApplied(BaseException):
+    """A change is in force in a part of the host, such as when Java's heap was full for a moment.
+
+    The host ends by it, as no handler of exceptions takes it: Java begins another one with the properties before.
+    """
 
 
 class LiveChange:
@@ -96,8 +106,9 @@ class LiveChange:
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
-        self._staged, self._plugins, self.in_force = None, made.plugins, made
+        # It stays staged until it is in force, so that what was built is closed if the host ends meanwhile.
         self._install(made)
+        self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._strict = False
         self._log_unknown(made.unknown)
         if made.unknown:
@@ -128,7 +139,7 @@ class LiveChange:
             self._refuse_changed(self.stage(given))
             problem = ""
         except QuotahostError as error:
-            problem = str(error)
+            problem = str(error).encode(errors="backslashreplace")[:_VERDICT].decode(errors="ignore")
         finally:
             self._shim.answer(ticket, problem)
 
@@ -148,8 +159,12 @@ class LiveChange:
         refused = True
         try:
             if given != (had := self.in_force.given):
-                self.apply(given)
-                self._shim.ready(self.in_force.asked, given)
+                self.stage(given)
+                try:
+                    self.apply(given)
+                    self._shim.ready(self.in_force.asked, given)
+                except Exception as error:
+                    raise HalfApplied from error
                 changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
                 log.info("reconfigured: %s", printable(", ".join(changed)))
             self._refused = None

@@ -141,7 +141,6 @@ class Host:
 
     def _install(self, new_one: Configuration) -> None:
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
-        self._plugins, self._settings = plugins, settings
         adopt(plugins, settings, new_one.sections, self._guard)
         new = plugins.without(old)
         for plugin in new:
@@ -163,6 +162,7 @@ class Host:
         self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
+        self._plugins, self._settings = plugins, settings
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
         self._clients.answers_changed()

@@ -9,11 +9,12 @@ from socket import socket
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
 from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
-from quotahost.broker.host.live_change import STAGED_FOR
+from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.messages import NEWCOMER, Batch, Event
 from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
 from quotahost.settings.declaration import PREFIX
@@ -223,6 +224,15 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
+def test_a_verdict_on_very_many_properties_fits_into_kafkas_answer(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    mine.Supplier.Section = create_model("Section", share=(float, 0.5), **{f"p{n}": (int, 0) for n in range(300)})  # type: ignore[call-overload]
+    shim.validate("1", **{f"plugin.mine.p{n}": "é" * 100 for n in range(300)})
+    serve(shim)
+    assert shim.answered["1"].startswith("300 problems")
+    assert 30_000 < len(shim.answered["1"].encode()) < 32_500
+
+
 def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_comes(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -295,6 +305,25 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog:
     assert shim.in_force == [shim.given, shim.given | share("0.75")], "what was refused is not for the next start"
     assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0, 1.0]
     assert shim.rate("alice", "a") == 0.75
+
+
+def test_a_change_that_java_takes_by_half_ends_the_host_which_leaves_no_plugin_open(
+    mine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim, problems = FakeShim({"supplier": "mine", "tasks": "idle"}), [None, ConnectionError("OutOfMemoryError")]
+
+    def configure(*_: Any) -> None:
+        if problem := problems.pop(0):
+            raise problem
+
+    monkeypatch.setattr(FakeShim, "configure", configure)
+    shim.reconfigure(supplier="mine,disky", **share("0.25"))
+    shim.idle()
+    with pytest.raises(HalfApplied):
+        serve(shim)
+    assert (len(shim.script), shim.shown["Host", "", "ConfigRefused"]) == (1, 1.0)
+    assert shim.in_force == [shim.given], "with which the next host begins"
+    eventually(lambda: sorted(map(str, mine.CLOSED)) == ["0.25", "0.5", "Disky", "Task"])
 
 
 def test_a_name_that_is_stored_alone_is_named_once(
