@@ -9,7 +9,8 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin, no_disks
-from quotahost.broker.discovery import PluginError
+from quotahost.broker.discovery import PluginError, failing
+from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
@@ -82,6 +83,26 @@ def test_a_kind_of_error_that_is_known_is_logged_once_however_many_there_are(cap
     for kind in (*kinds, *kinds):
         guard.report("mine", "read()", "the last answer stays", kind())
     assert caplog.text.count("plugin mine failed in read()") == 100  # a thread of another test may log, too
+
+
+class Evil(Exception):
+    """Its text can be made, its traceback can't."""
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        raise SystemExit("a plugin's, not the host's")
+
+
+def test_an_error_that_can_not_be_shown_is_one_of_the_plugin_like_any_other() -> None:
+    shim = FakeShim()
+    with Logs(shim):
+        Guard(shim).report("mine", "read()", "the last answer stays", Evil())
+    assert (shim.failed, "a log line can't be made: SystemExit" in shim.lines[0]) == (["mine"], True)
+    with (
+        pytest.raises(PluginError, match="cannot be built: Evil: of mine"),
+        failing(Role.TASK, "mine", "cannot be built"),
+    ):
+        raise Evil("of mine")
 
 
 class Task:
