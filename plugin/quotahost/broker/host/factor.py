@@ -129,15 +129,16 @@ class FactorLoop:
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
+        # The time runs from when everything was known last, not from the first failure after that.
+        since = self._started if self._known_at is None else self._known_at
+        waits = bool(unknown and patience and now - since <= patience)
         if known_now.full or not unknown:
-            self._memory.keep(known_now if known_now.full else None)
+            self._memory.keep(known_now if known_now.full else None, waits=waits)
         if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
             return known_now
-        # The time runs from when everything was known last, not from the first failure after that.
-        since = self._started if self._known_at is None else self._known_at
-        if patience and now - since <= patience:
+        if waits:
             # At a start the PAUSE in which the broker stopped holds, else the last factor. Without a fence a factor of
             # 0 is a floor for each new client, which delays it for minutes.
             remembered = self._memory.before if self._shim.fence() else None
@@ -357,9 +358,12 @@ class PauseMemory:
         self._now: Scoped | None = None
         self._written: Scoped | None = self.before
 
-    def keep(self, pause: Scoped | None) -> None:
-        """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
-        self._now, self.before = pause, None
+    def keep(self, pause: Scoped | None, *, waits: bool = False) -> None:
+        """The state is a PAUSE of known volumes; None: it isn't, and that is known.
+
+        ``waits``: others are not known yet, so what was remembered still counts.
+        """
+        self._now, self.before = pause, self.before if waits else None
 
     def write(self) -> None:
         pause = self._now

@@ -141,6 +141,19 @@ def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_
     assert world.step(None) == 1.0
 
 
+def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_own_disk_alone_is_known_to_be_full(
+    tmp_path: Path,
+) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"theirs": "the disk"}, frozenset({"theirs"})))
+    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics")
+    own = replace(FULL, topics=frozenset({"own"}))
+    held: list[Any] = []
+    for waiting in ("the topic is not read yet", "the topic is not read yet", ""):
+        world.step(cluster(own, waiting=waiting))
+        held.append(world.shim.affected[-1] and world.shim.affected[-1].held)
+    assert held == [{"own", "theirs"}, {"own", "theirs"}, {"own"}]
+
+
 @pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
 def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, in_force: float, begins: float) -> None:
     pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
