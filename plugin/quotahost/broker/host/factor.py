@@ -216,7 +216,7 @@ class TypedSources:
         self._shim, self._guard, self._clock = shim, guard, clock
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
-        self._shown = Shown(shim, "TypedFactor")
+        self._shown = Shown(shim, "TypedFactor", shim.left("TypedFactor"))
         self._slowing: dict[str, LoggedOnce] = {}  # by source
 
     def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
@@ -273,7 +273,7 @@ class FactorInForce:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
-        self._shown = Shown(shim, "Cause", self._cause())
+        self._shown = Shown(shim, "Cause", shim.left("Cause"))
         self._last: Scoped | None = None  # handed on by this host
         self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
         shim.count("Factor", "", "Transitions", 0.0)

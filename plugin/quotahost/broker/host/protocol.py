@@ -16,6 +16,7 @@ import json
 import math
 import socket
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -328,6 +329,14 @@ class Shim:
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
         self._call("forget", type, name)
+
+    def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
+        """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""
+        numbers: dict[str, dict[str, float]] = defaultdict(dict)
+        for kind, name, attribute, value in self.ask("gauges") if self.restarted() else ():
+            if kind == type:
+                numbers[name][attribute] = value
+        return numbers
 
     # ---- the factor, and who is exempt from it ----
 
