@@ -65,11 +65,14 @@ class LiveChange:
 
     def __init__(
         self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None],
-        started: Mapping[str, str], *, strict: bool,
+        hide: Callable[[Settings], None], started: Mapping[str, str], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``started`` and ``strict`` are those of ``without_unknown``."""
+        """``install`` puts a configuration in force; ``hide`` keeps its secrets out of the log from now on.
+
+        ``started`` and ``strict`` are those of ``without_unknown``.
+        """
         self._shim, self._builder, self._guard = shim, builder, guard
-        self._clock, self._install = clock, install
+        self._clock, self._install, self._hide = clock, install, hide
         self._started = started
         self._strict = strict  # until the first is in force
         self._staged: tuple[float, Configuration] | None = None
@@ -91,6 +94,7 @@ class LiveChange:
         (settings, translation, sections), unknown = self._read(given)
         models = {name: section and type(section) for (_, name), section in sections.items()}
         asked = asked_properties(settings, models)
+        self._hide(settings)  # a plugin, or a library of its, may log its login while it is built
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
         made = Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)

@@ -15,6 +15,8 @@ from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
+from quotahost.broker.host.logs import Logs
+from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER, Batch, Event
 from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
 from quotahost.settings.declaration import PREFIX
@@ -252,6 +254,22 @@ def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_
     assert shim.in_force == [shim.given, shim.given | share("0.75"), shim.given | share("0.125")]
     assert (shim.answered, shim.rate("alice", "a")) == (dict.fromkeys("123", ""), 0.125)
     assert caplog.text.count("reconfigured: client.quota.callback.plugin.mine.share") == 2
+
+
+def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any) -> None:
+    def built(supplier: Any, context: Any) -> None:
+        supplier.share = context.section.share
+        context.log.warning("%s is refused", context.section.password)
+
+    mine.Supplier.Section = create_model("Section", share=(float, 0.5), password=(str, ""))
+    mine.Supplier.__init__ = built
+    shim = FakeShim({"supplier": "mine", "plugin.mine.password": "hunter2"})
+    shim.validate("1", **{"plugin.mine.password": "hunter3"})
+    mine.Supplier.close = lambda supplier: logging.getLogger("mine").warning("hunter2 is refused")
+    shim.reconfigure(**{"plugin.mine.password": "hunter3"})
+    with Logs(shim) as logs:
+        Host(shim, shim.clock, logs=logs).run()
+    assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
 
 
 def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
