@@ -49,6 +49,10 @@ class LoadedPlugin(Generic[PluginT_co]):
         return as_quota_types(self.plugin.quota_types) if hasattr(self.plugin, "quota_types") else None
 
 
+def silent(principal: str | None = None, client_id: str | None = None) -> None:
+    """Announce nothing."""
+
+
 def no_disks() -> Disks:
     """Fail, in a context without a host."""
     raise LookupError("there is no monitor of the disks here")
@@ -72,7 +76,7 @@ class Context(Generic[SectionT_co]):
     log: logging.Logger  # writes to the broker's own log
     #: A supplier calls it, from any thread, when quotas that it returned are no longer what it would return now: for
     #: one ``principal``, one ``client_id``, both together or, without an argument, for all clients.
-    answers_changed: AnswersChanged = lambda principal=None, client_id=None: None
+    answers_changed: AnswersChanged = silent
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers

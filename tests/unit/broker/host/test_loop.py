@@ -272,6 +272,21 @@ def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any
     assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
 
 
+def test_a_plugin_in_whose_place_another_one_is_announces_nothing_any_more(mine: Any) -> None:
+    contexts: list[Any] = []
+    mine.Supplier.__init__ = lambda supplier, context: (contexts.append(context), setattr(supplier, "share", 0.5))[1]
+    shim, asked = FakeShim({"supplier": "mine"}), list[Any]()
+    shim.arrive(("alice", "a"))
+    shim.reconfigure(**share("0.25"))
+    shim.idle(2)
+    shim.script.append(lambda: setattr(shim, "ask_again", lambda *whom: asked.append(whom)))
+    for number in range(2):  # a thread of the first may have been left behind
+        shim.script.append(lambda number=number: contexts[number].answers_changed(f"user-{number}"))
+        shim.idle()
+    serve(shim)
+    assert asked == [("user-1", None)]
+
+
 def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
     mine.Source.read = lambda source: ClusterVolumes((Volume("1", "/d", 100, 60),))
     shim = FakeShim({"factor.source": "disks", "static.storage.hard": "50"}, pace=1)
