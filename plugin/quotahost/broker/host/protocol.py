@@ -16,13 +16,12 @@ import json
 import math
 import socket
 from array import array
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -332,11 +331,7 @@ class Shim:
 
     def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
         """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""
-        numbers: dict[str, dict[str, float]] = defaultdict(dict)
-        for kind, name, attribute, value in self.ask("gauges") if self.restarted() else ():
-            if kind == type:
-                numbers[name][attribute] = value
-        return numbers
+        return numbers_of(gauges(self.ask), type) if self.restarted() else {}
 
     # ---- the factor, and who is exempt from it ----
 
