@@ -14,8 +14,8 @@ stored it all the same, it counts as an unknown name.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -56,6 +56,15 @@ class HalfApplied(BaseException):
 
     The host ends by it, as no handler of exceptions takes it: Java begins another one with the properties before.
     """
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Raise HalfApplied for any exception."""
+    try:
+        yield
+    except Exception as error:
+        raise HalfApplied from error
 
 
 class LiveChange:
@@ -164,11 +173,9 @@ class LiveChange:
         try:
             if given != (had := self.in_force.given):
                 self.stage(given)
-                try:
+                with whole():
                     self.apply(given)
                     self._shim.ready(self.in_force.asked, given)
-                except Exception as error:
-                    raise HalfApplied from error
                 changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
                 log.info("reconfigured: %s", printable(", ".join(changed)))
             self._refused = None

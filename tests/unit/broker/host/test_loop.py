@@ -20,8 +20,8 @@ from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER, Batch, Event
 from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
 from quotahost.settings.declaration import PREFIX
-from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim, serve
+from tests.fakes.plugin_context import Clock, fails
+from tests.fakes.shim import FakeShim, node_of, serve
 
 
 def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(mine: Any) -> None:
@@ -357,6 +357,23 @@ def test_a_change_that_java_takes_by_half_ends_the_host_which_leaves_no_plugin_o
     assert (len(shim.script), shim.shown["Host", "", "ConfigRefused"]) == (1, 1.0)
     assert shim.in_force == [shim.given], "with which the next host begins"
     eventually(lambda: sorted(map(str, mine.CLOSED)) == ["0.25", "0.5", "Disky", "Task"])
+
+
+@pytest.mark.parametrize("change", ["keystores", "cluster"])
+def test_exemptions_that_java_takes_by_half_end_the_host_too(
+    mine: Any, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    shim, broken = FakeShim({"supplier": "mine"}, node_of(1, "ANONYMOUS")), list[bool]()
+    monkeypatch.setattr(FakeShim, "spare", lambda *_: broken and fails())
+    shim.script.append(lambda: broken.append(True))
+    if change == "keystores":
+        shim.script.append(lambda: setattr(shim, "node", node_of(1, "broker")))
+        shim.reconfigure()
+    else:
+        shim.post("cluster", "id-1", "1", "2")
+    with pytest.raises(HalfApplied):
+        serve(shim)
+    assert mine.CLOSED == [0.5]
 
 
 def test_a_name_that_is_stored_alone_is_named_once(
