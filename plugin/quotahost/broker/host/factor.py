@@ -372,13 +372,17 @@ class PauseMemory:
         self._written = pause
         text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
         for file in self._files:
-            # Where no file can be written, as on a full disk, the next start looks at that disk first. Where it can't
-            # be removed, the next start begins in a PAUSE that ends as soon as the volumes are known.
+            new = file.with_name(f"{file.name}.new")
+            # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
+            # disk first. Where it can't be removed, the next start begins in a PAUSE that ends as soon as the volumes
+            # are known.
             with suppress(OSError):
                 if text:
-                    file.write_text(text)
+                    new.write_text(text)
+                    new.replace(file)
                 else:
-                    file.unlink(missing_ok=True)
+                    for each in (file, new):
+                        each.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> Scoped | None:

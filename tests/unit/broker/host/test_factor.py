@@ -1,5 +1,6 @@
 """Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
 
+import errno
 import logging
 from dataclasses import replace
 from itertools import pairwise
@@ -129,6 +130,23 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert World(fence=True, memory=remembers(tmp_path)).step(None) == 1.0, "nor of one that no source looks at"
     without = World(memory=remembers(tmp_path, Scoped(Factor(0.0, "the disk"))))
     assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
+
+
+def test_a_file_that_can_not_be_written_on_a_full_disk_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Path, text: str) -> None:
+        with file.open("w"):
+            raise OSError(errno.ENOSPC, "no space left")
+
+    memory = remembers(tmp_path, Scoped(Factor(0.0, "another broker's disk")))
+    before = memory.before
+    monkeypatch.setattr(Path, "write_text", full)
+    for pause in (Scoped(Factor(0.0, "this broker's disk, too")), None):
+        assert PauseMemory([str(tmp_path)]).before == before is not None
+        memory.keep(pause)
+        memory.write()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
