@@ -47,8 +47,9 @@ Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may diff
 
 NOBODY: Final[frozenset[str]] = frozenset()
 _MOST_NAMES: Final = 1_000_000  # distinct client-ids that are taken from what is no frozenset
-#: Characters of distinct client-ids in a batch: one call to Java takes 64 MB, and a character may have 4 bytes.
-MOST_DISTINCT: Final = 12_000_000
+#: Characters of distinct client-ids, and of what would be, in a batch: one call to Java takes 64 MB, of which the
+#: groups of 2,000 clients may have half, and a character may have 4 bytes.
+MOST_CHARACTERS: Final = 7_000_000
 NO_ANSWER: Final = Answer(ScopeKind.CLIENT.value, None)  # no supplier has an opinion
 
 
@@ -272,7 +273,7 @@ class AnswerTable(Answers):
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         # The row that was asked for last: most clients that come at once have the same.
         self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
-        self._room = MOST_DISTINCT
+        self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
@@ -282,19 +283,27 @@ class AnswerTable(Answers):
         if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
         known_ids = EACH if distinct is None else self._numbered(distinct)
-        row = self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
+        new = Row(answers, known_ids, shadow_text(would))
+        if new not in self.rows and not self._takes(len(new.shadow)):
+            new = new._replace(shadow="")  # it is for people to read, and may be left out
+        row = self.rows.setdefault(new, len(self.rows))
         self._last = answers, distinct, would, row
         return row
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
         if ids not in self.distinct_ids:
-            size = sum(len(name) + 2 for name in ids)  # with the bytes of each one's length
-            if size > self._room:
+            if not self._takes(sum(len(name) + 2 for name in ids)):  # with the bytes of each one's length
                 return EACH
-            self._room -= size
             self.distinct_ids[ids] = len(self.distinct_ids)
         return self.distinct_ids[ids]
+
+    def _takes(self, characters: int) -> bool:
+        """Whether there is room for so many more."""
+        if characters > self._room:
+            return False
+        self._room -= characters
+        return True
 
     def answer(self, quota: Quota, supplier: str) -> Answer:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""

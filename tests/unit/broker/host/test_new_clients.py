@@ -88,6 +88,15 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
     assert (list(answers.distinct_ids)[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
 
 
+def test_groups_by_long_names_that_strangers_choose_end_no_host() -> None:
+    chain = {"new": Supplier(lambda client, _: Quota(1.0, Scope.group(client.principal))), "old": supplier(None)}
+    clients = [Client(f"{n:04}" + "\N{SNOWMAN WITHOUT SNOW}\N{PILE OF POO}" * 510, "app") for n in range(2000)]
+    for in_shadow in ((), ("new",)):
+        answers = resolved(chain, clients, in_shadow=in_shadow)
+        assert Shim(Java(publish=0)).publish(Batch(clients), answers) == 0
+        assert bool(next(iter(answers.rows)).shadow) == bool(in_shadow)
+
+
 def test_an_announced_name_of_any_length_ends_no_host() -> None:
     shim = Shim(Java())
     clients = NewClients(shim, Guard(shim), Clock())
