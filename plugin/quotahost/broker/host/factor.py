@@ -143,7 +143,7 @@ class FactorLoop:
             # 0 is a floor for each new client, which delays it for minutes.
             remembered = self._memory.before if self._shim.fence() else None
             last = remembered or self._known
-            self._show(lacking=remembered is not None, unknown=True)
+            self._show(lacking=remembered is not None and not known_now.full, unknown=True)
             # A volume that is known now may have become fuller than it was then.
             return smaller(known_now, last) if known_now.factor.value < 1 else last
         action = State(settings.fallback_action)

@@ -169,6 +169,7 @@ def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_own_disk_
     for waiting in ("the topic is not read yet", "the topic is not read yet", ""):
         world.step(cluster(own, waiting=waiting))
         held.append(world.shim.affected[-1] and world.shim.affected[-1].held)
+        assert (world.number("LackOfData"), world.shim.full) == (0, True), "what is known is at 0 itself"
     assert held == [{"own", "theirs"}, {"own", "theirs"}, {"own"}]
 
 
