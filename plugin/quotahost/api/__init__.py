@@ -35,8 +35,8 @@ it and names the number of the sentence that the plugin breaks:
  6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
     outside 0..1 as an exception of the plugin that gave it. If a task's ``period`` becomes wrong, the last one stays.
  7. Closing. If the plugin has a method ``close()``, the host calls it once, on the host thread (for a task: on the
-    task's thread), and calls nothing after it. The broker's shutdown grants all plugins 4 s together. A plugin ends
-    the threads that it started.
+    task's thread), and calls nothing after it; what the plugin announces from then on (10) counts no more. The broker's
+    shutdown grants all plugins 4 s together. A plugin ends the threads that it started.
  8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
     ``context.section``, and then calls ``reconfigure(section)`` on the host thread; if that raises, the plugin goes on
     as it is, with the new ``context.section``. If the plugin has no such method, the host builds it anew and closes the
@@ -64,7 +64,8 @@ it and names the number of the sentence that the plugin breaks:
     says; if a method fails then, the factor of ``quota_factor`` applies.
 13. The factor in force. A policy may have a method ``factor_in_force(factor)``. The host calls it before it asks about
     the volumes, with the factor that has applied since the last time, whatever it came from; 1 in shadow mode.
-14. Single quota types. A factor source may have an attribute ``quota_types``, the quota types that its factor is for.
+14. Single quota types. A factor source may have an attribute ``quota_types``, the quota types that its factor is for;
+    the host reads it once, after it has built the plugin.
     Any number of such sources stand beside one that has none, and for each quota type the smallest factor applies.
     Its ``read`` answers a factor above 0, or None for factor 1; anything else is an exception (6). After an exception
     its factor is 1 at once, and ``fallback.action`` never applies to it.

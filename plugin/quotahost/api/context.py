@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
@@ -14,6 +15,8 @@ from typing_extensions import TypeVar  # typing's has no default before Python 3
 from quotahost.api.broker import Broker, Disks, Metrics
 from quotahost.api.roles import Role
 from quotahost.base.background import start_daemon
+from quotahost.model import QuotaType
+from quotahost.model.volumes import as_quota_types
 from quotahost.settings.broker import Settings
 
 # Covariant, although the host replaces a section: plugins only read it, so that a helper may take any plugin's
@@ -29,13 +32,25 @@ class AnswersChanged(Protocol):
         """Announce changed answers for one principal, one client-id, both together, or all clients."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadedPlugin(Generic[PluginT_co]):
     """A plugin that was built for a role, and the context that it was given, by which it sees live changes."""
 
     role: Role
     plugin: PluginT_co
     context: Context[Any]
+
+    @cached_property
+    def quota_types(self) -> frozenset[QuotaType] | None:
+        """For what a factor source is, None for volumes (contract 14): what it says later counts no more.
+
+        Raises TypeError if it is for something else, or what the plugin raises.
+        """
+        return as_quota_types(self.plugin.quota_types) if hasattr(self.plugin, "quota_types") else None
+
+
+def silent(principal: str | None = None, client_id: str | None = None) -> None:
+    """Announce nothing."""
 
 
 def no_disks() -> Disks:
@@ -61,7 +76,7 @@ class Context(Generic[SectionT_co]):
     log: logging.Logger  # writes to the broker's own log
     #: A supplier calls it, from any thread, when quotas that it returned are no longer what it would return now: for
     #: one ``principal``, one ``client_id``, both together or, without an argument, for all clients.
-    answers_changed: AnswersChanged = lambda principal=None, client_id=None: None
+    answers_changed: AnswersChanged = silent
     open_disks: Callable[[], Disks] = no_disks  # returns the host's monitor of this broker's disks; use ``disks``
     broker: Broker = field(kw_only=True)  # answers questions about this broker and its cluster
     metrics: Metrics = field(kw_only=True)  # shows the plugin's numbers

@@ -49,14 +49,14 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        hidden, reason = secrets(), "its text can't be made"
+        hidden, reason, whole = secrets(), "its text can't be made", ""
         with suppress(BaseException):  # an error of a plugin's own may fail at that, too
             reason = str(error)
+            whole = "".join(traceback.format_exception(error))
         # Blanks are joined last: a password may have two in a row.
         text = " ".join(redact(reason, hidden).split())
-        whole = "".join(traceback.format_exception(error))
         # A cause that contains secrets would bring them back into tracebacks.
-        cause = error if redact(whole, hidden) == whole else None
+        cause = error if whole and redact(whole, hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
 

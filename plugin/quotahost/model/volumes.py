@@ -18,6 +18,7 @@ from quotahost.model.limits import Limit, exact
 from quotahost.model.quotas import QuotaType
 
 MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
+_MAX_SIZE: Final = 2**100  # bytes: more than all sums of sizes, and as text it is short
 _MAX_TOPIC: Final = 249  # characters of a topic's name (org.apache.kafka.common.internals.Topic)
 
 
@@ -25,8 +26,8 @@ _MAX_TOPIC: Final = 249  # characters of a topic's name (org.apache.kafka.common
 class Volume:
     """One file store of one broker.
 
-    Raises ValueError where a value has another type, a size is below 0, a name has more than 4,096 characters, or a
-    topic's more than the 249 that Kafka allows.
+    Raises ValueError where a value has another type, a size is below 0 or above 2^100, a name has more than 4,096
+    characters, or a topic's more than the 249 that Kafka allows.
     """
 
     broker: str  # its id
@@ -50,6 +51,8 @@ class Volume:
             # A bool is an int for isinstance, and would pass as a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
+            if size > _MAX_SIZE:
+                raise ValueError(f"{what} of a volume must be at most 2^100 bytes")
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
             if limit is not None and not isinstance(limit, Limit):
                 raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")
@@ -141,10 +144,12 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
         raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
 
 
-def check_quota_types(types: object) -> None:
-    """Raise TypeError if a factor source's ``quota_types`` are none (contract, sentence 14)."""
-    if isinstance(types, str) or not isinstance(types, Collection) or not types or not set(types) <= set(QuotaType):
+def as_quota_types(types: object) -> frozenset[QuotaType]:
+    """A factor source's ``quota_types``. Raises TypeError if they are none (contract, sentence 14)."""
+    named = set(types) if isinstance(types, Collection) and not isinstance(types, str) else set()
+    if not named or not named <= set(QuotaType):
         raise TypeError(f"quota_types must be a collection of QuotaType, not {types!r:.200}")
+    return frozenset(map(QuotaType, named))
 
 
 def as_typed_answer(answer: object, cause: str) -> Factor:

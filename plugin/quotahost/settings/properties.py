@@ -104,7 +104,7 @@ class PluginSettings(Frozen):
     such as `load`. One source watches the disks, and is named first. While no records reach `cluster-volumes`,
     `snapshots` answers in its place."""
     factor_interval: Duration = declare("factor.interval", default="250ms")
-    """How often the factor sources are read."""
+    """How often the factor sources are read, and so how late they are heard at most. Keep it well below `validity`."""
     policy: types.Name = declare("policy", default=_policy, words="limits with a factor.source for disks, else empty")
     """Makes a factor of each volume that the factor source reports."""
     tasks: types.Names = declare(

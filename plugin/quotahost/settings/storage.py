@@ -13,13 +13,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Final, Self
 
 from pydantic import BeforeValidator, ValidationError, model_validator
 
 from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.limits import exact
 from quotahost.settings.declaration import Frozen, declare, reason
 from quotahost.settings.types import split
 from quotahost.units import Share, Size, Space
@@ -55,7 +55,7 @@ class Override:
 
 def _limit(limit_type: LimitType, level: float) -> Limit:
     if limit_type is LimitType.MIN_FREE_PERCENTAGE:
-        level = float(Decimal(repr(level)) * 100)  # exactly: 0.07 * 100 is 7.000000000000001 in floats
+        level = float(exact(level) * 100)  # 0.07 * 100 is 7.000000000000001 in floats
     return Limit(limit_type, level)
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
 from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Volume
-from quotahost.model.volumes import as_answer, as_typed_answer, byte_limits, check_quota_types
+from quotahost.model.volumes import as_answer, as_quota_types, as_typed_answer, byte_limits
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
@@ -232,7 +232,7 @@ def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
         answer: object = _from_memory(host, "read()", host.plugin.read)
         _fitting(6, "read(): ", partial(as_answer, answer, ""))
         if hasattr(host.plugin, "quota_types"):
-            _fitting(14, "", partial(check_quota_types, host.plugin.quota_types))
+            _fitting(14, "", partial(as_quota_types, host.plugin.quota_types))
             _fitting(14, "read(): ", partial(as_typed_answer, answer, ""))
 
 

@@ -20,9 +20,11 @@ UNLIMITED: Final = "unlimited"
 NONE: Final = "none"
 MAX_COUNT: Final = 2**31 - 1  # Java's int
 MAX_SIZE: Final = 2**63 - 1  # Java's long, in which brokers and the pipeline exchange sizes
-_MIN_SECONDS: Final = Decimal("0.001")
+_MICRO: Final = 1_000_000  # microseconds of a second
+_MIN_MICROSECONDS: Final = 1000
 _MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
-_SECONDS: Final[dict[str, int | Decimal]] = {"ms": Decimal("0.001"), "s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Of a duration, in microseconds.
+_UNITS: Final = {"ms": 1000, "s": _MICRO, "m": 60 * _MICRO, "h": 3600 * _MICRO, "d": 86400 * _MICRO}
 _NUMBER: Final = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _QUANTITY: Final = re.compile(rf"([+-]?{_NUMBER}(?:[eE][+-]?[0-9]+)?)\s*(.*)", re.DOTALL)
 _DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
@@ -122,30 +124,27 @@ def parse_count(value: object) -> int:
 
 def parse_duration(value: object) -> timedelta:
     """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through)."""
-    if isinstance(value, timedelta):
-        # Not total_seconds(), a float: whole microseconds stay exact.
-        seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
-    else:
-        seconds = _seconds(_text(value))
-    if not _MIN_SECONDS <= seconds <= _MAX_DAYS * 86400:
+    # Whole microseconds stay exact, where total_seconds() is a float.
+    microseconds = value // timedelta(microseconds=1) if isinstance(value, timedelta) else _microseconds(_text(value))
+    if not _MIN_MICROSECONDS <= microseconds <= _MAX_DAYS * 86400 * _MICRO:
         raise ValueError(f"must be from 1ms to {_MAX_DAYS}d; {_DURATION_REMEDY}")
-    return timedelta(microseconds=int(seconds * 1_000_000))
+    return timedelta(microseconds=microseconds)
 
 
-def _seconds(text: str) -> Decimal:
+def _microseconds(text: str) -> int:
     iso = _ISO.fullmatch(text)
     if iso is not None:
         scales = (86400, 3600, 60, 1)
-        return sum((_exact(n, s) for n, s in zip(iso.groups(), scales, strict=True) if n), Decimal(0))
+        return sum(int(_exact(n, s * _MICRO)) for n, s in zip(iso.groups(), scales, strict=True) if n)
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"is not a duration; {_DURATION_REMEDY}")
     number, unit = match.groups()
     if not unit:
         raise ValueError(f"has no unit; write {number}s for seconds or {number}ms for milliseconds")
-    if unit not in _SECONDS:
+    if unit not in _UNITS:
         raise ValueError(f"has the unknown unit {unit!r}; {_DURATION_REMEDY}")
-    return _exact(number, _SECONDS[unit])
+    return int(_exact(number, _UNITS[unit]))
 
 
 def _text(value: object) -> str:

@@ -67,9 +67,10 @@ def show_limit(value: float | None, unit: str) -> str:
 
 def show_duration(value: timedelta) -> str:
     """``60 s``, ``0.5 s``, ``3,600 s (1h)``."""
-    # Whole microseconds, since a float of seconds would show digits that nobody wrote.
-    seconds = Decimal(value // timedelta(microseconds=1)) / 1_000_000
-    text = _plain(seconds)
+    # Whole microseconds, since a float of seconds would show digits that nobody wrote. By their digits: arithmetic of
+    # decimals goes by a context that a plugin may have changed.
+    seconds, microseconds = divmod(value // timedelta(microseconds=1), 1_000_000)
+    text = _plain(Decimal(f"{seconds}.{microseconds:06}"))
     for unit, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
         if value and not value % size:
             return f"{text} s ({value // size}{unit})"

@@ -34,7 +34,8 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         (volume_with, [{"broker": 1}], "broker"),
         (volume_with, [{"name": None}], "name"),
         (volume_with, [{"capacity": -1}, {"capacity": 1.0}], "capacity"),
-        (volume_with, [{"consumed": True}, {"consumed": "1"}, {"consumed": -1}], "consumed"),
+        (volume_with, [{"consumed": True}, {"consumed": "1"}, {"consumed": -1}, {"consumed": 10**5000}], "consumed"),
+        (volume_with, [{"capacity": 10**5000}], "capacity"),
         (volume_with, [{"soft": 5}], "soft"),
         (volume_with, [{"hard": "5%"}], "hard"),
         (volume_with, [{"topics": frozenset({"t" * 250})}], "topic"),
@@ -62,6 +63,14 @@ def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: 
     free = capacity - Limit(PERCENT, level).consumed_at(capacity)
     demanded = capacity * Fraction(str(level)) / 100
     assert demanded <= free < demanded + 1
+
+
+def test_a_number_of_numpys_is_the_number_that_it_prints() -> None:
+    class Float64(float):
+        def __repr__(self) -> str:
+            return f"np.float64({float(self)})"
+
+    assert Limit(LimitType.MIN_FREE_PERCENTAGE, Float64(0.1)).consumed_at(1000) == 999
 
 
 # ---- budgets ----

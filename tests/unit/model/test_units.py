@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Context, Inexact, localcontext
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quotahost.model import Limit, LimitType
+from quotahost.settings.storage import StorageSettings
 from quotahost.units import parse as units
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_percent, parse_quantity, parse_size
 from quotahost.units.show import (
@@ -134,3 +137,12 @@ DAY = 24 * HOUR
 )  # fmt: skip
 def test_a_value_is_shown_for_people(show: Callable[[Any], str], shown: dict[object, str]) -> None:
     assert {value: show(value) for value in shown} == shown
+
+
+def test_what_a_plugin_does_to_decimal_on_the_host_thread_changes_no_property() -> None:
+    day = timedelta(days=1, seconds=61, microseconds=5)
+    with localcontext(Context(prec=2, traps=[Inexact])):
+        assert [parse_duration(text) for text in ("86461.000005s", "P1DT61.000005S")] == [day, day]
+        assert (parse_duration(day), show_duration(day)) == (day, "86,461.000005 s")
+        storage = StorageSettings.model_validate({"soft_min_free_percent": "12.345%"})
+        assert storage.soft_limit == Limit(LimitType.MIN_FREE_PERCENTAGE, 12.345)

@@ -10,8 +10,8 @@ snapshot of the leader before may count the same bytes, and a failover would sto
 used. The leader before, if it follows now, counts until shortly before: else a move would let those on whose budget is
 used up.
 
-A log directory that can't be listed, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown
-counts with what was known of it last.
+A listing that fails, or a Kafka that doesn't show the sizes, leaves the last parts: what is unknown counts with what
+was known of it last. A log directory that is offline has no part: its leaders move to other brokers.
 """
 
 import logging

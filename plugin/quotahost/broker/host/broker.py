@@ -7,6 +7,7 @@ the plugins' own Kafka client connects: as this broker itself, unless properties
 import json
 from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from quotahost.broker.disks.file_stores import log_dirs
@@ -46,7 +47,8 @@ class HostBroker:
         given = self._shim.broker()
         if given != self._given:
             self._given = given
-            self._properties = {name: given[name] for name in _PLUGINS_GET if name in given}
+            # All plugins get this one.
+            self._properties = MappingProxyType({name: given[name] for name in _PLUGINS_GET if name in given})
             self.principals = broker_principals(given, self._shim.keystores)
         # Where a controller alone finds the brokers only its operator can say.
         alone = Listeners(given).controller_alone

@@ -7,13 +7,12 @@ must ask the host for, it asks by an event (``answer_question``).
 
 import json
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quotahost.base.background import start_daemon
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
-from quotahost.broker.host.messages import Gauge, would_be
+from quotahost.broker.host.messages import Gauge, gauges, numbers_of, would_be
 from quotahost.model import Client, QuotaType, VolumeUse
 from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
 from quotahost.units.show import show_factor
@@ -124,19 +123,6 @@ def _would_be_rates(ask: Ask, client: Row) -> dict[str, float | None]:
 
 
 # ---- numbers and volumes ---------------------------------------------------------------------------------------
-
-
-def gauges(ask: Ask) -> list[Gauge]:
-    return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
-
-
-def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str, float]]:
-    """By name, what the host shows under these types; of volumes by default (``monitor``, ``volume_evaluation``)."""
-    numbers: dict[str, dict[str, float]] = defaultdict(dict)
-    for gauge in shown:
-        if gauge.type in (types or ("Volume", "VolumeLimits")):
-            numbers[gauge.name][gauge.attribute] = gauge.value
-    return numbers
 
 
 def volumes_of(shown: Iterable[Gauge]) -> list[VolumeUse]:

@@ -20,7 +20,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from quotahost.base.background import LoggedOnce, Periodic, start_daemon
-from quotahost.broker.host.broker_status import gauges, uses
+from quotahost.broker.host.broker_status import uses
+from quotahost.broker.host.messages import gauges
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.metrics import CATALOGUE, CLIENTS, Kind
 from quotahost.model.use import ClientUse, LimitedBy

@@ -129,20 +129,21 @@ class FactorLoop:
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
+        # The time runs from when everything was known last, not from the first failure after that.
+        since = self._started if self._known_at is None else self._known_at
+        waits = bool(unknown and patience and now - since <= patience)
         if known_now.full or not unknown:
-            self._memory.keep(known_now if known_now.full else None)
+            self._memory.keep(known_now if known_now.full else None, waits=waits)
         if not unknown:
             self._known_at, self._known = now, known_now
             self._show(lacking=False, unknown=False)
             return known_now
-        # The time runs from when everything was known last, not from the first failure after that.
-        since = self._started if self._known_at is None else self._known_at
-        if patience and now - since <= patience:
+        if waits:
             # At a start the PAUSE in which the broker stopped holds, else the last factor. Without a fence a factor of
             # 0 is a floor for each new client, which delays it for minutes.
             remembered = self._memory.before if self._shim.fence() else None
             last = remembered or self._known
-            self._show(lacking=remembered is not None, unknown=True)
+            self._show(lacking=remembered is not None and not known_now.full, unknown=True)
             # A volume that is known now may have become fuller than it was then.
             return smaller(known_now, last) if known_now.factor.value < 1 else last
         action = State(settings.fallback_action)
@@ -215,7 +216,7 @@ class TypedSources:
         self._shim, self._guard, self._clock = shim, guard, clock
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
-        self._shown = Shown(shim, "TypedFactor")
+        self._shown = Shown(shim, "TypedFactor", shim.left("TypedFactor"))
         self._slowing: dict[str, LoggedOnce] = {}  # by source
 
     def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
@@ -272,7 +273,7 @@ class FactorInForce:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
         self._factor = shim.factor()
-        self._shown = Shown(shim, "Cause", self._cause())
+        self._shown = Shown(shim, "Cause", shim.left("Cause"))
         self._last: Scoped | None = None  # handed on by this host
         self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
         shim.count("Factor", "", "Transitions", 0.0)
@@ -357,9 +358,12 @@ class PauseMemory:
         self._now: Scoped | None = None
         self._written: Scoped | None = self.before
 
-    def keep(self, pause: Scoped | None) -> None:
-        """The state is a PAUSE of known volumes; None: it isn't, and that is known."""
-        self._now, self.before = pause, None
+    def keep(self, pause: Scoped | None, *, waits: bool = False) -> None:
+        """The state is a PAUSE of known volumes; None: it isn't, and that is known.
+
+        ``waits``: others are not known yet, so what was remembered still counts.
+        """
+        self._now, self.before = pause, self.before if waits else None
 
     def write(self) -> None:
         pause = self._now
@@ -368,13 +372,17 @@ class PauseMemory:
         self._written = pause
         text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
         for file in self._files:
-            # Where no file can be written, as on a full disk, the next start looks at that disk first. Where it can't
-            # be removed, the next start begins in a PAUSE that ends as soon as the volumes are known.
+            new = file.with_name(f"{file.name}.new")
+            # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
+            # disk first. Where it can't be removed, the next start begins in a PAUSE that ends as soon as the volumes
+            # are known.
             with suppress(OSError):
                 if text:
-                    file.write_text(text)
+                    new.write_text(text)
+                    new.replace(file)
                 else:
-                    file.unlink(missing_ok=True)
+                    for each in (file, new):
+                        each.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> Scoped | None:

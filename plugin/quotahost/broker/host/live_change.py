@@ -3,8 +3,8 @@
 1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
    waits 2 s at most for the verdict, and a second attempt finds what took longer.
 2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
-   the loop). Kafka waits for nothing and refuses nothing here, so a failure is an error of the log and the gauge
-   ConfigRefused, and the old plugins go on.
+   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
+   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
 3. What is staged and not applied within STAGED_FOR is closed.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
@@ -14,8 +14,8 @@ stored it all the same, it counts as an unknown name.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -31,6 +31,9 @@ from quotahost.settings.strimzi import Note, Translation
 log = logging.getLogger("quotahost.host")
 
 STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
+
+#: Bytes of a verdict: with more than 32,767 in its answer, the text around ours too, Kafka says UnknownServerException.
+_VERDICT: Final = 32_000
 
 _T = TypeVar("_T")
 
@@ -48,6 +51,22 @@ class Configuration:
     unknown: Sequence[Problem]  # names that nobody here reads, or reads again; they are ignored
 
 
+class HalfApplied(BaseException):
+    """A change is in force in a part of the host, such as when Java's heap was full for a moment.
+
+    The host ends by it, as no handler of exceptions takes it: Java begins another one with the properties before.
+    """
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """Raise HalfApplied for any exception."""
+    try:
+        yield
+    except Exception as error:
+        raise HalfApplied from error
+
+
 class LiveChange:
     """Builds configurations, keeps at most one that is not in force yet, and has them put in force."""
 
@@ -55,11 +74,14 @@ class LiveChange:
 
     def __init__(
         self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None],
-        started: Mapping[str, str], *, strict: bool,
+        hide: Callable[[Settings], None], started: Mapping[str, str], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``started`` and ``strict`` are those of ``without_unknown``."""
+        """``install`` puts a configuration in force; ``hide`` keeps its secrets out of the log from now on.
+
+        ``started`` and ``strict`` are those of ``without_unknown``.
+        """
         self._shim, self._builder, self._guard = shim, builder, guard
-        self._clock, self._install = clock, install
+        self._clock, self._install, self._hide = clock, install, hide
         self._started = started
         self._strict = strict  # until the first is in force
         self._staged: tuple[float, Configuration] | None = None
@@ -81,6 +103,7 @@ class LiveChange:
         (settings, translation, sections), unknown = self._read(given)
         models = {name: section and type(section) for (_, name), section in sections.items()}
         asked = asked_properties(settings, models)
+        self._hide(settings)  # a plugin, or a library of its, may log its login while it is built
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
         made = Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
@@ -96,8 +119,9 @@ class LiveChange:
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
-        self._staged, self._plugins, self.in_force = None, made.plugins, made
+        # It stays staged until it is in force, so that what was built is closed if the host ends meanwhile.
         self._install(made)
+        self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._strict = False
         self._log_unknown(made.unknown)
         if made.unknown:
@@ -128,7 +152,7 @@ class LiveChange:
             self._refuse_changed(self.stage(given))
             problem = ""
         except QuotahostError as error:
-            problem = str(error)
+            problem = str(error).encode(errors="backslashreplace")[:_VERDICT].decode(errors="ignore")
         finally:
             self._shim.answer(ticket, problem)
 
@@ -148,8 +172,10 @@ class LiveChange:
         refused = True
         try:
             if given != (had := self.in_force.given):
-                self.apply(given)
-                self._shim.ready(self.in_force.asked, given)
+                self.stage(given)
+                with whole():
+                    self.apply(given)
+                    self._shim.ready(self.in_force.asked, given)
                 changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
                 log.info("reconfigured: %s", printable(", ".join(changed)))
             self._refused = None

@@ -96,7 +96,7 @@ class Logs(logging.Handler):
         try:
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
             self._lines.put((record.name, record.levelno, self.format(record)[:most]))
-        except Exception as problem:  # a plugin's broken format string must not become the host's failure
+        except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure
             where = f"{record.pathname}:{record.lineno}"
             text = f"a log line can't be made: {type(problem).__name__} at {where}"
             self._lines.put((record.name, record.levelno, text))

@@ -36,7 +36,7 @@ from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
-from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
+from quotahost.broker.host.live_change import Configuration, LiveChange, whole, without_unknown
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
@@ -45,7 +45,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
 from quotahost.model import Cluster
-from quotahost.settings.broker import read_properties
+from quotahost.settings.broker import Settings, read_properties
 
 log = logging.getLogger("quotahost.host")
 _factor_log = logging.getLogger("quotahost.factor")
@@ -101,7 +101,9 @@ class Host:
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
         builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
-        changes = LiveChange(self._shim, builder, self._guard, self._clock, self._install, started, strict=strict)
+        changes = LiveChange(
+            self._shim, builder, self._guard, self._clock, self._install, self._hide, started, strict=strict
+        )
         self._opened.callback(changes.drop)
         # Every plugin is validated before the first one is built, so a wrong property leaves no thread behind.
         with stacks_of_a_long_start():
@@ -141,7 +143,6 @@ class Host:
 
     def _install(self, new_one: Configuration) -> None:
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
-        self._plugins, self._settings = plugins, settings
         adopt(plugins, settings, new_one.sections, self._guard)
         new = plugins.without(old)
         for plugin in new:
@@ -150,8 +151,6 @@ class Host:
         self._notifier.introduce(new)
         self._broker.refresh(settings)
         self._look_at_disks()
-        if self._logs:
-            self._logs.secrets = secrets(settings, self._broker)
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster)
@@ -163,9 +162,17 @@ class Host:
         self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
+        self._plugins, self._settings = plugins, settings
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
+        self._hide(settings)
         self._clients.answers_changed()
+
+    def _hide(self, settings: Settings) -> None:
+        """From now on no line of the log shows the secrets of these settings, or of those in force."""
+        if self._logs:
+            both = self._broker.settings, settings
+            self._logs.secrets = {secret for each in both for secret in secrets(each, self._broker)}
 
     def _exempt(self) -> None:
         exempt = self._exemptions
@@ -217,7 +224,8 @@ class Host:
             case "reconfigure":
                 changes.on_reconfigure(fields)
                 if self._broker.changed():
-                    self._install(changes.in_force)
+                    with whole():
+                        self._install(changes.in_force)
             case "question":
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)
@@ -228,7 +236,8 @@ class Host:
 
     def _know(self, now: Cluster) -> None:
         if self._exemptions.know(now):
-            self._exempt()
+            with whole():  # they would not be handed over again
+                self._exempt()
             # A client that is exempt now may stand in the table with a quota.
             self._clients.answers_changed()
         self._notifier.tell(self._plugins, now)

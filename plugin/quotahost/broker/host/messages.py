@@ -11,14 +11,15 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from quotahost.broker.host.dump import BROKER, Tags
+from quotahost.broker.host.dump import BROKER, Ask, Tags
 from quotahost.broker.host.dump import GROUP as GROUP_TAG
 from quotahost.model import (
     DEFAULT,
@@ -124,6 +125,19 @@ class ConfigRow(NamedTuple):
     name: str
     source: str
     value: str
+
+
+def gauges(ask: Ask) -> list[Gauge]:
+    return [Gauge(type, name, attribute, float(value)) for type, name, attribute, value in ask("gauges")]
+
+
+def numbers_of(shown: Iterable[Gauge], *types: str) -> Mapping[str, Mapping[str, float]]:
+    """By name, what a host shows under these types; of volumes by default (``monitor``, ``volume_evaluation``)."""
+    numbers: dict[str, dict[str, float]] = defaultdict(dict)
+    for gauge in shown:
+        if gauge.type in (types or ("Volume", "VolumeLimits")):
+            numbers[gauge.name][gauge.attribute] = gauge.value
+    return numbers
 
 
 # ---- calls: org.quotahost.host.Wire ----

@@ -22,6 +22,7 @@ import math
 import threading
 from collections.abc import Collection, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
@@ -45,8 +46,10 @@ Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in
 Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may differ, None if each one's may
 
 NOBODY: Final[frozenset[str]] = frozenset()
-#: Characters of distinct client-ids in a batch: one call to Java takes 64 MB, and a character may have 4 bytes.
-MOST_DISTINCT: Final = 12_000_000
+_MOST_NAMES: Final = 1_000_000  # distinct client-ids that are taken from what is no frozenset
+#: Characters of distinct client-ids, and of what would be, in a batch: one call to Java takes 64 MB, of which the
+#: groups of 2,000 clients may have half, and a character may have 4 bytes.
+MOST_CHARACTERS: Final = 7_000_000
 NO_ANSWER: Final = Answer(ScopeKind.CLIENT.value, None)  # no supplier has an opinion
 
 
@@ -77,7 +80,7 @@ class NewClients:
         # Java keeps nobody with a longer name.
         if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
             with self._lock:
-                self._changed.add((principal, client_id))
+                _note(self._changed, (principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -86,13 +89,13 @@ class NewClients:
         self._shim.publish(batch, answers)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
-            self._untried.add((principal, None) if len(self._untried) < MOST_APART else EVERYONE)
+            _note(self._untried, (principal, None))
 
     def ask_again(self) -> None:
         """Have those clients come once more whose answers have changed, and when it is time those without one."""
         with self._lock:
             changed, self._changed = self._changed, set()
-        for whom in {EVERYONE} if EVERYONE in changed or len(changed) > MOST_APART else changed:
+        for whom in {EVERYONE} if EVERYONE in changed else changed:
             self._shim.ask_again(*whom)
         if self._clock() < self._retry_at:
             return
@@ -110,6 +113,11 @@ class NewClients:
                 self._guard.heal(name, "distinct_client_ids()")
         for whom in again:
             self._shim.ask_again(*whom)
+
+
+def _note(these: set[Whom], whom: Whom) -> None:
+    """Add one, or EVERYONE in the place of more than MOST_APART."""
+    these.add(whom if len(these) < MOST_APART else EVERYONE)
 
 
 class Resolver:
@@ -171,8 +179,7 @@ class Chain:
     ) -> None:
         """Suppliers by name. ``in_shadow``: nothing of the answers is enforced, and no other rates stand beside."""
         self._asks_all = combine == "most-constraining"
-        self._suppliers = tuple((name, plugin.quota) for name, plugin in suppliers)
-        self._plugins = tuple(suppliers)
+        self._suppliers = tuple(suppliers)
         self._asked = {name: place for place, (name, _) in enumerate(suppliers, 1)}
         self._guard, self._in_shadow = guard, in_shadow
 
@@ -190,9 +197,9 @@ class Chain:
         given: list[Answer] = []  # where all are asked
         for quota_type in QUOTA_TYPES:
             answer = NO_ANSWER
-            for name, ask in self._suppliers:
+            for name, plugin in self._suppliers:
                 try:
-                    quota = ask(client, quota_type)
+                    quota = plugin.quota(client, quota_type)
                     if quota is not None:
                         answer = table.answer(quota, name)
                         if not self._asks_all:
@@ -232,7 +239,7 @@ class Chain:
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
         """The client-ids that any of the first ``asked`` suppliers names; None if one doesn't know."""
         union = NOBODY
-        for name, plugin in self._plugins[:asked]:
+        for name, plugin in self._suppliers[:asked]:
             try:
                 ask = getattr(plugin, "distinct_client_ids", None)
                 if not callable(ask):
@@ -266,7 +273,7 @@ class AnswerTable(Answers):
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         # The row that was asked for last: most clients that come at once have the same.
         self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
-        self._room = MOST_DISTINCT
+        self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
@@ -276,19 +283,27 @@ class AnswerTable(Answers):
         if distinct is last_distinct and answers == last_answers and would == last_would:
             return row
         known_ids = EACH if distinct is None else self._numbered(distinct)
-        row = self.rows.setdefault(Row(answers, known_ids, shadow_text(would)), len(self.rows))
+        new = Row(answers, known_ids, shadow_text(would))
+        if new not in self.rows and not self._takes(len(new.shadow)):
+            new = new._replace(shadow="")  # it is for people to read, and may be left out
+        row = self.rows.setdefault(new, len(self.rows))
         self._last = answers, distinct, would, row
         return row
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
         if ids not in self.distinct_ids:
-            size = sum(len(name) + 2 for name in ids)  # with the bytes of each one's length
-            if size > self._room:
+            if not self._takes(sum(len(name) + 2 for name in ids)):  # with the bytes of each one's length
                 return EACH
-            self._room -= size
             self.distinct_ids[ids] = len(self.distinct_ids)
         return self.distinct_ids[ids]
+
+    def _takes(self, characters: int) -> bool:
+        """Whether there is room for so many more."""
+        if characters > self._room:
+            return False
+        self._room -= characters
+        return True
 
     def answer(self, quota: Quota, supplier: str) -> Answer:
         """A supplier's quota as Java takes it. Raises TypeError if it is no Quota."""
@@ -310,9 +325,11 @@ class AnswerTable(Answers):
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         known = self._ids.get(id(ids))
         if known is None:
-            named = frozenset(ids)  # first, since of a generator nothing is left by the second time
+            # First, since of a generator nothing is left by the second time; and one may never end.
+            named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
+            endless = named is not ids and len(named) == _MOST_NAMES
             # A text is a collection of texts, too, but of letters.
-            if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
+            if isinstance(ids, str) or endless or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)
         return known[1]
@@ -335,8 +352,8 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     for loaded in plugins:
-        # A property is a call of the plugin, too.
-        wants = partial(getattr, loaded.plugin, "needs_usage", False)
+        # A property is a call of the plugin, too, and so is the question whether it is true.
+        wants = partial(lambda plugin: bool(getattr(plugin, "needs_usage", False)), loaded.plugin)
         if guard.call(loaded.context.name, "needs_usage", "it may miss clients without a quota", wants):
             types |= set(_WITH_BYTES)
     return frozenset(types)

@@ -28,14 +28,22 @@ from quotahost.api import (
     QuotaSupplier,
     Role,
 )
-from quotahost.api.context import LoadedPlugin
+from quotahost.api.context import LoadedPlugin, silent
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
-from quotahost.broker.discovery import PluginError, check_period, configured, construct, is_own, load, plugin_settings
+from quotahost.broker.discovery import (
+    PluginError,
+    check_period,
+    configured,
+    construct,
+    failing,
+    is_own,
+    load,
+    plugin_settings,
+)
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
 from quotahost.kafka.listeners import Listeners
 from quotahost.model import ClientQuotaChange, Cluster, QuotaEntity, QuotaType, State
-from quotahost.model.volumes import check_quota_types
 from quotahost.settings.broker import Settings
 from quotahost.settings.properties import SNAPSHOT_READERS
 
@@ -116,6 +124,7 @@ class PluginSet:
     """The plugins of one Settings, in the order of the settings, and those of each role by their names."""
 
     def __init__(self, plugins: Sequence[LoadedPlugin]) -> None:
+        """Raises PluginError if a factor source is for something that is no quota type."""
         self._plugins = plugins
         of: dict[Role, list[tuple[str, Any]]] = {role: [] for role in Role}
         for loaded in plugins:
@@ -125,11 +134,14 @@ class PluginSet:
         self.policy: tuple[str, QuotaPolicy] | None = next(iter(of[Role.POLICY]), None)
         self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
         self.disk_sources: list[tuple[str, QuotaFactorSource]] = []
-        for name, source in of[Role.FACTOR_SOURCE]:
-            if hasattr(source, "quota_types"):  # read once: a plugin may change what was checked
-                self.typed_sources.append((name, source, source.quota_types))
-            else:
+        for loaded in (each for each in plugins if each.role is Role.FACTOR_SOURCE):
+            name, source = loaded.context.name, loaded.plugin
+            with failing(loaded.role, name, "is not fit for its role"):
+                types = loaded.quota_types
+            if types is None:
                 self.disk_sources.append((name, source))
+            else:
+                self.typed_sources.append((name, source, types))
         self.factor_source = next(iter(self.disk_sources), None)
 
     def __iter__(self) -> Iterator[LoadedPlugin]:
@@ -163,6 +175,8 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 def close_plugin(loaded: LoadedPlugin, guard: Guard) -> None:
     name, consequence = loaded.context.name, "it is dropped all the same"
+    # A thread that it leaves behind must not have all clients asked for again and again.
+    loaded.context.answers_changed = silent
     guard.call_if_there(name, loaded.plugin, "close", consequence)
     guard.call(name, "what it has opened", consequence, loaded.context.closing.close)
 
@@ -236,9 +250,7 @@ class Builder:
         try:
             for (role, name), section in sections.items():
                 kept = next((each for each in old if (each.role, each.context.name) == (role, name)), None)
-                unchanged = kept and _section_text(kept, settings) == _section_text(kept, kept.context.settings)
-                stays = unchanged or (kept and callable(getattr(kept.plugin, "reconfigure", None)))
-                if not (kept and stays):
+                if not (kept and self._stays(kept, settings)):
                     new.append(kept := self._construct(role, name, settings, section))
                 plugins.append(kept)
             made = PluginSet(plugins)
@@ -248,6 +260,13 @@ class Builder:
             close(reversed(new), self._guard, tasks=True)
             raise
         return made
+
+    def _stays(self, plugin: LoadedPlugin, settings: Settings) -> bool:
+        if _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings):
+            return True
+        # It may be a property, which is a call of the plugin.
+        found = partial(getattr, plugin.plugin, "reconfigure", None)
+        return callable(self._guard.call(plugin.context.name, "reconfigure", "it is built anew", found))
 
     def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
         context = Context(
@@ -261,15 +280,10 @@ class Builder:
 
 
 def _check_sources(plugins: PluginSet, first: str | None) -> None:
-    """Raise PluginError if two factor sources watch the disks, or one is for something that is no quota type.
+    """Raise PluginError if two factor sources watch the disks.
 
     The ``first`` must watch them if any does: the defaults of other properties go by its name.
     """
-    for name, _, types in plugins.typed_sources:
-        try:
-            check_quota_types(types)
-        except TypeError as error:
-            raise PluginError(Role.FACTOR_SOURCE, name, f"its {error}") from None
     names = [name for name, _ in plugins.disk_sources]
     if names and first and first not in names:
         raise PluginError(Role.FACTOR_SOURCE, first, f"it is for single quota types; name {names[0]} first")

@@ -18,11 +18,10 @@ import socket
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -38,8 +37,9 @@ _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
-#: How many sets of client-ids are remembered, at most; one is enough but where quotas name clients of many users.
-_KNOWN_IDS: Final = 4096
+#: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another
+#: set, and a large one has megabytes.
+_KNOWN_IDS: Final = 16 * 1024 * 1024
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -95,6 +95,8 @@ class Shim:
         """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
         self._transport = transport
         self._unreached = ""  # the addresses of the cluster, until one of them was open
+        self._known_ids: dict[frozenset[str], bytes] = {}
+        self._known_octets = 0
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -216,8 +218,19 @@ class Shim:
         """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
         # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
         # the way into Python and back.
-        ids = list(map(_ids, answers.distinct_ids))
+        ids = list(map(self._ids, answers.distinct_ids))
         return int(self._call("publish", array("i", answers.numbers), list(answers.rows), ids))
+
+    def _ids(self, ids: frozenset[str]) -> bytes:
+        # Made once: a supplier may return the same large set for every principal.
+        if (octets := self._known_ids.get(ids)) is None:
+            octets = encode(sorted(ids))
+            self._known_octets += len(octets)
+            if self._known_octets > _KNOWN_IDS:
+                self._known_ids.clear()
+                self._known_octets = len(octets)
+            self._known_ids[ids] = octets
+        return octets
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -316,6 +329,10 @@ class Shim:
         """No longer show the numbers of this name."""
         self._call("forget", type, name)
 
+    def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
+        """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""
+        return numbers_of(gauges(self.ask), type) if self.restarted() else {}
+
     # ---- the factor, and who is exempt from it ----
 
     @_declare(answer="[value: double, cause: text]")
@@ -374,12 +391,6 @@ class Shim:
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log; the level as in Python's logging."""
         self._call("log", logger, level, message)
-
-
-@lru_cache(_KNOWN_IDS)
-def _ids(ids: frozenset[str]) -> bytes:
-    # Made once: a supplier may return the same large set for every principal.
-    return encode(sorted(ids))
 
 
 def _rate(rate: float | None) -> float:

@@ -287,7 +287,7 @@ class VolumeLimits:
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
-        self._volumes, self._budgets = Shown(shim, "VolumeLimits"), Shown(shim, "Budget")
+        self._volumes, self._budgets = (Shown(shim, type, shim.left(type)) for type in ("VolumeLimits", "Budget"))
         self._broker = str(node_id(shim.broker()))
 
     def show_budgets(self, judged: Iterable[Judged]) -> None:

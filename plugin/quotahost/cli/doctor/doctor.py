@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from quotahost.base.errors import QuotahostError
-from quotahost.broker.host.broker_status import gauges, numbers_of
+from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Section, console, good, note, say, show, weak, wrong
 from quotahost.cli.doctor import installation

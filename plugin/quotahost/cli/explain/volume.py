@@ -20,8 +20,9 @@ from quotahost.api import DiskState
 from quotahost.base.text import printable
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
-from quotahost.broker.host.broker_status import budgets_of, gauges, marks, numbers_of, parse
+from quotahost.broker.host.broker_status import budgets_of, marks, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
+from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.console import one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
 from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut

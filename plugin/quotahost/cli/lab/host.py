@@ -52,6 +52,9 @@ class SmallShim:
     def restarted(self) -> bool:
         return False
 
+    def left(self, type: str) -> dict[str, dict[str, float]]:
+        return {}
+
     def factor(self) -> Factor:
         return Factor(1.0)  # a new broker begins open
 

@@ -37,11 +37,11 @@ class World:
 
     def __init__(
         self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None,
-        policy: Any = None, **given: str,
+        policy: Any = None, shim: Any = None, **given: str,
     ) -> None:  # fmt: skip
         """``before`` is the factor that a host before this one has left; None at a broker's start."""
         self.clock = Clock()
-        self.shim = FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
+        self.shim = shim or FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
         self.memory = memory or PauseMemory([])
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
         self.settings = settings(factor__source="mine", **TIMES | given)

@@ -23,6 +23,8 @@ def test_plugins_get_no_secret_but_in_the_configuration_of_their_client() -> Non
         "client.id": "quotahost-3",
     }
     assert SECRET not in repr(broker)
+    with pytest.raises(TypeError):
+        broker.properties()["node.id"] = "4"  # type: ignore[index]
 
 
 def test_principals_follow_what_kafka_applies_and_are_derived_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 """Which factor applies, and why: known volumes, unknown ones, sources that fail or have just started."""
 
+import errno
 import logging
 from dataclasses import replace
 from itertools import pairwise
@@ -131,6 +132,23 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
 
 
+def test_a_file_that_can_not_be_written_on_a_full_disk_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Path, text: str) -> None:
+        with file.open("w"):
+            raise OSError(errno.ENOSPC, "no space left")
+
+    memory = remembers(tmp_path, Scoped(Factor(0.0, "another broker's disk")))
+    before = memory.before
+    monkeypatch.setattr(Path, "write_text", full)
+    for pause in (Scoped(Factor(0.0, "this broker's disk, too")), None):
+        assert PauseMemory([str(tmp_path)]).before == before is not None
+        memory.keep(pause)
+        memory.write()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
     pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk", "u": "the disk"}, frozenset({"t"})))
     world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics", fallback__action="OPEN")
@@ -139,6 +157,20 @@ def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_
     assert world.step(None, GRACE - 1) == 0.0
     assert world.shim.affected[-1] == pause.affected
     assert world.step(None) == 1.0
+
+
+def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_own_disk_alone_is_known_to_be_full(
+    tmp_path: Path,
+) -> None:
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"theirs": "the disk"}, frozenset({"theirs"})))
+    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics")
+    own = replace(FULL, topics=frozenset({"own"}))
+    held: list[Any] = []
+    for waiting in ("the topic is not read yet", "the topic is not read yet", ""):
+        world.step(cluster(own, waiting=waiting))
+        held.append(world.shim.affected[-1] and world.shim.affected[-1].held)
+        assert (world.number("LackOfData"), world.shim.full) == (0, True), "what is known is at 0 itself"
+    assert held == [{"own", "theirs"}, {"own", "theirs"}, {"own"}]
 
 
 @pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])

@@ -9,16 +9,19 @@ from socket import socket
 from typing import Any
 
 import pytest
+from pydantic import create_model
 
 from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
-from quotahost.broker.host.live_change import STAGED_FOR
-from quotahost.broker.host.messages import Batch, Event
-from quotahost.model import Client, ClusterVolumes, Volume
+from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
+from quotahost.broker.host.logs import Logs
+from quotahost.broker.host.loop import Host
+from quotahost.broker.host.messages import NEWCOMER, Batch, Event
+from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
 from quotahost.settings.declaration import PREFIX
-from tests.fakes.plugin_context import Clock
-from tests.fakes.shim import FakeShim, serve
+from tests.fakes.plugin_context import Clock, fails
+from tests.fakes.shim import FakeShim, node_of, serve
 
 
 def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(mine: Any) -> None:
@@ -110,6 +113,49 @@ def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would
     assert shim.shown["Plugin", "mine", "Errors"] >= 1
 
 
+def leaves(*_: Any) -> Any:
+    raise SystemExit("a plugin's, not the host's")
+
+
+def test_a_reconfigure_that_can_not_be_looked_up_has_the_plugin_built_anew(mine: Any) -> None:
+    mine.Supplier.reconfigure = property(leaves)
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", **share("0.25"))
+    shim.reconfigure(**share("0.25"))
+    shim.arrive(("alice", "a"))
+    serve(shim)
+    assert (shim.answered["1"], shim.rate("alice", "a"), mine.CLOSED) == ("", 0.25, [0.5, 0.25])
+
+
+def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_applied(mine: Any) -> None:
+    broken: list[bool] = []
+    mine.Supplier.quota = property(lambda _: leaves() if broken else lambda *_: Quota(0.5))
+    shim = FakeShim({"supplier": "mine"})
+    shim.arrive(("alice", "a"))
+    shim.script.append(lambda: broken.append(True))
+    shim.reconfigure(**{"validity": "2m"})
+    shim.arrive(("bob", "b"))
+    serve(shim)
+    assert shim.configured is not None
+    assert shim.configured.validity.total_seconds() == 120
+    assert shim.table[Client("bob", "b")].answers[0].code == NEWCOMER
+    assert (shim.failed[0], shim.shown.get(("Host", "", "EventErrors"))) == ("mine", None)
+
+
+def test_quota_types_that_a_plugin_changes_count_no_more_and_those_that_fail_refuse_a_change(mine: Any) -> None:
+    mine.Typed.quota_types = types = [QuotaType.FETCH]
+    mine.Source.read = lambda _: 0.5
+    mine.Wrong.quota_types = property(leaves)
+    shim = FakeShim({"factor.source": "typed"}, pace=1)
+    shim.idle()
+    shim.script.append(lambda: types.append([]))  # type: ignore[arg-type]
+    shim.idle(3)
+    shim.validate("1", **{"factor.source": "typed,wrong"})
+    serve(shim)
+    assert [dict.fromkeys(each) for each in shim.of_types] == [{QuotaType.FETCH: None}]
+    assert "'wrong': is not fit for its role: SystemExit" in shim.answered["1"]
+
+
 @pytest.fixture
 def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
     """Enables Python's faulthandler, as a plugin may."""
@@ -180,6 +226,15 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
+def test_a_verdict_on_very_many_properties_fits_into_kafkas_answer(mine: Any) -> None:
+    shim = FakeShim({"supplier": "mine"})
+    mine.Supplier.Section = create_model("Section", share=(float, 0.5), **{f"p{n}": (int, 0) for n in range(300)})  # type: ignore[call-overload]
+    shim.validate("1", **{f"plugin.mine.p{n}": "é" * 100 for n in range(300)})
+    serve(shim)
+    assert shim.answered["1"].startswith("300 problems")
+    assert 30_000 < len(shim.answered["1"].encode()) < 32_500
+
+
 def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_comes(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -199,6 +254,37 @@ def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_
     assert shim.in_force == [shim.given, shim.given | share("0.75"), shim.given | share("0.125")]
     assert (shim.answered, shim.rate("alice", "a")) == (dict.fromkeys("123", ""), 0.125)
     assert caplog.text.count("reconfigured: client.quota.callback.plugin.mine.share") == 2
+
+
+def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any) -> None:
+    def built(supplier: Any, context: Any) -> None:
+        supplier.share = context.section.share
+        context.log.warning("%s is refused", context.section.password)
+
+    mine.Supplier.Section = create_model("Section", share=(float, 0.5), password=(str, ""))
+    mine.Supplier.__init__ = built
+    shim = FakeShim({"supplier": "mine", "plugin.mine.password": "hunter2"})
+    shim.validate("1", **{"plugin.mine.password": "hunter3"})
+    mine.Supplier.close = lambda supplier: logging.getLogger("mine").warning("hunter2 is refused")
+    shim.reconfigure(**{"plugin.mine.password": "hunter3"})
+    with Logs(shim) as logs:
+        Host(shim, shim.clock, logs=logs).run()
+    assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
+
+
+def test_a_plugin_in_whose_place_another_one_is_announces_nothing_any_more(mine: Any) -> None:
+    contexts: list[Any] = []
+    mine.Supplier.__init__ = lambda supplier, context: (contexts.append(context), setattr(supplier, "share", 0.5))[1]
+    shim, asked = FakeShim({"supplier": "mine"}), list[Any]()
+    shim.arrive(("alice", "a"))
+    shim.reconfigure(**share("0.25"))
+    shim.idle(2)
+    shim.script.append(lambda: setattr(shim, "ask_again", lambda *whom: asked.append(whom)))
+    for number in range(2):  # a thread of the first may have been left behind
+        shim.script.append(lambda number=number: contexts[number].answers_changed(f"user-{number}"))
+        shim.idle()
+    serve(shim)
+    assert asked == [("user-1", None)]
 
 
 def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
@@ -252,6 +338,42 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog:
     assert shim.in_force == [shim.given, shim.given | share("0.75")], "what was refused is not for the next start"
     assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0, 1.0]
     assert shim.rate("alice", "a") == 0.75
+
+
+def test_a_change_that_java_takes_by_half_ends_the_host_which_leaves_no_plugin_open(
+    mine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shim, problems = FakeShim({"supplier": "mine", "tasks": "idle"}), [None, ConnectionError("OutOfMemoryError")]
+
+    def configure(*_: Any) -> None:
+        if problem := problems.pop(0):
+            raise problem
+
+    monkeypatch.setattr(FakeShim, "configure", configure)
+    shim.reconfigure(supplier="mine,disky", **share("0.25"))
+    shim.idle()
+    with pytest.raises(HalfApplied):
+        serve(shim)
+    assert (len(shim.script), shim.shown["Host", "", "ConfigRefused"]) == (1, 1.0)
+    assert shim.in_force == [shim.given], "with which the next host begins"
+    eventually(lambda: sorted(map(str, mine.CLOSED)) == ["0.25", "0.5", "Disky", "Task"])
+
+
+@pytest.mark.parametrize("change", ["keystores", "cluster"])
+def test_exemptions_that_java_takes_by_half_end_the_host_too(
+    mine: Any, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    shim, broken = FakeShim({"supplier": "mine"}, node_of(1, "ANONYMOUS")), list[bool]()
+    monkeypatch.setattr(FakeShim, "spare", lambda *_: broken and fails())
+    shim.script.append(lambda: broken.append(True))
+    if change == "keystores":
+        shim.script.append(lambda: setattr(shim, "node", node_of(1, "broker")))
+        shim.reconfigure()
+    else:
+        shim.post("cluster", "id-1", "1", "2")
+    with pytest.raises(HalfApplied):
+        serve(shim)
+    assert mine.CLOSED == [0.5]
 
 
 def test_a_name_that_is_stored_alone_is_named_once(

@@ -2,8 +2,11 @@
 
 import logging
 import math
+import tracemalloc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, would_be
-from quotahost.broker.host.new_clients import MOST_APART, NewClients, Resolver, measured
+from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, NewClients, Resolver, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
@@ -85,12 +88,49 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
     assert (list(answers.distinct_ids)[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
 
 
+def test_groups_by_long_names_that_strangers_choose_end_no_host() -> None:
+    chain = {"new": Supplier(lambda client, _: Quota(1.0, Scope.group(client.principal))), "old": supplier(None)}
+    clients = [Client(f"{n:04}" + "\N{SNOWMAN WITHOUT SNOW}\N{PILE OF POO}" * 510, "app") for n in range(2000)]
+    for in_shadow in ((), ("new",)):
+        answers = resolved(chain, clients, in_shadow=in_shadow)
+        assert Shim(Java(publish=0)).publish(Batch(clients), answers) == 0
+        assert bool(next(iter(answers.rows)).shadow) == bool(in_shadow)
+
+
 def test_an_announced_name_of_any_length_ends_no_host() -> None:
     shim = Shim(Java())
     clients = NewClients(shim, Guard(shim), Clock())
     clients.answers_changed("u" * 32_767, "c" * 32_767)  # the longest that Kafka's quotas may have
     clients.answers_changed("u" * 2_000_000)
     clients.ask_again()
+
+
+def test_what_is_announced_while_the_host_waits_takes_little_memory() -> None:
+    shim, again = FakeShim(), list[tuple[str | None, str | None]]()
+    shim.ask_again = lambda *whom: again.append(whom)  # type: ignore[method-assign]
+    clients = NewClients(shim, Guard(shim), Clock())
+    tracemalloc.start()
+    for number in range(20_000):
+        clients.answers_changed(f"user-{number}")
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    clients.ask_again()
+    assert (EVERYONE in again, len(again) <= MOST_APART + 1, kept < 100_000) == (True, True, True)
+
+
+def test_sets_of_client_ids_that_change_again_and_again_take_no_memory() -> None:
+    class Deaf(Java):
+        def tell(self, message: bytes) -> None:
+            super().tell(message)
+            del self.calls[:-1]
+
+    shim = Shim(Deaf(publish=0))
+    tracemalloc.start()
+    for number in range(500):  # as each new quota of a client-id makes another one
+        shim.publish(Batch([]), Answers(distinct_ids={frozenset(f"{number}-{n:0200}" for n in range(1000)): 0}))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 60_000_000
 
 
 @given(st.lists(QUOTAS, max_size=4), COMBINE)
@@ -140,7 +180,7 @@ def test_all_suppliers_that_were_asked_decide_together(suppliers: list[Supplier]
     assert told(suppliers, combine) == distinct
 
 
-@pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}])
+@pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}, map(str, count())])
 def test_an_answer_of_another_type_is_counted_and_tells_nothing(wrong: Any) -> None:
     shim = FakeShim({})
     assert told([supplier(Quota(1.0), wrong)], shim=shim) == EACH
@@ -192,6 +232,18 @@ def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
     guard = Guard(FakeShim())
     assert measured(settings(), PluginSet(plugins), guard) == {QuotaType.PRODUCE, QuotaType.FETCH}
     assert measured(settings(), PluginSet(plugins[1:]), guard) == frozenset()
+
+
+class Neither:
+    """Is neither true nor false, as an array of several numbers."""
+
+    __bool__ = fails
+
+
+def test_whether_a_plugin_reads_the_usage_may_be_neither_true_nor_false() -> None:
+    shim, odd = FakeShim(), LoadedPlugin(Role.TASK, SimpleNamespace(needs_usage=Neither()), context(name="odd"))
+    assert measured(settings(), PluginSet([odd]), Guard(shim)) == frozenset()
+    assert shim.failed == ["odd"]
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin, no_disks
-from quotahost.broker.discovery import PluginError
+from quotahost.broker.discovery import PluginError, failing
+from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, Scheduler
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
@@ -32,13 +33,13 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     assert (source[0], [name for name, *_ in plugins.typed_sources]) == ("disks", ["typed"])
     (_, typed, _) = plugins.typed_sources[0]
     typed.quota_types = None  # type: ignore[attr-defined]
-    assert plugins.typed_sources == [("typed", typed, (QuotaType.FETCH,))], "what it changes later counts no more"
+    assert plugins.typed_sources == [("typed", typed, {QuotaType.FETCH})], "what it changes later counts no more"
     with pytest.raises(PluginError, match="disks already says how full the disks are"):
         built("disks,typed,more")
     assert built("typed").factor_source is None
     with pytest.raises(PluginError, match="'typed': it is for single quota types; name disks first"):
         built("typed,disks")
-    with pytest.raises(PluginError, match="'wrong': its quota_types must be a collection of QuotaType"):
+    with pytest.raises(PluginError, match=r"'wrong': .*: quota_types must be a collection of QuotaType"):
         built("disks,wrong")
 
 
@@ -82,6 +83,26 @@ def test_a_kind_of_error_that_is_known_is_logged_once_however_many_there_are(cap
     for kind in (*kinds, *kinds):
         guard.report("mine", "read()", "the last answer stays", kind())
     assert caplog.text.count("plugin mine failed in read()") == 100  # a thread of another test may log, too
+
+
+class Evil(Exception):
+    """Its text can be made, its traceback can't."""
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        raise SystemExit("a plugin's, not the host's")
+
+
+def test_an_error_that_can_not_be_shown_is_one_of_the_plugin_like_any_other() -> None:
+    shim = FakeShim()
+    with Logs(shim):
+        Guard(shim).report("mine", "read()", "the last answer stays", Evil())
+    assert (shim.failed, "a log line can't be made: SystemExit" in shim.lines[0]) == (["mine"], True)
+    with (
+        pytest.raises(PluginError, match="cannot be built: Evil: of mine"),
+        failing(Role.TASK, "mine", "cannot be built"),
+    ):
+        raise Evil("of mine")
 
 
 class Task:

@@ -16,6 +16,7 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
 from quotahost.model.volumes import MAX_AFFECTED, Affected, byte_limits
 from tests.fakes.plugin_context import context, settings
+from tests.fakes.shim import FakeShim
 from tests.unit.broker.host.factor_world import EMPTY, TIMES, Policy, World, cluster
 
 SOFT, HARD = 500, 1000
@@ -220,6 +221,16 @@ def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
     one.has_source = False
     one.step()
     assert one.shown("VolumeLimits") == {}
+
+
+def test_what_a_host_before_has_shown_and_nobody_has_any_more_leaves_the_metrics() -> None:
+    shim = FakeShim(second_life=True, last_factor=Factor(0.5, "broker 1, volume /own"))
+    for type in (types := ("VolumeLimits", "Budget", "TypedFactor", "Cause")):
+        shim.gauge(type, "gone", "Factor", 0.5)
+    shim.gauge("Plugin", "gone", "Errors", 1)
+    World(shim=shim).step(cluster(EMPTY))
+    assert [name for kind, name, _ in shim.shown if kind in types] == []
+    assert shim.shown["Plugin", "gone", "Errors"] == 1
 
 
 def test_too_many_topics_make_it_for_all() -> None:

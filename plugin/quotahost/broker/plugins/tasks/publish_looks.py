@@ -35,6 +35,7 @@ _SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody
 _MOST: Final = 16  # watchers that are known by name
 _MOST_HEARD: Final = 1000  # records between two looks at who watches
 BETWEEN: Final = 2.0  # seconds between the two looks at a volume
+_HANGS: Final = 30.0  # seconds after which the next volume is measured, whatever becomes of this one's disk
 
 
 class LooksPublisher:
@@ -161,16 +162,17 @@ class OpenedVolumes:
         self._sleep = sleep or self._closing.wait
         self._lock = threading.Lock()
         self._measured: dict[str, MeasuredVolume] = {}
-        self._busy = False
+        self._running: dict[str, float] = {}  # since when a volume is measured
 
     def of(self, names: Collection[str]) -> Sequence[MeasuredVolume]:
         """Those of these volumes that are measured; the others soon are. No call waits for a disk."""
         with self._lock:
             self._measured = {name: measured for name, measured in self._measured.items() if name in names}
-            missing = [name for name in names if name not in self._measured]
-            if missing and not self._busy and self._clock() >= self._rest:
-                self._busy = True
+            missing = [name for name in names if name not in self._measured | self._running]
+            now = self._clock()
+            if missing and now >= self._rest and all(now - began >= _HANGS for began in self._running.values()):
                 self._context.start_thread("opened-volume", partial(self._run, missing[0]))
+                self._running[missing[0]] = now
             return [self._measured[name] for name in names if name in self._measured]
 
     def _run(self, name: str) -> None:
@@ -180,7 +182,7 @@ class OpenedVolumes:
         finally:
             ended = self._clock()
             with self._lock:
-                self._busy = False
+                del self._running[name]
                 # A defect is logged by start_thread, not more often than once a minute.
                 self._rest = ended + (MINUTE if measured is None else _REST * max(0.0, ended - began - BETWEEN))
                 if measured is not None:

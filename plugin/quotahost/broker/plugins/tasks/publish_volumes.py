@@ -15,6 +15,7 @@ from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.kafka.publisher import Publisher
 from quotahost.model import Volume
+from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot, encode
 
 _CHANGE: Final = 1000  # a change of consumption by this part of the capacity is published at once
@@ -92,11 +93,14 @@ def _moved(before: Volume, now: Volume) -> bool:
     if (before.capacity, before.soft, before.hard, before.topics) != (now.capacity, now.soft, now.hard, now.topics):
         return True
     change = abs(now.consumed - before.consumed)
-    limits = [limit.consumed_at(now.capacity) for limit in (now.soft, now.hard) if limit]
     # At a limit the state changes, however few bytes it takes.
-    crossed = any((before.consumed >= limit) != (now.consumed >= limit) for limit in limits)
+    limits = byte_limits(now, now.soft, now.hard)
+    crossed = limits and any(
+        breaches(before.consumed) is not breaches(now.consumed)
+        for breaches in (limits.breaches_soft, limits.breaches_hard)
+    )
     # Without `change > 0` an empty file store, whose capacity is 0, would have changed at each look.
-    return crossed or (change > 0 and change * _CHANGE >= now.capacity)
+    return bool(crossed) or (change > 0 and change * _CHANGE >= now.capacity)
 
 
 class ChangePublisher(Publisher, Generic[T]):

@@ -11,6 +11,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
+from quotahost.broker.plugins.tasks import publish_looks
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher, OpenedVolumes
 from quotahost.model import Client
 from quotahost.model.use import MeasuredVolume
@@ -195,7 +196,7 @@ def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None
     opened.of([])
     clock.now += 29
     assert opened.of(["full"]) == []
-    assert not opened._busy
+    assert not opened._running
     clock.now += 1
     measured(opened, "full")
 
@@ -210,6 +211,24 @@ def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
     eventually(lambda: [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1)
     goes_on.set()
     assert [each.name for each in measured(opened, "a", "b")] == ["a", "b"]
+
+
+def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic(tmp_path / "sound")
+    clock, back = Clock(), threading.Event()
+
+    def measure(name: str, *arguments: Any) -> Any:
+        assert name == "sound" or back.wait(30)
+        return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
+
+    monkeypatch.setattr(publish_looks, "measure", measure)
+    opened = volumes(lambda _: None, clock, dead=tmp_path, sound=tmp_path / "sound")
+    assert opened.of(["dead", "sound"]) == []
+    assert opened.of(["sound", "dead"]) == []
+    clock.now += 30
+    assert [each.name for each in eventually(lambda: opened.of(["dead", "sound"]))] == ["sound"]
+    back.set()
+    assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])

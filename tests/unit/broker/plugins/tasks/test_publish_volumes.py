@@ -191,6 +191,7 @@ def limited(consumed: int) -> Snapshot:
 
 
 OTHER = Volume("1", "/e", 100, 1)
+above = replace(SMALL, consumed=500_001, soft=AT_HALF)
 EMPTY = Volume("1", "/z", 0, 0)
 
 
@@ -212,6 +213,8 @@ EMPTY = Volume("1", "/z", 0, 0)
         (limited(499_999), limited(500_000), True),
         (limited(500_000), limited(499_999), True),
         (limited(500_001), limited(500_002), False),
+        (snapshot(replace(SMALL, consumed=500_000, soft=AT_HALF)), snapshot(above), True),  # not at the soft limit
+        (snapshot(replace(above, consumed=999_999)), snapshot(replace(above, consumed=1_000_000)), True),  # it is full
         (snapshot(EMPTY), snapshot(EMPTY), False),
         (snapshot(SMALL), snapshot(replace(SMALL, topics=frozenset("a"))), True),
         (snapshot(replace(SMALL, topics=frozenset("a"))), snapshot(replace(SMALL, topics=frozenset("ab"))), True),
