@@ -232,6 +232,20 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(
     assert set(used(world)) == {"all"}, "what was removed doesn't come back"
 
 
+def test_a_broker_that_is_back_leads_nothing_of_what_it_told_before(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    world.context.disks.budgets.parts = {}
+    world.publishes("2", budgets=(("orders", 30),))
+    assert used(world)["orders"] == 30
+    world.knows("1", "2", "3", fenced="2")
+    world.publishes("3", budgets=(("orders", 30),))
+    assert used(world)["orders"] == 30, "3 leads now"
+    world.knows("1", "2", "3")
+    assert used(world)["orders"] == 30, "not twice"
+    world.publishes("2", budgets=(("orders", 5),))
+    assert used(world)["orders"] == 35
+
+
 def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
