@@ -172,17 +172,20 @@ def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
 
 
 @pytest.mark.long
-def test_no_byte_counts_twice_or_not_at_all_when_brokers_stop_or_die_and_others_lead_what_they_led(
+def test_no_byte_counts_twice_or_not_at_all_when_pythons_or_brokers_end_and_others_lead_what_they_led(
     tmp_path: Path,
 ) -> None:
-    size, settings = 3_000_000, {"factor.source": "snapshots", "fence.authorizer": "none", "budgets": "on"}
+    size, settings = 3_000_000, {**SETTINGS, "budget.soft.share": "0.9"}
     used_up, half_used = "used-up", "half-used"
     with cluster_with_fence(tmp_path, settings) as cluster:
         create_topic(cluster.brokers[0], "orders", partitions=6, replicas=3)
         fill_topic(cluster.client_config() | EVERYWHERE, "orders", size)
         quotas = CompactedTopic(cluster.client_config(), QUOTAS, "quotahost-quotas")
-        budgets = (Budget(name, ("orders",), most) for name, most in ((used_up, size), (half_used, 2 * size)))
-        assert quotas.write({key_of(budget.name): encode(budget) for budget in budgets}) == {}
+
+        def write(*budgets: Budget) -> None:
+            assert quotas.write({key_of(budget.name): encode(budget) for budget in budgets}) == {}
+
+        write(*(Budget(name, ("orders",), most) for name, most in ((used_up, size), (half_used, 2 * size))))
         told: list[float] = []
 
         def used(nodes: Sequence[KafkaNode]) -> float:
@@ -199,6 +202,10 @@ def test_no_byte_counts_twice_or_not_at_all_when_brokers_stop_or_die_and_others_
         eventually(lambda: all(gauge(node, "Fence", "Closed") == 1 for node in everybody))
         before = ends()
         with ProducerLoad(cluster.client_config() | EVERYWHERE, "orders"):
+            end_child(second)
+            write(Budget("by-the-next-python", ("none",), size))
+            eventually(lambda: gauge(second, "Budget,name=by-the-next-python", "Bytes") == size)
+            assert used(everybody) >= size
             for broker in (second, first):
                 broker.stop()
                 broker.start()

@@ -258,9 +258,9 @@ class TypedSources:
     def _log(self, name: str, factor: Factor) -> None:
         slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))
         if factor.value < 1:
-            slowing.report("%s slows clients: factor %s (%s)", name, show_factor(factor.value), factor.cause)
+            slowing.report("%s: THROTTLE, factor %s (%s)", name, show_factor(factor.value), factor.cause)
         elif slowing.healed():
-            log.info("%s no longer slows clients", name)
+            log.info("%s: OPEN, factor 1", name)
 
 
 # ---- what Java has ---------------------------------------------------------------------------------------------

@@ -229,5 +229,5 @@ def test_a_source_that_slows_is_logged_once_its_end_too_and_its_coming_back(capl
         for sources in (busy, busy, {}, busy, busy, {"load": typed(Factor(1.0), *BYTES)}):
             world.typed = sources
             world.step(cluster(EMPTY))
-    begins, ends = "load slows clients: factor 0.5 (busy)", "load no longer slows clients"
+    begins, ends = "load: THROTTLE, factor 0.5 (busy)", "load: OPEN, factor 1"
     assert caplog.messages == [begins, ends] * 2, "it also ends where the source is taken out"

@@ -82,7 +82,8 @@ class Budgets:
         if self._made[0] != (of := (budgets, parts, share, told)) or held != self._at_least:
             self._at_least = held
             used = self._taken(budgets, told, now)
-            topics = {name: parts.get(name, _NOWHERE).topics for name in budgets}
+            # A record raises a budget, so nobody is turned back from their topic.
+            topics = {name: parts.get(name, _NOWHERE).topics - {self._topic} for name in budgets}
             self._made = of, tuple(as_volume(budgets[name], used[name], topics[name], share) for name in budgets)
         return self._made[1]
 

@@ -55,6 +55,7 @@ class ExpectedBrokers:
         self.brokers: Mapping[str, bool] | None = None
         self._listed_at = math.inf
         self.in_service_since: dict[str, float] = {}  # by broker that is not fenced
+        self._fenced_at: dict[str, float] = {}  # by broker that was, when it was listed so last
 
     def register(self, brokers: Mapping[str, bool]) -> set[str]:
         """These are the registered brokers now, and whether each is fenced; returns those that weren't before."""
@@ -62,9 +63,14 @@ class ExpectedBrokers:
         self._listed_at = min(self._listed_at, now)
         # A broker that comes back into service, or joins, gets startup.grace from then on.
         self.in_service_since = {b: self.in_service_since.get(b, now) for b in brokers if not brokers[b]}
+        self._fenced_at = {b: now if brokers[b] else self._fenced_at.get(b, -math.inf) for b in brokers}
         # Last, and as a whole: other threads read it without a lock.
         self.brokers = dict(brokers)
         return brokers.keys() - (before or {}).keys()
+
+    def serves(self, broker: str, told_at: float) -> bool:
+        """Whether a broker is in service, and has been since it told something; else it may lead nothing of that."""
+        return broker in self.in_service_since and told_at > self._fenced_at[broker]
 
     def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
         """What follows from what was heard; ``stale`` is what to say of a broker whose newest snapshot is."""

@@ -59,12 +59,16 @@ class Law:
         self._tap.configure(self._windows.number, self._windows.size * _MS, max_mute_ms)
         self._least = least
 
-    def step(self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool]) -> float:
+    def step(
+        self, pressure: float, seconds: float, now_ms: int, held: Callable[[], bool], enforced: bool = True
+    ) -> float:
         """The factor from now on, by the pressure of the last interval, its length and its end (monotonic).
 
-        ``held`` tells whether the factor holds anybody back now; asked only where the overload may have ended.
+        ``held`` tells whether the factor holds anybody back now; asked only where the overload may have ended. One that
+        is in shadow, and not ``enforced``, leaves limits whole: the pressure that stays then doesn't call for less and
+        less.
         """
-        self._tap.step(self.factor, False, now_ms)
+        self._tap.step(self.factor if enforced else 1.0, False, now_ms)
         self._free = self._free + 1 if self.factor < 1 and pressure < 1 and not held() else 0
         if self._free >= FREE or (self.factor == 1 and pressure < 1):
             self._past.clear()
@@ -159,7 +163,7 @@ class LoadSource:
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
                     whose = f"{threads} of {name}" if name else threads
-                    cause = f"this broker's {whose} are {idle * 100:.0f} % idle (target {target:g} %)"
+                    cause = f"this broker's {whose} are held at {target:g} % idle ({idle * 100:.0f} % now)"
                     pressures.append(((1 - idle) / (1 - target / 100), cause))
             elif target:
                 unknown.append(threads)
@@ -172,7 +176,8 @@ class LoadSource:
         if not pressures:
             return Factor(1.0)
         pressure, cause = max(pressures)
-        factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back)
+        enforced = not self._context.settings.shadow.factor
+        factor = self._law.step(pressure, elapsed / _NS, now.at_ns * _MS // _NS, self._holds_back, enforced)
         return Factor(factor, cause if factor < 1 else "")
 
     def _holds_back(self) -> bool:

@@ -78,10 +78,11 @@ class Roster:
             return self._expected.view(self._heard(but, validity), settings, stale)
 
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
-        """Of each registered broker but one the newest snapshot, its age in seconds, and whether it is in service."""
+        """Of each registered broker but one the newest snapshot, its age in seconds, and whether it serves since."""
         with self._lock:
-            serving, age = self._expected.in_service_since, self._clock.age
-            return [(kept.record, age(kept), b in serving) for b, kept in self._newest.items() if b != but]
+            serves, age = self._expected.serves, self._clock.age
+            kept = {broker: kept for broker, kept in self._newest.items() if broker != but}
+            return [(one.record, age(one), serves(broker, one.arrived_at)) for broker, one in kept.items()]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():

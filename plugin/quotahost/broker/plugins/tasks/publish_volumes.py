@@ -30,11 +30,12 @@ class PublishVolumes:
     A change is a volume that came, went, moved by a thousandth of its capacity or crossed one of its limits, new
     limits, other topics on a volume above its soft limit, the cluster's id, or a log directory that went offline
     (proposal 035, "The data source"). If the disks stop answering for half of ``validity``, publishing stops, so that
-    the other brokers treat this one as stale.
+    the other brokers treat this one as stale. At a start the first record waits for the budgets' bytes, but no longer
+    than others can wait for it.
     """
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        self._context, self._clock = context, clock
+        self._context, self._clock, self._started = context, clock, clock()
         self.period: timedelta = _LONGEST
         self._disks = context.disks
         topic = context.settings.snapshots_topic
@@ -60,6 +61,11 @@ class PublishVolumes:
         if disks is None:
             return None
         parts = self._disks.budgets.parts if settings.budgets == "on" else {}
+        # Others would take a record without budgets for the news that nothing of them is left here, and let those on
+        # whose budget is used up. Till then the record from before the restart counts.
+        patience = min(settings.validity, settings.startup_grace) / 2
+        if parts is None and self._clock() - self._started < patience.total_seconds():
+            return None
         return Snapshot(
             str(self._context.node_id), disks.looked_at, disks.volumes, settings.static.storage.soft_limit,
             settings.static.storage.hard_limit, disks.offline, self._disks.cluster_id, round(age * 1000),

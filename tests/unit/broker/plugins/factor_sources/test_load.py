@@ -128,13 +128,23 @@ def test_a_live_target_lets_nobody_go_before_it_is_followed(host: FakeHost[LoadS
     assert 0.5 == counters.pass_second(0.04, 0.5).value > before.value
 
 
+def test_in_shadow_it_asks_for_no_more_than_at_first_as_nobody_is_slowed(host: FakeHost[LoadSource]) -> None:
+    counters, network = Counters(host), {"plugin.load.network-idle": "20"}
+    host.reconfigure({**network, "shadow": "factor"})
+    begun = [counters.pass_second(0.0, 0.5).value for _ in range(60)]
+    assert begun[2:] == [pytest.approx(0.49)] * 58
+    host.reconfigure(network)
+    assert counters.pass_second(0.0, 0.5).value == pytest.approx(0.49), "limits begin their way down from whole ones"
+    assert counters.pass_second(0.0, 0.5).value < 0.49
+
+
 def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) -> None:
     counters = Counters(host)
     handlers = [counters.pass_second(0.04, 0.5) for _ in range(4)][-1]
     assert handlers.value < 1
-    assert handlers.cause == "this broker's request handlers are 4 % idle (target 30 %)"
+    assert handlers.cause == "this broker's request handlers are held at 30 % idle (4 % now)"
     network = counters.pass_second(0.5, 0.04)
-    assert network.cause == "this broker's network threads of CLIENTS are 4 % idle (target 20 %)"
+    assert network.cause == "this broker's network threads of CLIENTS are held at 20 % idle (4 % now)"
     shown = [host.broker.number("Load", name) for name in ("HandlersIdle", "NetworkIdle", "Queued")]
     assert shown == [0.5, pytest.approx(0.04), 3]
 

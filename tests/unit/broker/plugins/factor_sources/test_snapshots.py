@@ -191,12 +191,14 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert world.read().budgets is None, "until this broker's own replicas have been looked at"
     world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5), ("all", 20)))
-    world.context.disks.budgets.parts = {"orders": Part(7, frozenset({"orders.eu"}))}
+    own = frozenset({"orders.eu", world.context.settings.quotas_topic})
+    world.context.disks.budgets.parts = {"orders": Part(7, own)}
     assert used(world) == {"orders": 42, "all": 70}
     assert set(world.context.disks.budgets.wanted or ()) == {"orders", "all"}
     volumes = world.read().budgets or ()
     (volume,) = (each for each in volumes if each.name == "orders")
-    assert (volume.capacity, volume.topics) == (100, frozenset({"orders.eu"}))
+    assert volume.capacity == 100
+    assert volume.topics == {"orders.eu"}, "a budget is raised by a record, from which it turns nobody back"
     assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
     assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
     world.passes(1000)
@@ -230,6 +232,20 @@ def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(
     follower(budgets).take(KEY, b"{}", True)
     budgets.record(records.key_of("all"), records.encode(ALL), True)
     assert set(used(world)) == {"all"}, "what was removed doesn't come back"
+
+
+def test_a_broker_that_is_back_leads_nothing_of_what_it_told_before(world: World, budgets: Budgets) -> None:
+    budgets.caught_up()
+    world.context.disks.budgets.parts = {}
+    world.publishes("2", budgets=(("orders", 30),))
+    assert used(world)["orders"] == 30
+    world.knows("1", "2", "3", fenced="2")
+    world.publishes("3", budgets=(("orders", 30),))
+    assert used(world)["orders"] == 30, "3 leads now"
+    world.knows("1", "2", "3")
+    assert used(world)["orders"] == 30, "not twice"
+    world.publishes("2", budgets=(("orders", 5),))
+    assert used(world)["orders"] == 35
 
 
 def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:

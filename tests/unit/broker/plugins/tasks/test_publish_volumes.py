@@ -108,6 +108,20 @@ def test_a_budget_that_came_or_went_or_moved_by_a_thousandth_of_its_bytes_is_new
     assert world.kafka.sent[-1].budgets == (("b", 100),)
 
 
+def test_at_a_start_what_was_said_of_budgets_before_counts_until_this_brokers_part_is_known(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    assert world.run(14) == 0
+    monitor(world.context).budgets.parts = {"b": Part(100, frozenset("t"))}
+    assert world.run() == 1
+    assert world.kafka.sent[-1].budgets == (("b", 100),)
+
+
+def test_disks_are_published_before_others_miss_them_where_the_budgets_cannot_be_read(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    assert (world.run(14.75), world.run()) == (0, 1)
+    assert world.kafka.sent[-1].budgets is None
+
+
 def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
     world.kafka.delivers = ...
     world.run()

@@ -37,10 +37,14 @@ public final class BrokerLog {
         return true;
     }
 
-    /** Writes one line in place of those that were left out, at most once a minute; the watch calls it often. */
+    /**
+     * Writes one line in place of those that were left out, at most once a minute; the watch calls it often. By the factor of
+     * a budget limits may have changed, too, which has lines of its own.
+     */
     public static void summarize(double limitFactor) {
         if (limits.sum() == 0 || summaries.pass() == LineLimit.NO) return;
-        LOG.info("Kafka has taken over {} changed limits; the factor of the volumes multiplies by {} now", limits.sumThenReset(), limitFactor);
+        LOG.info("Kafka has taken over {} changed limits; disks and load multiply produce limits by {} now",
+                limits.sumThenReset(), Math.round(limitFactor * 10_000) / 10_000.0);
     }
 
     /**
