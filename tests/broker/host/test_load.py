@@ -59,7 +59,8 @@ def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwa
 
             def is_explained() -> bool:
                 text = explained(node)
-                assert "since this broker's request handlers are held at 30 % idle (" in last_line(text)
+                assert "since this broker's request handlers are" in last_line(text)
+                assert "idle (target 30 %)" in text
                 assert field(text, "state") == "OPEN", "that of the disks"
                 return True
 

@@ -40,7 +40,7 @@ PAUSE: dict[str, Any] = {"factor": 0.0, "limit_factor": 0.0, "cause": "disk full
 SHADOW: dict[str, Any] = {"shadow": ("factor",)}
 OF_FETCH: dict[str, Any] = THROTTLE | {"factor_types": ("FETCH",), "limit_factor": 1.0}
 TOPICS: dict[str, Any] = THROTTLE | {"affected_topics": 3}
-LOAD = "this broker's request handlers are held at 30 % idle (4 % now)"
+LOAD = "this broker's request handlers are 4 % idle (target 30 %)"
 BUSY: dict[str, Any] = {"type_factors": {"FETCH": (0.25, LOAD), "PRODUCE": (0.25, LOAD)}, "limit_factor": 0.25}
 ORDERS: dict[str, Any] = {
     "affected_topic": "orders", "affected_place": "broker 3, volume /dev/sdb", "slowed": True, "limit": 2.5e6,

@@ -205,7 +205,7 @@ def test_the_worst_state_is_told_and_who_is_silent() -> None:
 
 
 def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
-    cause = "FETCH, PRODUCE x0.42: this broker's request handlers are held at 30 % idle (4 % now)"
+    cause = "FETCH, PRODUCE x0.42: this broker's request handlers are 4 % idle (target 30 %)"
     found = merged({"1": look(), "2": look(where="broker 2", cause=cause)}, {"1", "2"})
     assert head(found)[1].plain == f"cause: broker 2: {cause}"
     assert head(look())[1].plain == ""

@@ -163,7 +163,7 @@ class LoadSource:
                 metrics.gauge("Load", "", attribute, idle)
                 if target:
                     whose = f"{threads} of {name}" if name else threads
-                    cause = f"this broker's {whose} are held at {target:g} % idle ({idle * 100:.0f} % now)"
+                    cause = f"this broker's {whose} are {idle * 100:.0f} % idle (target {target:g} %)"
                     pressures.append(((1 - idle) / (1 - target / 100), cause))
             elif target:
                 unknown.append(threads)

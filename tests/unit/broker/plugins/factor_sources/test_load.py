@@ -142,9 +142,9 @@ def test_the_cause_names_the_threads_that_lack_time(host: FakeHost[LoadSource]) 
     counters = Counters(host)
     handlers = [counters.pass_second(0.04, 0.5) for _ in range(4)][-1]
     assert handlers.value < 1
-    assert handlers.cause == "this broker's request handlers are held at 30 % idle (4 % now)"
+    assert handlers.cause == "this broker's request handlers are 4 % idle (target 30 %)"
     network = counters.pass_second(0.5, 0.04)
-    assert network.cause == "this broker's network threads of CLIENTS are held at 20 % idle (4 % now)"
+    assert network.cause == "this broker's network threads of CLIENTS are 4 % idle (target 20 %)"
     shown = [host.broker.number("Load", name) for name in ("HandlersIdle", "NetworkIdle", "Queued")]
     assert shown == [0.5, pytest.approx(0.04), 3]
 
