@@ -9,9 +9,12 @@ there are more than CONNECTIONS.
 
 import asyncio
 import logging
+import os
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -62,6 +65,8 @@ class Exporter(Collector):
         except OSError:
             self._loop.close()
             raise
+        # A process that a plugin forks may outlive this one, whose follower needs the port.
+        os.register_at_fork(after_in_child=partial(_let_go, weakref.ref(self._server)))
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL)
@@ -125,6 +130,12 @@ class Exporter(Collector):
             self._open.pop(task, None)
             # What a slow reader has not taken is thrown away.
             writer.transport.abort()
+
+
+def _let_go(server: "weakref.ref[asyncio.Server]") -> None:
+    listening = server()
+    for each in listening.sockets if listening else ():
+        os.close(each.fileno())
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
