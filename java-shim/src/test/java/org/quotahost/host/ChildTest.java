@@ -87,6 +87,13 @@ class ChildTest {
         }
     }
 
+    /** Such as one in which a plugin has closed all files, or has started another program in its place. */
+    @Test
+    void oneThatCanCallNoMoreIsEndedWhateverItDoes() throws Exception {
+        String why = end(start("exec >&-; sleep 30"));
+        assertTrue(why.endsWith("ended by SIGKILL: it has closed the pipe of its calls"), why);
+    }
+
     @Test
     void aListOfListsWithoutEndIsNoFrameEither() throws Exception {
         var deep = java.nio.ByteBuffer.allocate(12 + 1_000_000).putInt(1_000_000).putLong(1);
@@ -98,7 +105,7 @@ class ChildTest {
 
     @Test
     void oneThatPrintsWithoutEndIsStillLookedAfter() throws Exception {
-        Child child = start("exec yes >&2");
+        Child child = start("exec yes 3>&1 >&2"); // the pipe of its calls stays open
         assertTimeoutPreemptively(Duration.ofSeconds(20), () -> assertFalse(child.ended(500)));
         child.kill("it hangs");
         assertTrue(end(child).endsWith("ended by SIGKILL: it hangs"));
