@@ -176,7 +176,8 @@ final class Lives {
                     shortLives = serving.seconds() < LONG_LIFE_SECONDS ? shortLives + 1 : 1;
                     long pauseMs = pause(shortLives);
                     LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
-                    if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
+                    next = upgradeWithin(pauseMs);
+                    if (closing()) return;
                 }
                 serving.giveBack(host.inbox);
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
@@ -196,6 +197,17 @@ final class Lives {
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
         }
+    }
+
+    /** The upgrade that can follow within so many ms, or null: what ends again and again must not hold up a better one. */
+    private Child upgradeWithin(long ms) throws InterruptedException {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
+        Child next = null;
+        while (next == null && System.nanoTime() < until && !closing.await(LOOK_MS, TimeUnit.MILLISECONDS)) {
+            prepare();
+            next = followed();
+        }
+        return next;
     }
 
     /** Where the heap is full even the first use of a text fails, so all of it is guarded. */

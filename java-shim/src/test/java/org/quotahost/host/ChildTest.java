@@ -334,4 +334,26 @@ class ChildTest {
         while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
         end(host);
     }
+
+    /** What serves ends again and again: a better one must not wait for the pause. */
+    @Test
+    @Timeout(120)
+    void anUpgradeInThePauseAfterManyShortLivesIsBuiltAndEndsThePause() throws Exception {
+        Path lives = Files.writeString(folder.resolve("lives"), "");
+        Map<String, String> properties = python("echo executable=$0", "echo >> " + lives + "\n" + START
+                + "[ $(wc -l < " + lives + ") -le 6 ] || exec sleep 50\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
+        PythonHost host = started(properties);
+        while (host.lives.restarts < 6) Thread.sleep(10); // the pause is 8 s
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.python.generation", "2");
+
+        assertTimeoutPreemptively(Duration.ofSeconds(6), () -> {
+            host.check(new BrokerConfigs(next, Map.of()));
+            host.apply(next);
+            while (host.gauges.names("Host", "ConfigRefused", 0).isEmpty()) Thread.sleep(10);
+        });
+        assertEquals(7, Files.readString(lives).length());
+        end(host);
+    }
 }
