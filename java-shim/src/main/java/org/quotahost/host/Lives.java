@@ -317,7 +317,9 @@ final class Lives {
 
     /** On the host thread: goes on with the upgrade, if there is one. */
     private synchronized void prepare() throws InterruptedException {
-        if (serving.closing()) return;
+        if (!inChild() || serving.closing()) return;
+        // Python, which knows nothing of it, may have said since then that all of a change is in force.
+        if (refused != null) host.gauges.set("Host", "", "ConfigRefused", 1);
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;
@@ -357,7 +359,7 @@ final class Lives {
         upgrade = null;
         if (!failed.isFor(host.config())) return;
         refused = failed.config.generation();
-        host.gauges.set("Host", "", "ConfigRefused", 1);
+        reconfigure(failed.config); // what else has changed holds
         LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);
     }
 

@@ -356,4 +356,29 @@ class ChildTest {
         assertEquals(7, Files.readString(lives).length());
         end(host);
     }
+
+    /** Only the broker that is asked can refuse a change: another one may have no such Python. */
+    @Test
+    @Timeout(60)
+    void aGenerationThatCannotBeBuiltIsShownUntilItIsChangedAgainAndOtherPropertiesHoldAllTheSame() throws Exception {
+        Path second = folder.resolve("second");
+        Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && exit 1; touch " + second + "\n"
+                + START + "exec sleep 50");
+        PythonHost host = started(properties);
+        Map<String, String> next = new HashMap<>(properties);
+        next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "7"));
+        host.apply(next);
+
+        List<?> taken = List.of();
+        while (!taken.equals(List.of(next))) {
+            for (var event : host.inbox.take(10).events()) taken = event.kind().equals("reconfigure") ? event.fields() : taken;
+        }
+        host.gauges.set("Host", "", "ConfigRefused", 0); // as Python does once the properties are in force
+        while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        host.apply(properties);
+        host.gauges.set("Host", "", "ConfigRefused", 0);
+        Thread.sleep(200);
+        assertTrue(host.gauges.names("Host", "ConfigRefused", 1).isEmpty());
+        end(host);
+    }
 }
