@@ -183,6 +183,7 @@ final class Lives {
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 if (next != null) {
                     takeTurn(next);
+                    shortLives = 0; // of another version
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
