@@ -139,7 +139,11 @@ def _let_go(server: "weakref.ref[asyncio.Server]") -> None:
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
-    """The endpoint of ``metrics.port``, None if none is set. Raises SettingsError if the address can't be bound."""
+    """The endpoint of ``metrics.port``, None if none is set.
+
+    Raises SettingsError at the broker's start if the address can't be bound. A host that starts again goes on without
+    it then: for the want of metrics alone no producer is stopped.
+    """
     if settings.metrics_endpoint is None:
         return None
     address, port = settings.metrics_endpoint
@@ -147,7 +151,11 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
         return Exporter(shim, address, port, settings.metrics_clients)
     except OSError as error:
         wrong = f"{address} can't be listened on there ({error}); give a free port"
-        raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(port))]) from error
+        problem = Problem(f"{PREFIX}metrics.port", wrong, str(port))
+        if not shim.restarted():
+            raise SettingsError([problem]) from error
+        _log.error("There are no metrics by HTTP until Python starts once more: %s", problem)
+        return None
 
 
 # ---- who uses what ---------------------------------------------------------------------------------------------
