@@ -20,6 +20,7 @@ from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
+from harness.system.ports import free_port
 from harness.system.process import children, command
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node, changed, tell
@@ -65,7 +66,7 @@ def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
     settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
-    settings["kafka.ssl.key.password"] = "hunter2-secret"
+    settings |= {"kafka.ssl.key.password": "hunter2-secret", "metrics.port": str(free_port())}
     with callback_node(tmp_path_factory.mktemp("node"), settings, env={"FAULT": str(fault)}) as node:
         create_topic(node, "t")
         yield node
@@ -121,7 +122,8 @@ def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(n
 
 
 @pytest.mark.parametrize(
-    ("mode", "ended"), [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("exit", "with exit code 3")]
+    ("mode", "ended"),
+    [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("exit", "with exit code 3"), ("fork", "with exit code 3")],
 )
 @pytest.mark.proves("faults.native-crash")
 def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answered_by_the_next(
@@ -131,7 +133,7 @@ def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answe
     tell(fault, mode)
     known_again(node, f"bad-{mode}")
     node.wait_for_log(f"it starts again .* ended {ended}", start=start)
-    if mode != "exit":
+    if mode in ("segfault", "abort"):
         node.wait_for_log("crashing.py", start=start)  # where it was: a stack by faulthandler
 
 

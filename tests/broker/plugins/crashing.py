@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import time
 from pathlib import Path
 
 from quotahost.api import Context
@@ -29,6 +30,11 @@ class Crashing:
             os.abort()
         elif mode == "exit":
             os._exit(3)
+        elif mode == "fork":  # its copy goes on, as a worker of multiprocessing's may
+            if os.fork():
+                os._exit(3)
+            time.sleep(600)
+            os._exit(0)
         elif mode == "print":
             print("printed by a plugin, with hunter2-secret", "\0" * 100, sys.stdin.read(), "x" * 100_000)
             os.write(1, b"written to descriptor 1\n")

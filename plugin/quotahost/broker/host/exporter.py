@@ -9,9 +9,12 @@ there are more than CONNECTIONS.
 
 import asyncio
 import logging
+import os
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -63,6 +66,8 @@ class Exporter(Collector):
         except OSError:
             self._loop.close()
             raise
+        # A process that a plugin forks may outlive this one, whose follower needs the port.
+        os.register_at_fork(after_in_child=partial(_let_go, weakref.ref(self._server)))
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL)
@@ -128,8 +133,18 @@ class Exporter(Collector):
             writer.transport.abort()
 
 
+def _let_go(server: "weakref.ref[asyncio.Server]") -> None:
+    listening = server()
+    for each in listening.sockets if listening else ():
+        os.close(each.fileno())
+
+
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:
-    """The endpoint of ``metrics.port``, None if none is set. Raises SettingsError if the address can't be bound."""
+    """The endpoint of ``metrics.port``, None if none is set.
+
+    Raises SettingsError at the broker's start if the address can't be bound. A host that starts again goes on without
+    it then: for the want of metrics alone no producer is stopped.
+    """
     if settings.metrics_endpoint is None:
         return None
     address, port = settings.metrics_endpoint
@@ -137,7 +152,11 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
         return Exporter(shim, address, port, settings.metrics_clients)
     except OSError as error:
         wrong = f"{address} can't be listened on there ({error}); give a free port"
-        raise SettingsError([Problem(f"{PREFIX}metrics.port", wrong, str(port))]) from error
+        problem = Problem(f"{PREFIX}metrics.port", wrong, str(port))
+        if not shim.restarted():
+            raise SettingsError([problem]) from error
+        _log.error("There are no metrics by HTTP until Python starts once more: %s", problem)
+        return None
 
 
 # ---- who uses what ---------------------------------------------------------------------------------------------

@@ -428,6 +428,21 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        shim = FakeShim({"supplier": "mine", **share("0.25"), "metrics.port": port}, second_life=True)
+        shim.arrive(("alice", "a"))
+        assert serve(shim).refused is None
+    assert shim.rate("alice", "a") == 0.25
+    (error,) = errors(caplog)
+    assert f"metrics.port={port}: 127.0.0.1 can't be listened on there" in error
+
+
 def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
     shim = FakeShim({"supplier": "static"})
     shim.reconfigure(supplier="mine")

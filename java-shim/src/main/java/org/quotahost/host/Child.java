@@ -190,11 +190,13 @@ final class Child extends Life {
     /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
+        boolean callsNoMore = !reader.isAlive(); // as it ends, or as a plugin has closed all files: it has this turn to end
         // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
         boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
         if (ended && !waits()) reader.join(LAST_CALLS_MS);
+        if (!ended && callsNoMore) kill("it has closed the pipe of its calls");
         return ended;
     }
 

@@ -176,12 +176,14 @@ final class Lives {
                     shortLives = serving.seconds() < LONG_LIFE_SECONDS ? shortLives + 1 : 1;
                     long pauseMs = pause(shortLives);
                     LOG.error("The Python host ended; it starts again in {} ms. {}", pauseMs, problem);
-                    if (closing.await(pauseMs, TimeUnit.MILLISECONDS)) return;
+                    next = upgradeWithin(pauseMs);
+                    if (closing()) return;
                 }
                 serving.giveBack(host.inbox);
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 if (next != null) {
                     takeTurn(next);
+                    shortLives = 0; // of another version
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
@@ -196,6 +198,17 @@ final class Lives {
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
             }
         }
+    }
+
+    /** The upgrade that can follow within so many ms, or null: what ends again and again must not hold up a better one. */
+    private Child upgradeWithin(long ms) throws InterruptedException {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(ms);
+        Child next = null;
+        while (next == null && System.nanoTime() < until && !closing.await(LOOK_MS, TimeUnit.MILLISECONDS)) {
+            prepare();
+            next = followed();
+        }
+        return next;
     }
 
     /** Where the heap is full even the first use of a text fails, so all of it is guarded. */
@@ -305,7 +318,9 @@ final class Lives {
 
     /** On the host thread: goes on with the upgrade, if there is one. */
     private synchronized void prepare() throws InterruptedException {
-        if (serving.closing()) return;
+        if (!inChild() || serving.closing()) return;
+        // Python, which knows nothing of it, may have said since then that all of a change is in force.
+        if (refused != null) host.gauges.set("Host", "", "ConfigRefused", 1);
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;
@@ -345,7 +360,7 @@ final class Lives {
         upgrade = null;
         if (!failed.isFor(host.config())) return;
         refused = failed.config.generation();
-        host.gauges.set("Host", "", "ConfigRefused", 1);
+        reconfigure(failed.config); // what else has changed holds
         LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);
     }
 

@@ -87,6 +87,13 @@ class ChildTest {
         }
     }
 
+    /** Such as one in which a plugin has closed all files, or has started another program in its place. */
+    @Test
+    void oneThatCanCallNoMoreIsEndedWhateverItDoes() throws Exception {
+        String why = end(start("exec >&-; sleep 30"));
+        assertTrue(why.endsWith("ended by SIGKILL: it has closed the pipe of its calls"), why);
+    }
+
     @Test
     void aListOfListsWithoutEndIsNoFrameEither() throws Exception {
         var deep = java.nio.ByteBuffer.allocate(12 + 1_000_000).putInt(1_000_000).putLong(1);
@@ -98,7 +105,7 @@ class ChildTest {
 
     @Test
     void oneThatPrintsWithoutEndIsStillLookedAfter() throws Exception {
-        Child child = start("exec yes >&2");
+        Child child = start("exec yes 3>&1 >&2"); // the pipe of its calls stays open
         assertTimeoutPreemptively(Duration.ofSeconds(20), () -> assertFalse(child.ended(500)));
         child.kill("it hangs");
         assertTrue(end(child).endsWith("ended by SIGKILL: it hangs"));
@@ -325,6 +332,57 @@ class ChildTest {
         host.apply(next);
 
         while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        end(host);
+    }
+
+    /** What serves ends again and again: a better one must not wait for the pause, nor after an end of its own. */
+    @Test
+    @Timeout(120)
+    void anUpgradeInThePauseAfterManyShortLivesIsBuiltAndEndsThePauses() throws Exception {
+        Path lives = Files.writeString(folder.resolve("lives"), ""), ended = folder.resolve("ended");
+        Map<String, String> properties = python("echo executable=$0", "echo >> " + lives + "\n" + START
+                + "[ $(wc -l < " + lives + ") -le 6 ] || while [ ! -e " + ended + " ]; do sleep 0.1; done; rm -f " + ended + "\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
+        PythonHost host = started(properties);
+        while (host.lives.restarts < 6) Thread.sleep(10); // the pause is 8 s
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.python.generation", "2");
+
+        assertTimeoutPreemptively(Duration.ofSeconds(6), () -> {
+            host.check(new BrokerConfigs(next, Map.of()));
+            host.apply(next);
+            while (host.gauges.names("Host", "ConfigRefused", 0).isEmpty()) Thread.sleep(10);
+        });
+        assertEquals(7, Files.readString(lives).length());
+        Files.writeString(ended, "");
+        assertTimeoutPreemptively(Duration.ofSeconds(6), () -> {
+            while (Files.readString(lives).length() < 8) Thread.sleep(10);
+        });
+        end(host);
+    }
+
+    /** Only the broker that is asked can refuse a change: another one may have no such Python. */
+    @Test
+    @Timeout(60)
+    void aGenerationThatCannotBeBuiltIsShownUntilItIsChangedAgainAndOtherPropertiesHoldAllTheSame() throws Exception {
+        Path second = folder.resolve("second");
+        Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && exit 1; touch " + second + "\n"
+                + START + "exec sleep 50");
+        PythonHost host = started(properties);
+        Map<String, String> next = new HashMap<>(properties);
+        next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "7"));
+        host.apply(next);
+
+        List<?> taken = List.of();
+        while (!taken.equals(List.of(next))) {
+            for (var event : host.inbox.take(10).events()) taken = event.kind().equals("reconfigure") ? event.fields() : taken;
+        }
+        host.gauges.set("Host", "", "ConfigRefused", 0); // as Python does once the properties are in force
+        while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        host.apply(properties);
+        host.gauges.set("Host", "", "ConfigRefused", 0);
+        Thread.sleep(200);
+        assertTrue(host.gauges.names("Host", "ConfigRefused", 1).isEmpty());
         end(host);
     }
 }
