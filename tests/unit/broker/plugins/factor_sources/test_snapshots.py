@@ -198,7 +198,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     volumes = world.read().budgets or ()
     (volume,) = (each for each in volumes if each.name == "orders")
     assert volume.capacity == 100
-    assert volume.topics == {"orders.eu"}, "a budget is raised by a record, from which it turns nobody back"
+    assert volume.topics == frozenset({"orders.eu"}), "a budget is raised by a record, from which it turns nobody back"
     assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
     assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
     world.passes(1000)
