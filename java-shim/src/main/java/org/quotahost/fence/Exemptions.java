@@ -11,8 +11,8 @@ import org.quotahost.util.BrokerConfigs;
  * for whose writers the fence never closes. The fence and the quota table ask on request threads, without a lock; the
  * host says who (exemptions.py).
  *
- * <p>The exempt are listed principals, the brokers, and quotahost's own client. A name counts with its type, so that no Group:alice goes for
- * User:alice; a principal without a type is a User for Kafka, too.
+ * <p>The exempt are listed principals, the brokers, and quotahost's own client. A name counts with its type, so that no
+ * Group:alice goes for User:alice; a principal without a type is a User for Kafka, too.
  */
 public final class Exemptions {
     /**

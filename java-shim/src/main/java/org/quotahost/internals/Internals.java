@@ -245,12 +245,12 @@ public final class Internals {
         }
 
         /**
-         * It lacks something of Kafka's now, by System.nanoTime, or lacks nothing. It has failed once it lacks that for two minutes
-         * without a break: Kafka makes some of its MBeans after its callback, and takes them away before it closes that.
+         * It lacks this of Kafka's now, by System.nanoTime, or lacks nothing (null). It has failed once it lacks something for two
+         * minutes without a break: Kafka makes some of its MBeans after its callback, and takes them away before it closes that.
          */
-        void lacks(boolean lacks, String what, long now) {
+        void lacks(String what, long now) {
             long since = lacksSince; // several threads read JMX
-            if (!lacks || since == 0) lacksSince = lacks ? now | 1 : 0;
+            if (what == null || since == 0) lacksSince = what == null ? 0 : now | 1;
             else if (now - since > LACKS_NANOS) failed("no " + what);
         }
 

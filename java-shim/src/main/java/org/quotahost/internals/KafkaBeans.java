@@ -160,7 +160,7 @@ public final class KafkaBeans {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
         List<ObjectName> known = SOCKETS.names(now).stream().filter(name -> name.getKeyProperty(SOFTWARE) != null).toList();
         boolean nameless = known.isEmpty() && networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
-        Internals.CLIENT_SOFTWARE.lacks(nameless, SOFTWARE + " of " + SOCKETS.form, now);
+        Internals.CLIENT_SOFTWARE.lacks(nameless ? SOFTWARE + " of " + SOCKETS.form : null, now);
         return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
@@ -173,7 +173,7 @@ public final class KafkaBeans {
     public static String activeController() {
         if (Internals.CONTROLLER.isTakenAway()) return "";
         Object leader = attribute(name("kafka.server:type=raft-metrics"), "current-leader");
-        Internals.CONTROLLER.lacks(leader == null, "current-leader of kafka.server:type=raft-metrics", System.nanoTime());
+        Internals.CONTROLLER.lacks(leader == null ? "current-leader of kafka.server:type=raft-metrics" : null, System.nanoTime());
         return leader instanceof Number id && id.intValue() >= 0 ? String.valueOf(id.intValue()) : "";
     }
 
@@ -187,7 +187,7 @@ public final class KafkaBeans {
             shown |= value >= 0;
             if (value > 0) offline.add(directory);
         }
-        Internals.OFFLINE_LOG_DIRS.lacks(!shown, LOG_DIR, now);
+        Internals.OFFLINE_LOG_DIRS.lacks(shown ? null : LOG_DIR, now);
         return offline;
     }
 
@@ -204,8 +204,8 @@ public final class KafkaBeans {
             if (size >= 0 && replicas >= 0) sizes[i] = size << 1 | (replicas > 0 ? 1 : 0);
         }
         boolean known = sizes.length == 0 || Arrays.stream(sizes).anyMatch(size -> size >= 0);
-        Found lacks = known || !SIZES.names(now).isEmpty() ? LEADERS : SIZES;
-        Internals.REPLICAS.lacks(!known && lacks.names(now).isEmpty(), lacks.form.toString(), now);
+        Internals.REPLICAS.lacks(known ? null : Stream.of(SIZES, LEADERS).filter(each -> each.names(now).isEmpty())
+                .map(each -> each.form.toString()).findFirst().orElse(null), now);
         return sizes;
     }
 
@@ -220,8 +220,8 @@ public final class KafkaBeans {
                 thread -> thread.getKeyProperty("listener"), TreeMap::new,
                 Collectors.averagingDouble(thread -> number(thread, "io-wait-time-ns-total"))));
         waited.values().removeIf(mean -> mean.isNaN());
-        Internals.LOAD.lacks(handlers < 0 || waited.isEmpty(),
-                handlers < 0 ? idle + " of " + pool : "io-wait-time-ns-total of " + SOCKETS.form, now);
+        Internals.LOAD.lacks(handlers < 0 ? idle + " of " + pool
+                : waited.isEmpty() ? "io-wait-time-ns-total of " + SOCKETS.form : null, now);
         return new Object[] {now, handlers, count(name("kafka.network:type=RequestChannel,name=RequestQueueSize"), "Value"), waited};
     }
 }

@@ -1,5 +1,6 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.FactorInForce.FETCH;
 import static org.quotahost.table.FactorInForce.PRODUCE;
 
 import java.net.URLDecoder;
@@ -26,7 +27,6 @@ public final class Dump {
     private static final int RECENT_BEATS = (int) (120_000 / QuotaTable.BEAT_MS);
     /** Some 0.2 s: a reading takes some 3 us for each quota type. */
     private static final int MOST_SCOPES = 20_000;
-    private static final int FETCH = ClientQuotaType.FETCH.ordinal();
     private static final ClientQuotaType[] TYPES = ClientQuotaType.values();
 
     private final QuotaTable table;

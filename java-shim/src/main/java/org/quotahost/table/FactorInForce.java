@@ -26,7 +26,7 @@ import org.quotahost.table.Tap.Windows;
  * where they begin after the release.
  */
 public final class FactorInForce {
-    static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal();
+    static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal(), FETCH = ClientQuotaType.FETCH.ordinal();
     /** The floors of the types without bytes: one percent of a thread, and one mutation in ten seconds. */
     static final double FLOOR_REQUEST = 1.0, FLOOR_MUTATION = 0.1;
 
@@ -199,8 +199,7 @@ public final class FactorInForce {
         }
     }
 
-    /**
-     * Has Kafka rea    /** Has Kafka read the limits of a type once more, a second later; request threads may say so, too. */
+    /** Has Kafka read the limits of a type once more, a second later; request threads may say so, too. */
     void settleLater(int type, int now) {
         settleAt[type] = now + QuotaTable.BEATS_PER_SECOND;
     }

@@ -1,10 +1,10 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.FactorInForce.FETCH;
 import static org.quotahost.table.FactorInForce.PRODUCE;
 import static org.quotahost.table.QuotaTable.BEATS_PER_SECOND;
 
 import java.util.ArrayDeque;
-import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
  * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
@@ -20,7 +20,7 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
-    private static final int[] TYPES = {PRODUCE, ClientQuotaType.FETCH.ordinal()};
+    private static final int[] TYPES = {PRODUCE, FETCH};
     /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
     private static final double NEAR = 0.9;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */

@@ -1,5 +1,7 @@
 package org.quotahost.table;
 
+import static org.quotahost.table.FactorInForce.FETCH;
+
 import java.util.AbstractMap;
 import java.util.Collection;
 import java.util.LinkedHashSet;
@@ -7,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
-import org.apache.kafka.server.quota.ClientQuotaType;
 
 /**
  * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit of FETCH that was
@@ -24,7 +25,6 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
-    private static final int FETCH = ClientQuotaType.FETCH.ordinal();
     private static final String SLOWED = "<slowed", BUDGET = "<budget ";
     /** Before the first beat, by more than any age that is asked for. */
     static final int NEVER = Integer.MIN_VALUE / 2;
