@@ -32,14 +32,14 @@ def _package(package: str) -> Iterator[str]:
     yield f"## `{package}`"
     yield _text(ast.get_docstring(tree))
     home = {name.name: node.module for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
-    public = next(ast.literal_eval(_value(node)) for node in tree.body if _names(node) == ["__all__"])
+    public = next(ast.literal_eval(_value(node)) for node in tree.body if names(node) == ["__all__"])
     for name in sorted(public, key=str.lower):
         yield from _name(name, _source(home.get(name) or package).read_text())
 
 
 def _name(name: str, source: str) -> Iterator[str]:
     body = ast.parse(source).body
-    at, node = next((i, node) for i, node in enumerate(body) if name in _names(node))
+    at, node = next((i, node) for i, node in enumerate(body) if name in names(node))
     yield f"### `{name}`"
     if isinstance(node, ast.FunctionDef):
         yield f"```python\n{_signature(node)}\n```"
@@ -55,10 +55,11 @@ def _name(name: str, source: str) -> Iterator[str]:
     else:
         below = [each.value for each in body[at + 1 :][:1] if isinstance(each, ast.Expr)]
         texts = [str(each.value) for each in below if isinstance(each, ast.Constant)]
-        yield _text(texts[0] if texts else _comment(node, source))
+        yield _text(texts[0] if texts else comment(node, source))
 
 
-def _names(node: ast.stmt) -> list[str]:
+def names(node: ast.stmt) -> list[str]:
+    """What a statement defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -73,14 +74,14 @@ def _value(node: ast.stmt) -> ast.expr:
 
 def _fields(owner: ast.ClassDef, source: str) -> Iterator[str]:
     for node in owner.body:
-        for name in _names(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+        for name in names(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
             kind = ast.unparse(_value(node)).replace("|", "\\|")
-            comment = _comment(node, source)
-            if not name.startswith("_") and "Private" not in comment:
-                yield f"| `{name}` | `{kind}` | {comment} |"
+            said = comment(node, source)
+            if not name.startswith("_") and "Private" not in said:
+                yield f"| `{name}` | `{kind}` | {said} |"
 
 
-def _comment(node: ast.stmt, source: str) -> str:
+def comment(node: ast.stmt, source: str) -> str:
     """The comment behind a statement, or else above it."""
     lines = source.splitlines()
     behind = lines[node.lineno - 1][node.end_col_offset :] if node.lineno == node.end_lineno else ""

@@ -4,6 +4,7 @@ A row's meaning is the comment at the attribute, behind or above it; its type co
 makes of the declaration.
 """
 
+import ast
 import dataclasses
 import inspect
 import re
@@ -14,6 +15,7 @@ from typing import Any, Final
 from quotahost.model import Look
 from quotahost.records import budgets, cluster_volumes, look, quotas, shares, snapshot, topics, usage, watch
 from quotahost.records.codec import Codec
+from tools import api
 
 #: By topic: the module of its records.
 RECORDS: Final[dict[topics.Topic, ModuleType]] = {
@@ -51,16 +53,11 @@ def _section(topic: topics.Topic, module: ModuleType) -> Iterator[str]:
 
 def _meanings(record: type[Any]) -> dict[str, str]:
     """What the comments at a class's attributes say of them, each in one line that begins with a small letter."""
-    found: dict[str, str] = {}
-    above: list[str] = []
-    for line in inspect.getsource(record).splitlines():
-        if above_it := re.match(r" {4}#: (.*)", line):
-            above.append(above_it[1])
-        elif attribute := re.match(r" {4}(\w+): [^#]*(?:# (.*))?", line):
-            if text := " ".join(above) or attribute[2]:
-                found[attribute[1]] = f"{text[0].lower()}{text[1:].removesuffix('.')}."
-            above.clear()
-    return found
+    source = inspect.getsource(record)
+    (owner,) = ast.parse(source).body
+    assert isinstance(owner, ast.ClassDef)
+    said = {name: api.comment(node, source) for node in owner.body for name in api.names(node)}
+    return {name: f"{text[0].lower()}{text[1:].removesuffix('.')}." for name, text in said.items() if text}
 
 
 def _of_json(meaning: str, module: ModuleType) -> str:
