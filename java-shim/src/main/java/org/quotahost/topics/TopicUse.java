@@ -93,17 +93,15 @@ final class TopicUse {
         double update(Meters.Of meter, long nanos) {
             long now = meter.count();
             boolean isFirst = now < count; // or Kafka has made the meter anew
+            if (isFirst) firstAt = nanos;
             seconds = isFirst ? 0 : (nanos - readAt) / 1e9;
             came = isFirst ? 0 : now - count;
-            if (isFirst) {
-                firstAt = nanos;
-                begins = meter.seconds() < TICK_SECONDS;
-                rate = meter.oneMinuteRate();
-            } else if (!begins && seconds > 0) {
-                rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
-            }
+            double age = Math.max(meter.seconds(), (nanos - firstAt) / 1e9); // of one without bytes only the latter is known
+            if (isFirst) rate = meter.oneMinuteRate();
+            // The first bytes tell how old it is: if it had ticked before the last reading, these are no beginning.
+            if (isFirst || age - seconds >= TICK_SECONDS) begins = age < TICK_SECONDS;
+            if (!begins && seconds > 0) rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
             if (begins) { // the first tick will set this if nothing more comes
-                double age = Math.max(meter.seconds(), (nanos - firstAt) / 1e9); // of one without bytes only the latter is known
                 rate = now / Math.max(TICK_SECONDS, age);
                 begins = age < TICK_SECONDS;
             }

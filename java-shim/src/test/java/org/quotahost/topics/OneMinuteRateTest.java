@@ -8,7 +8,10 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
+import net.jqwik.api.lifecycle.BeforeTry;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.topics.TopicUse.OneMinuteRate;
 
@@ -16,7 +19,12 @@ import org.quotahost.topics.TopicUse.OneMinuteRate;
 class OneMinuteRateTest {
     private static final double DECAY = Math.exp(-5 / 60.0);
 
-    private final SimulatedMeters meters = new SimulatedMeters();
+    private SimulatedMeters meters = new SimulatedMeters();
+
+    @BeforeTry // jqwik's tries share this object
+    void newMeters() {
+        meters = new SimulatedMeters();
+    }
 
     private double update(OneMinuteRate rate) {
         return rate.update(meters.total(), meters.nanos());
@@ -71,6 +79,17 @@ class OneMinuteRateTest {
         assertEquals(1_000, update(new OneMinuteRate()), 10);
         meters.sleep(100_000_000);
         assertEquals(meters.rate(""), update(new OneMinuteRate()));
+    }
+
+    /** Its age is known only from then on; a rate over all of it would be far too low for a minute. */
+    @ParameterizedTest
+    @ValueSource(ints = {5_000, 3_600_000})
+    void firstBytesOfAnOldMeterAreNoBeginning(int idle) {
+        meters.sleep(idle);
+        OneMinuteRate rate = new OneMinuteRate();
+        assertEquals(0, update(rate));
+        double ours = pass(rate, 5_000, 228);
+        assertEquals(meters.rate(""), ours, 1e-6);
     }
 
     @Test
