@@ -49,15 +49,15 @@ public final class FactorInForce {
     private volatile double floorBytes = 35_000;
     Windows windows = new Windows(11, 1_000, 30_000);
     /** Of all clients, or of those who don't write to affected topics. */
-    private final Taps allTaps = new Taps();
+    private final Taps allTaps = new Taps(0);
     /**
      * Of those who write to affected topics, by group. Those of the volumes are followed while there are none, too, so that
      * a turn finds them; those of a budget until they are back at 1.
      */
-    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps()));
+    private final Map<String, Taps> slowedTaps = new HashMap<>(Map.of(SlowedTopics.VOLUMES, new Taps(0)));
     /** A bit for each quota type whose limits are to be made anew; under the table's lock. */
     private int toRenew;
-    private volatile Rule rule = next(0, 0, false);
+    private volatile Rule rule = next(0, 0, Tags.NEVER);
 
     /** A factor (0..1) and its cause in words for an operator, which are read together. */
     public record Factor(double value, String cause) {}
@@ -141,8 +141,11 @@ public final class FactorInForce {
 
     // ---- under the table's lock -------------------------------------------------------------------------------
 
-    /** Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. */
-    Rule next(long nowMs, int beat, boolean measured) {
+    /**
+     * Takes the limits as far towards the factor in force as is allowed now (monotonic), and answers the rule of them. At
+     * the beat lookedAt was begun to look for what all use.
+     */
+    Rule next(long nowMs, int beat, int lookedAt) {
         boolean fence = Fence.installed();
         Affected affected = fallback == null && fence ? hostAffected : null;
         Map<String, SlowedTopics> groups = affected != null && !inShadow() ? affected.groups() : Map.of();
@@ -151,8 +154,8 @@ public final class FactorInForce {
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
-        TypeRule[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs);
-        groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps()));
+        TypeRule[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs, beat, lookedAt);
+        groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps(beat)));
         Map<String, TypeRule[]> slowed = new HashMap<>();
         Set<String> heldGroups = new HashSet<>();
         if (heldForAll) heldGroups.add(null);
@@ -164,12 +167,12 @@ public final class FactorInForce {
             if (held) heldGroups.add(name);
             // A factor of 0 is the fence's and not the limits'.
             double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
-            TypeRule[] typeRules = taps.step(factor, held, aim, nowMs);
+            TypeRule[] typeRules = taps.step(factor, held, aim, nowMs, beat, lookedAt);
             if (group != null) slowed.put(name, typeRules);
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), measured, windows, beat);
+        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -221,9 +224,15 @@ public final class FactorInForce {
         private final Tap[] taps = {new Tap(), new Tap(), new Tap(), new Tap()};
         /** Whether clients without a quota were unlimited before a PAUSE that the fence holds, which may have begun without one. */
         private boolean openBeforePause = true;
+        /** By quota type, the last beat at which they were open and not held. */
+        private final int[] openAt = new int[QuotaTable.TYPES];
+
+        Taps(int beat) {
+            Arrays.fill(openAt, beat);
+        }
 
         /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
-        TypeRule[] step(double factor, boolean held, double aim, long nowMs) {
+        TypeRule[] step(double factor, boolean held, double aim, long nowMs, int beat, int lookedAt) {
             TypeRule[] typeRules = new TypeRule[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
@@ -234,8 +243,11 @@ public final class FactorInForce {
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
                 double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
+                boolean hasFallen = isHeld || !open;
+                if (!hasFallen) openAt[at] = beat;
                 typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE
-                        : new TypeRule(value, next, open, floor(type), multiplied);
+                        : new TypeRule(value, next, open, floor(type), multiplied,
+                                hasFallen ? openAt[at] : Tags.NEVER, hasFallen && lookedAt - openAt[at] > 0);
             }
             return typeRules;
         }

@@ -349,7 +349,7 @@ public final class QuotaTable {
 
     /** Has the next rule hold, and the fence and the marks follow the factor in force. */
     private void follow() {
-        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.looked);
+        Rule last = factorInForce.rule(), next = factorInForce.next(clock.getAsLong(), now, standIns.lookedAt);
         Marks.Affected topics = next.affected();
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
         if (last.slowing() != null && next.slowing() == null) endMarks(null);

@@ -19,12 +19,11 @@ import org.quotahost.table.Tap.Windows;
  * @param affected the topics of these groups, in shadow, too; null while there are none
  * @param held the groups whose writers the fence turns back; null among them for all who are in none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
- * @param measured what clients without a quota use was looked for since the factor fell; until then they have no limit
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
 record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, Set<String> held, boolean shadow,
-        boolean measured, Windows windows, int now) {
+        Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -34,10 +33,16 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
      *     rate to rise to
      * @param floor the lowest limit that a factor may make, in the type's unit
      * @param multiplied by factor.quota.types: who is marked has slowed tags, whatever the factors of single types are
+     * @param fellAt the last beat before the factor fell, or a PAUSE began that the fence holds; NEVER once it is 1 again
+     * @param measured what clients without a quota use was looked for since then; until then they have no limit
      */
-    record TypeRule(double factor, double aim, boolean open, double floor, boolean multiplied) {
+    record TypeRule(double factor, double aim, boolean open, double floor, boolean multiplied, int fellAt, boolean measured) {
         /** Of a type that no factor multiplies. */
-        static final TypeRule NONE = new TypeRule(1, 1, true, 0, false);
+        static final TypeRule NONE = new TypeRule(1, 1, true, 0, false, Tags.NEVER, false);
+
+        private boolean hasFallen() {
+            return fellAt != Tags.NEVER;
+        }
     }
 
     /** How far Kafka looks back, at most, in beats of the table's clock. */
@@ -56,12 +61,11 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, held, shadow, measured, windows, beat);
+        return new Rule(all, slowed, affected, held, shadow, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
-        return shadow == other.shadow && (measured == other.measured || !factors(type))
-                && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
+        return shadow == other.shadow && all[type].equals(other.all[type]) && slowed.keySet().equals(other.slowed.keySet())
                 && slowed.keySet().stream().allMatch(group -> slowed.get(group)[type].equals(other.slowed.get(group)[type]))
                 && windows.equals(other.windows);
     }
@@ -86,21 +90,26 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         // Who rises gets no more than the others of its kind, which may be on their way up themselves.
         double factor = share < 1 ? Math.min(typeRule.factor, typeRule.aim * share) : typeRule.factor;
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
-        if (unlimited && (!measured || share >= 1 && typeRule.open)) return null;
+        if (unlimited && (!typeRule.measured || share >= 1 && typeRule.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
         if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(typeRule.floor);
         return Math.max(Math.min(whole, typeRule.floor), whole * factor);
     }
 
-    /** Whether limits are made of what clients without a quota use. */
-    boolean usesStandIns() {
-        return typeRules().anyMatch(typeRule -> !typeRule.open);
+    /** The last beat before a factor fell that is below 1 still, NEVER for none: limits are made of what clients without a quota use. */
+    int fellAt() {
+        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream))
+                .mapToInt(TypeRule::fellAt).max().orElseThrow();
     }
 
-    /** Whether limits are not yet back where they were before the factor fell. */
-    boolean rises() {
-        return typeRules().anyMatch(typeRule -> typeRule.factor < 1);
+    int fellAt(Tags tags, int type) {
+        return typeRule(tags, type).fellAt;
+    }
+
+    /** Whether limits of these tags are back where they were before the factor fell. */
+    boolean isOver(Tags tags, int type) {
+        return !typeRule(tags, type).hasFallen() && typeRule(tags, type).factor >= 1;
     }
 
     /** Whether the fence turns back whoever has these tags. */
@@ -108,13 +117,8 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         return held.contains(slows(tags) ? tags.group : null);
     }
 
-    private Stream<TypeRule> typeRules() {
-        return Stream.concat(Stream.of(all), slowed.values().stream().flatMap(Arrays::stream));
-    }
-
     /** Whether the limit of these tags is, or will be once a PAUSE that the fence holds is over: in it Kafka measures attempts. */
     boolean usesStandIn(Tags tags, int type) {
-        boolean fromHere = !typeRule(tags, type).open || type == FactorInForce.PRODUCE && holds(tags);
-        return fromHere && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
+        return typeRule(tags, type).hasFallen() && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }

@@ -65,17 +65,23 @@ final class Scope {
         return next;
     }
 
-    /** The factor is 1 again: when it falls, it is measured anew. */
-    void forgetStandIns() {
-        standIn = UNKNOWN;
+    /** Forgets it when limits of all tags are as before the fall: at the next one it is measured anew. Answers whether it is kept. */
+    boolean keepUntilOver(int type, Rule rule) {
+        if (Double.isNaN(standIn[type])) return false;
+        if (!rule.isOver(own, type) || !slowed.values().stream().allMatch(tags -> rule.isOver(tags, type))) return true;
+        standIn(type, Double.NaN);
+        return false;
     }
 
-    /** Whether there is none for limits of tags that somebody has had since a beat. */
-    boolean lacksStandIn(int type, Rule rule, int since) {
-        if (!Double.isNaN(standIn[type])) return false;
-        boolean lacks = own.seen() - since >= 0 && rule.usesStandIn(own, type);
-        for (Tags tags : slowed.values()) lacks |= tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
-        return lacks;
+    /** The tags that somebody has had since a beat and whose limit lacks one, with the last fall; null for none. */
+    Tags lacksStandIn(int type, Rule rule, int since) {
+        if (!Double.isNaN(standIn[type])) return null;
+        Tags last = own.seen() - since >= 0 && rule.usesStandIn(own, type) ? own : null;
+        for (Tags tags : slowed.values()) {
+            boolean lacks = tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
+            if (lacks && (last == null || rule.fellAt(tags, type) > rule.fellAt(last, type))) last = tags;
+        }
+        return last;
     }
 
     void noteHold(Rule rule, int now) {

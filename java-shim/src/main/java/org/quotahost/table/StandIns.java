@@ -14,9 +14,9 @@ import java.util.ArrayDeque;
  * fence holds. One that comes later is measured when Kafka's windows are full of it, unless its limit holds it back: what it
  * would use isn't known then. Until then, and while it uses less than the floor, the newcomers' rate stands in. So it is
  * after a PAUSE for who came in it: of a client that was turned back Kafka has measured attempts, and then what it had to
- * make up for, and not what it would write. When limits are back where they were, all is forgotten: until then
- * Kafka's windows have what was sent by lower limits, and if the factor falls again, limits follow at once. All of it is the
- * watch's.
+ * make up for, and not what it would write. When limits of those who share the scope are back where
+ * they were, it is forgotten, also while other limits are low: until then Kafka's windows have what was sent by lower limits,
+ * and if the factor falls again, limits follow at once. All of it is the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
@@ -29,15 +29,14 @@ final class StandIns {
     private static final int MAKES_UP = 2 * BEATS_PER_SECOND;
 
     private final Scopes scopes;
-    /** Those in use that have none, as of the fall, and then of each second. */
+    /** Those in use that have none, as of the last fall, and then of each second. */
     private final ArrayDeque<Scope> due = new ArrayDeque<>();
-    /** Whether some factor is below 1, and the beat at which it fell; with none below 1, this one. */
-    private boolean began;
-    private int beganAt;
+    /** The beat at which those were found. */
+    private int dueAt;
+    /** The same of the last time that all of them have been looked at: limits go by the stand-ins for falls before it. */
+    volatile int lookedAt;
     /** The beat at which scopes were walked through last, once a second. */
-    private int lookedAt;
-    /** Whether all who were there when the factor fell have been looked at: then limits go by their stand-ins. */
-    volatile boolean looked;
+    private int walkedAt;
     /** Whether there may be stand-ins. */
     private boolean kept;
 
@@ -47,30 +46,38 @@ final class StandIns {
 
     /** Measures what can be measured now. Answers whether any scope has another stand-in by that. */
     boolean measure(Rule rule, int now) {
-        boolean holds = !rule.held().isEmpty();
+        int fellAt = rule.fellAt();
+        boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
         // At the first beat of a PAUSE Kafka has hardly measured attempts yet. A beat may be left out.
-        boolean second = (began || !holds) && now - lookedAt >= BEATS_PER_SECOND;
-        if (second) lookedAt = now;
-        if (holds && second) scopes.forEach(scope -> scope.noteHold(rule, now));
-        if (!holds && !rule.usesStandIns()) {
-            beganAt = now;
-            began = looked = false;
+        boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
+        if (second) {
+            walkedAt = now;
+            if (!rule.held().isEmpty()) scopes.forEach(scope -> scope.noteHold(rule, now));
+            if (kept) forget(rule);
+        }
+        if (!low) {
             due.clear();
-            if (kept && !rule.rises()) scopes.forEach(Scope::forgetStandIns);
-            kept &= rule.rises();
             return false;
         }
-        int since = now - (began ? BEATS_PER_SECOND : rule.backBeats());
-        if (due.isEmpty() && (!began || second)) {
+        int since = now - (falls ? rule.backBeats() : BEATS_PER_SECOND);
+        if (due.isEmpty() && (falls || second)) {
+            dueAt = now;
             scopes.forEach(scope -> {
-                if (scope.lacksStandIn(TYPES[0], rule, since) || scope.lacksStandIn(TYPES[1], rule, since)) due.add(scope);
+                if (scope.lacksStandIn(PRODUCE, rule, since) != null || scope.lacksStandIn(FETCH, rule, since) != null) due.add(scope);
             });
         }
-        began = kept = true;
         boolean changed = false;
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
-        looked |= due.isEmpty();
+        if (due.isEmpty()) lookedAt = dueAt;
+        kept |= changed;
         return changed;
+    }
+
+    private void forget(Rule rule) {
+        kept = false;
+        scopes.forEach(scope -> {
+            for (int type : TYPES) kept |= scope.keepUntilOver(type, rule);
+        });
     }
 
     private boolean measure(Scope scope, Rule rule, int now) {
@@ -78,12 +85,14 @@ final class StandIns {
         int used = scope.inUse(now, back);
         boolean changed = false;
         for (int type : TYPES) {
-            boolean wasHeld = type == PRODUCE && beganAt - scope.heldAt < back;
-            boolean wasThere = used >= now - beganAt && !wasHeld;
+            Tags tags = scope.lacksStandIn(type, rule, now - back);
+            if (tags == null) continue;
+            int fellAt = rule.fellAt(tags, type);
+            boolean wasHeld = type == PRODUCE && fellAt - scope.heldAt < back;
+            boolean wasThere = used >= now - fellAt && !wasHeld;
             if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back + MAKES_UP) continue;
-            if (!scope.lacksStandIn(type, rule, now - back)) continue;
             double rate = scope.rate(type);
-            Double limit = rule.limit(scope.own, type);
+            Double limit = rule.limit(tags, type);
             boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
             scope.standIn(type, rate);

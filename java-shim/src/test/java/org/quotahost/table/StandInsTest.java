@@ -5,11 +5,16 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import javax.management.JMException;
+import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.quotahost.QuotaFence;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.table.QuotaTable.SlowedTopics;
@@ -163,6 +168,50 @@ class StandInsTest {
         table.factor(0.5, "", null);
 
         assertEquals(3_000.0, goOn(2));
+    }
+
+    /** A budget that is nearly used up is so for days; what others use then has nothing to do with it. */
+    @Test
+    void whileABudgetSlowsItsWritersOthersAreMeasuredWhenAFactorFallsForThem() throws JMException {
+        FenceFixture.fence("none", Map.of());
+        try {
+            table.budgets(List.of(budget(0.5)));
+            stay(3_600);
+            uses(4_000);
+            assertNull(goOn(20));
+            table.factor(0.5, "", null);
+            assertEquals(2_000.0, goOn(2));
+            table.factor(1, "", null);
+            assertNull(goOn(2));
+            uses(6_000);
+            goOn(20);
+
+            table.factor(0.5, "", null);
+            assertEquals(3_000.0, goOn(2));
+        } finally {
+            FenceFixture.reset();
+        }
+    }
+
+    @Test
+    void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        try {
+            table.budgets(List.of(budget(0.5)));
+            stay(60);
+            uses(49);
+            for (int second = 0; second < 30; second++) {
+                fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
+                goOn(1);
+            }
+            assertEquals(50.0, goOn(1));
+        } finally {
+            FenceFixture.reset();
+        }
+    }
+
+    private static SlowedTopics budget(double factor) {
+        return new SlowedTopics("team", factor, Fence.CLOSED, new String[] {"orders"}, new String[] {"team"}, Set.of());
     }
 
     /** As where a volume swings about its soft limit. Kafka may ask between two beats. */
