@@ -94,6 +94,15 @@ class ChildTest {
         assertTrue(why.endsWith("ended by SIGKILL: it has closed the pipe of its calls"), why);
     }
 
+    /** The host thread asks without waiting, and may do so between the two ends. */
+    @Test
+    void whyAnUpgradeEndedIsToldThoughItsPipeEndedFirst() throws Exception {
+        Child child = start("echo a plugin is missing >&2; exec >&-; sleep 0.02; exit 3", true);
+        while (!child.ended(0)) Thread.sleep(1);
+        String why = child.cause();
+        assertTrue(why.endsWith("ended with exit code 3: a plugin is missing"), why);
+    }
+
     @Test
     void aListOfListsWithoutEndIsNoFrameEither() throws Exception {
         var deep = java.nio.ByteBuffer.allocate(12 + 1_000_000).putInt(1_000_000).putLong(1);
