@@ -22,6 +22,8 @@ import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.inbox.Inboxes;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 
@@ -378,14 +380,13 @@ class ChildTest {
         Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && exit 1; touch " + second + "\n"
                 + START + "exec sleep 50");
         PythonHost host = started(properties);
+        host.inbox.cluster("c", List.of("1")); // Kafka has applied what it had stored
         Map<String, String> next = new HashMap<>(properties);
         next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "7"));
+        Inboxes.awaitEvents(host.inbox);
         host.apply(next);
 
-        List<?> taken = List.of();
-        while (!taken.equals(List.of(next))) {
-            for (var event : host.inbox.take(10).events()) taken = event.kind().equals("reconfigure") ? event.fields() : taken;
-        }
+        assertEquals(List.of(List.of(next)), Inboxes.awaitEvents(host.inbox).stream().map(Batch.Event::fields).toList());
         host.gauges.set("Host", "", "ConfigRefused", 0); // as Python does once the properties are in force
         while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
         host.apply(properties);
