@@ -80,9 +80,8 @@ class Roster:
     def latest(self, but: str) -> list[tuple[Snapshot, float, bool]]:
         """Of each registered broker but one the newest snapshot, its age in seconds, and whether it serves since."""
         with self._lock:
-            serves, age = self._expected.serves, self._clock.age
-            kept = {broker: kept for broker, kept in self._newest.items() if broker != but}
-            return [(one.record, age(one), serves(broker, one.arrived_at)) for broker, one in kept.items()]
+            newest, serves = self._newest.items(), self._expected.serves
+            return [(kept.record, self._clock.age(kept), serves(b, kept.arrived_at)) for b, kept in newest if b != but]
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():

@@ -176,15 +176,15 @@ class OpenedVolumes:
             return [self._measured[name] for name in names if name in self._measured]
 
     def _run(self, name: str) -> None:
-        began, measured = self._clock(), None
+        measured = None
         try:
             measured = self._measure(name)
         finally:
             ended = self._clock()
             with self._lock:
-                del self._running[name]
+                took = min(ended - self._running.pop(name), _HANGS)  # while a disk hangs nothing is listed
                 # A defect is logged by start_thread, not more often than once a minute.
-                self._rest = ended + (MINUTE if measured is None else _REST * max(0.0, ended - began - BETWEEN))
+                self._rest = ended + (MINUTE if measured is None else _REST * max(0.0, took - BETWEEN))
                 if measured is not None:
                     self._measured[name] = measured
 

@@ -227,8 +227,12 @@ def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest
     assert opened.of(["sound", "dead"]) == []
     clock.now += 30
     assert [each.name for each in eventually(lambda: opened.of(["dead", "sound"]))] == ["sound"]
+    clock.now += 3600
     back.set()
     assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
+    opened.of(["dead"])
+    clock.now += 600
+    measured(opened, "dead", "sound")
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])

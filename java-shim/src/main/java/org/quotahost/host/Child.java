@@ -43,6 +43,8 @@ final class Child extends Life {
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
     private static final long LAST_CALLS_MS = 1_000;
+    /** From the end of its calls to that of the process, which the JVM learns apart. */
+    private static final long LAST_MS = 50;
     /** A process that was killed so long ago counts as ended. */
     private static final long KILLED_MS = 4_000;
     private static final int SIGKILL = 9;
@@ -190,9 +192,9 @@ final class Child extends Life {
     /** What it called last goes before all that the next one calls; but a process that it has started may have its output open. */
     @Override
     boolean ended(long waitMs) throws InterruptedException {
-        boolean callsNoMore = !reader.isAlive(); // as it ends, or as a plugin has closed all files: it has this turn to end
+        boolean callsNoMore = !reader.isAlive(); // as it ends, or as a plugin has closed all files
         // One that hangs in a disk outlives SIGKILL, and where the heap is full Java's own thread may end that would tell of its end.
-        boolean ended = process.waitFor(waitMs, TimeUnit.MILLISECONDS)
+        boolean ended = process.waitFor(callsNoMore ? Math.max(waitMs, LAST_MS) : waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
         if (ended && !waits()) reader.join(LAST_CALLS_MS);

@@ -76,6 +76,8 @@ final class Lives {
     /** Starts Python, and waits until it is ready; ConfigException if it can't be. */
     void start() {
         generation = host.started.generation();
+        // Python knows nothing of a generation that is refused, and may say that all of a change is in force.
+        host.gauges.overrule("Host", "", "ConfigRefused", () -> inChild() && refused != null ? 1 : Double.NaN);
         var environment = PythonEnvironment.of(host.started.executable(), inChild());
         Life first = life(host.started, CompletableFuture.completedFuture(environment));
         serving = first;
@@ -318,9 +320,7 @@ final class Lives {
 
     /** On the host thread: goes on with the upgrade, if there is one. */
     private synchronized void prepare() throws InterruptedException {
-        if (!inChild() || serving.closing()) return;
-        // Python, which knows nothing of it, may have said since then that all of a change is in force.
-        if (refused != null) host.gauges.set("Host", "", "ConfigRefused", 1);
+        if (serving.closing()) return;
         BrokerConfigs applied = host.config();
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;

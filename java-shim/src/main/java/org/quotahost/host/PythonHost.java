@@ -141,8 +141,7 @@ public final class PythonHost {
     // ---- start and end ---------------------------------------------------------------------------------------
 
     private void open() {
-        gauges.set("Host", "", "ConfigRefused", 0); // only here: these stay over a restart of Python
-        gauges.set("Host", "", "EventErrors", 0);
+        gauges.set("Host", "", "EventErrors", 0); // only here: it stays over a restart of Python
         StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start();

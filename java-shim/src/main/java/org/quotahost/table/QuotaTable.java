@@ -127,7 +127,6 @@ public final class QuotaTable {
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
-        // By the clock as it is now: where this thread stood still meanwhile, it would set the times of others back.
         if (tags.note(now, rule) && group != null) marks.changedAt = now;
         return tags;
     }

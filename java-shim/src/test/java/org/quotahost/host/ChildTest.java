@@ -22,6 +22,8 @@ import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.inbox.Inbox.Batch;
+import org.quotahost.inbox.Inboxes;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
 
@@ -92,6 +94,15 @@ class ChildTest {
     void oneThatCanCallNoMoreIsEndedWhateverItDoes() throws Exception {
         String why = end(start("exec >&-; sleep 30"));
         assertTrue(why.endsWith("ended by SIGKILL: it has closed the pipe of its calls"), why);
+    }
+
+    /** The host thread asks without waiting, and may do so between the two ends. */
+    @Test
+    void whyAnUpgradeEndedIsToldThoughItsPipeEndedFirst() throws Exception {
+        Child child = start("echo a plugin is missing >&2; exec >&-; sleep 0.02; exit 3", true);
+        while (!child.ended(0)) Thread.sleep(1);
+        String why = child.cause();
+        assertTrue(why.endsWith("ended with exit code 3: a plugin is missing"), why);
     }
 
     @Test
@@ -369,20 +380,17 @@ class ChildTest {
         Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && exit 1; touch " + second + "\n"
                 + START + "exec sleep 50");
         PythonHost host = started(properties);
+        host.inbox.cluster("c", List.of("1")); // Kafka has applied what it had stored
         Map<String, String> next = new HashMap<>(properties);
         next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "7"));
+        Inboxes.awaitEvents(host.inbox);
         host.apply(next);
 
-        List<?> taken = List.of();
-        while (!taken.equals(List.of(next))) {
-            for (var event : host.inbox.take(10).events()) taken = event.kind().equals("reconfigure") ? event.fields() : taken;
-        }
+        assertEquals(List.of(List.of(next)), Inboxes.awaitEvents(host.inbox).stream().map(Batch.Event::fields).toList());
         host.gauges.set("Host", "", "ConfigRefused", 0); // as Python does once the properties are in force
-        while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        assertEquals(List.of(""), host.gauges.names("Host", "ConfigRefused", 1));
         host.apply(properties);
-        host.gauges.set("Host", "", "ConfigRefused", 0);
-        Thread.sleep(200);
-        assertTrue(host.gauges.names("Host", "ConfigRefused", 1).isEmpty());
+        assertEquals(List.of(""), host.gauges.names("Host", "ConfigRefused", 0));
         end(host);
     }
 }
