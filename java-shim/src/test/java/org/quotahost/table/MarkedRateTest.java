@@ -90,7 +90,7 @@ class MarkedRateTest {
      * Kafka itself lets through some ten seconds' worth at once after a silence. Until the windows of tags that a client
      * comes back to counted as emptier, a client got up to 31 s' worth ahead of its quota here.
      */
-    @Property(tries = 400, seed = "16")
+    @Property(tries = 400)
     void aClientGetsNoMoreByChangingBetweenMarkedAndUnmarked(@ForAll("phases") List<Phase> phases,
             @ForAll @DoubleRange(min = 0.05, max = 0.95) double factor, @ForAll boolean crowded) {
         Greedy client = run(factor, phases, crowded);
@@ -115,7 +115,7 @@ class MarkedRateTest {
     }
 
     /** The same where marks also end at any time, as topics are affected no longer. A client can't bring that about. */
-    @Property(tries = 400, seed = "16")
+    @Property(tries = 400)
     void norAsTopicsComeAndGo(@ForAll("phasesOfTwoTopics") List<Phase> phases,
             @ForAll @DoubleRange(min = 0.05, max = 0.95) double factor) {
         Greedy client = run(factor, phases, false);
