@@ -20,6 +20,7 @@ import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+import net.jqwik.api.lifecycle.AfterTry;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntry;
@@ -98,6 +99,11 @@ class QuotaFenceAclsTest {
         }
     }
 
+    @AfterTry
+    void reset() {
+        FenceFixture.reset();
+    }
+
     @Property(tries = 200)
     void everyAnswerIsKafkasOwn(@ForAll("bindings") List<AclBinding> acls, @ForAll("places") Set<Integer> removed,
             @ForAll boolean allowOthers, @ForAll boolean superUser) throws Exception {
@@ -125,8 +131,6 @@ class QuotaFenceAclsTest {
                     assertEquals(kafkas, oracle.fence.authorize(request, FenceFixture.write(NAMES)));
                 }
             }
-        } finally {
-            FenceFixture.reset();
         }
     }
 

@@ -103,10 +103,9 @@ final class Tags extends AbstractMap<String, String> {
         return begins;
     }
 
-    /** A client leaves these tags. If their limit didn't rise until now, their windows may be full. */
+    /** A client leaves these tags. Their windows may hold as much as their limit let through at their last use. */
     void leave(int now, Rule rule) {
-        int back = rule.backBeats();
-        if (now - risesSince >= back) TIMES.updateAndGet(this, at -> pack((int) at - back, (int) at));
+        TIMES.updateAndGet(this, at -> pack((int) at - fill(at, (int) at, rule), (int) at));
         left = now;
     }
 
@@ -134,6 +133,10 @@ final class Tags extends AbstractMap<String, String> {
     int fill(Rule rule) {
         long at = times;
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
+        return fill(at, now, rule);
+    }
+
+    private int fill(long at, int now, Rule rule) {
         int back = rule.backBeats();
         if (group != null && left - (int) at >= 0) return byUse(at, now, rule);
         return now - risesSince >= back ? back : Math.max(byUse(at, now, rule), now - risesSince);

@@ -30,13 +30,15 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Budgets of storage: each slows or stops those alone who write to its topics. */
 class BudgetsTest {
-    private final QuotaTable table = Tables.table();
+    private QuotaTable table;
     private QuotaFence fence;
     private long ms;
 
     @BeforeEach
-    @BeforeTry
+    @BeforeTry // jqwik's tries share this object
     void install() {
+        table = Tables.table();
+        ms = 0;
         fence = FenceFixture.fence("none", Map.of("super.users", "User:admin"));
         for (String name : new String[] {"alice", "bob", "carol"}) Tables.publish(table, name, "c", Tables.CLIENT, 1_000);
         budgets(1, 1, 1, false);

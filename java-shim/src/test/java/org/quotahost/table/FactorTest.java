@@ -17,6 +17,7 @@ import net.jqwik.api.constraints.DoubleRange;
 import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterTry;
+import net.jqwik.api.lifecycle.BeforeTry;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
@@ -34,7 +35,7 @@ class FactorTest {
     private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
     private static final String[] NO_CAUSES = {"", "", "", ""};
 
-    private final QuotaTable table = Tables.table();
+    private QuotaTable table;
 
     @AfterEach
     @AfterTry
@@ -43,7 +44,9 @@ class FactorTest {
     }
 
     @BeforeEach
+    @BeforeTry // jqwik's tries share this object
     void alice() {
+        table = Tables.table();
         Tables.publish(table, "alice", "app", Scopes.CLIENT, 1_000);
     }
 
