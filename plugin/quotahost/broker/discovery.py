@@ -78,16 +78,17 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
-        hint = f"; did you mean {like!r}?" if like else "; leave it empty for none." if name == "none" else "."
+        install = f"install its package, whose entry point is of the group {role.group}."
+        hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
         there = names or f"no entry points of the group {role.group}"
-        raise PluginError(role, name, f"there is none{hint} There are: {there}")
+        raise PluginError(role, name, f"there is none; {hint} There are: {there}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
-        before(f"{role} {name!r} is imported: {origins}")
+        before(f"{role} {name!r} is being imported: {origins}")
     with failing(role, name, f"{origins} fails to import"):
         found = matching[0].load()
         if callable(found):

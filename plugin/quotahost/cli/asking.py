@@ -39,12 +39,13 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:
-    """See that the packages are there, which an extra of quotahost's brings, without importing them.
+    """See that the packages are there, which an extra of quotahost's brings (or ""), without importing them.
 
     Raises QuotahostError if one is missing; the message says what to install.
     """
     if missing := [name for name in names if find_spec(name) is None]:
-        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install 'quotahost[{extra}]'")
+        install = f"'quotahost[{extra}]'" if extra else " ".join(missing)
+        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install {install}")
 
 
 def check_out(option: str, out: Path, *endings: str) -> None:
@@ -57,7 +58,7 @@ def check_out(option: str, out: Path, *endings: str) -> None:
 def check_plot(command: str, plot: Path | None) -> None:
     """See that a picture can be drawn if one is wanted. Raises QuotahostError without matplotlib."""
     if plot is not None:
-        check_packages(f"{command} --plot", "matplotlib")
+        check_packages(f"{command} --plot", "matplotlib", extra="")
         check_out("--plot", plot, ".png", ".svg")
 
 

@@ -145,10 +145,13 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 def _wrong(details: ErrorDetails, known: Iterable[Property], given: Mapping[str, str]) -> Problem:
     location = details["loc"]
     whole = ".".join(map(str, location))
-    # Where several properties don't fit together, pydantic names their model: the first of them stands for all.
-    among = next((p.name for p in known if p.path[: len(location)] == location and p.name in given), whole)
-    name = next((p.name for p in known if p.path == location[: len(p.path)]), among)
-    return Problem(PREFIX + name, reason(details), given.get(name))
+    why = reason(details)
+    # Where several properties don't fit together, pydantic names their model: the first of them that the reason names,
+    # else the first, stands for all.
+    among = [p.name for p in known if p.path[: len(location)] == location and p.name in given]
+    first = next((name for name in among if name in why.split()), next(iter(among), whole))
+    name = next((p.name for p in known if p.path == location[: len(p.path)]), first)
+    return Problem(PREFIX + name, why, given.get(name))
 
 
 def configured_names(settings: PluginSettings) -> dict[str, list[str]]:

@@ -64,8 +64,8 @@ def test_the_last_line_names_the_plugin_that_ends_the_process(tmp_path: Path) ->
     with pytest.raises(StartFailed) as failed:
         callback_node(tmp_path, {"supplier": "ends-the-process"}, env=env).start()
     lines = [line for line in failed.value.log.splitlines() if "(quotahost." in line]
-    assert "supplier 'ends-the-process' is imported: faulty:ends_the_process of faulty 1.0" in lines[-2]
-    assert "supplier 'ends-the-process' is built (quotahost.plugins)" in lines[-1]
+    assert "supplier 'ends-the-process' is being imported: faulty:ends_the_process of faulty 1.0" in lines[-2]
+    assert "supplier 'ends-the-process' is being built (quotahost.plugins)" in lines[-1]
 
 
 @pytest.mark.skipif(IN_CHILD, reason="a process of its own needs no libpython")

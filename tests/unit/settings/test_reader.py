@@ -98,6 +98,18 @@ def test_the_error_of_an_unknown_property_names_the_nearest_or_where_all_are(giv
     assert "\n" not in message
 
 
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({"static.storage.soft": "1M", "static.storage.hard": "5M", "static.storage.hard.min-free-percent": "5%"},
+         "static.storage.hard=5M: static.storage.hard and static.storage.hard.min-free-percent are both set"),
+        ({"static.storage.soft": "9M", "static.storage.hard": "5M"}, "static.storage.soft=9M: the hard limit "),
+    ],
+)  # fmt: skip
+def test_the_error_of_two_properties_begins_with_one_of_them(given: dict[str, str], first: str) -> None:
+    assert refused(given).startswith(PREFIX + first)
+
+
 def test_one_error_lists_all_problems_and_nothing_else() -> None:
     message = refused({"static.produce": "x", "validity": "30", "nonsense": "1", "plugin.x": "1", "shadow": "all"})
     lines = message.splitlines()

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 from quotahost.base.background import Clock
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
+from quotahost.broker.discovery import PluginError
 from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
@@ -100,15 +101,23 @@ class LiveChange:
             return self._staged[1]
         # First, because a plugin may hold something of which there is one, such as a port.
         self.drop()
+        try:
+            made = self._made(given)
+        except PluginError as error:
+            if error.__cause__ is not None:  # the refusal has one line, which says why and not where
+                log.warning("%s", error, exc_info=error.__cause__)
+            raise
+        self._staged = self._clock(), made
+        return made
+
+    def _made(self, given: Mapping[str, str]) -> Configuration:
         (settings, translation, sections), unknown = self._read(given)
         models = {name: section and type(section) for (_, name), section in sections.items()}
         asked = asked_properties(settings, models)
         self._hide(settings)  # a plugin, or a library of its, may log its login while it is built
         # Last, because what is built has to be closed if anything fails after it.
         plugins = self._builder.build(settings, sections, self._plugins)
-        made = Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
-        self._staged = self._clock(), made
-        return made
+        return Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
 
     def _read(self, given: Mapping[str, str]) -> tuple[tuple[Settings, Translation, Sections], list[Problem]]:
         return without_unknown(given, self._started, self._validated, strict=self._strict)

@@ -275,7 +275,7 @@ class Builder:
         )  # fmt: skip
         entry = load(role, name)
         if not is_own(getattr(entry, "__module__", "")):
-            self._guard.tell(f"{role} {name!r} is built")
+            self._guard.tell(f"{role} {name!r} is being built")
         return construct(role, entry, context)
 
 

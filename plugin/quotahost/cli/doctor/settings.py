@@ -140,10 +140,9 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if is_open and _ANONYMOUS in settings.excluded_principals:
         text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
         yield weak(text, f"take {_ANONYMOUS} out of {_EXCLUDED}")
-    elif is_open and not settings.excluded_principals and not listeners.knows_nodes(listeners.inter_broker):
-        text = f"nobody authenticates on {is_open}, and no principal is excluded: brokers and plugins are recognized"
-        remedy = f"use SASL or mutual TLS, and list the brokers' principals in {_EXCLUDED}"
-        yield weak(f"{text} by their client-ids alone, which anyone can claim", remedy)
+    elif is_open and not listeners.knows_nodes(listeners.inter_broker):
+        text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
+        yield weak(f"{text}, which anyone can claim", "SASL or mutual TLS, between the brokers, too")
     if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
         text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")

@@ -134,7 +134,7 @@ class Choice:
 
     order: Order = Order.RATE
     type: QuotaType | None = None  # only this one
-    text: str = ""  # only rows with it in user, client-id, scope, address or what binds, in any case
+    text: str = ""  # only rows with it in user, client-id, address or what binds, in any case
     held: bool = False  # only those that something holds back
 
     def rows(self, uses: Iterable[ClientUse]) -> list[ClientUse]:
@@ -158,7 +158,7 @@ class Choice:
         if self.type not in (None, use.quota_type) or (self.held and not use.is_held_back):
             return False
         is_idle = not use.rate and not use.is_held_back and not use.shadow
-        texts = (use.user, use.client_id, use.scope, use.address, _bound_by(use))
+        texts = (use.user, use.client_id, _user(use), _client_id(use), use.address, _bound_by(use))
         return not is_idle and any(self.text.casefold() in text.casefold() for text in texts)
 
 

@@ -226,6 +226,19 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_of_a_plugin_that_can_not_be_built_the_log_shows_where(
+    mine: Any, caplog: pytest.LogCaptureFixture, live: bool
+) -> None:
+    mine.Supplier.__init__ = leaves
+    shim = FakeShim({"supplier": "static" if live else "mine"})
+    if live:
+        shim.validate("1", supplier="mine")
+    serve(shim)
+    assert "cannot be built: SystemExit" in (shim.answered["1"] if live else str(shim.refused))
+    assert ", in leaves" in caplog.text
+
+
 def test_a_verdict_on_very_many_properties_fits_into_kafkas_answer(mine: Any) -> None:
     shim = FakeShim({"supplier": "mine"})
     mine.Supplier.Section = create_model("Section", share=(float, 0.5), **{f"p{n}": (int, 0) for n in range(300)})  # type: ignore[call-overload]

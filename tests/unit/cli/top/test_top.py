@@ -256,6 +256,7 @@ def test_the_largest_come_first_and_the_idle_are_left_out(order: Order, wanted: 
         (Choice(text="reads"), {FETCH}),
         (Choice(text="factor"), {SLOW}),
         (Choice(text="nothing"), set()),
+        (Choice(text="client"), set()),  # a word that no row shows: the scope is that of one client
     ],
 )
 def test_a_filter_keeps_what_it_names(choice: Choice, wanted: set[object]) -> None:

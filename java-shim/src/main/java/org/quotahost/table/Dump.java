@@ -84,14 +84,15 @@ public final class Dump {
     public Map<String, Object> client(String principal, String clientId) {
         Entry entry = table.principals.entry(principal);
         TagHolder client = entry == null ? null : entry.client(clientId);
-        boolean exempt = Exemptions.reason(principal, clientId) != null;
+        String reason = Exemptions.reason(principal, clientId);
+        boolean exempt = reason != null;
         List<Map<String, Object>> quotas = new ArrayList<>();
         for (int type = 0; type < QuotaTable.TYPES; type++) {
             Scope scope = scope(principal, clientId, type);
             boolean shares = client == null && entry != null && scope == entry.all[type];
             TagHolder holder = client != null ? client : shares ? entry : null;
             Map<String, Object> row = fields(Row.of(scope, type, ""));
-            row.put("supplier", holder == null ? "" : holder.answer.quotas()[type].supplier());
+            row.put("supplier", exempt ? reason : holder == null ? "" : holder.answer.quotas()[type].supplier());
             row.put("known", (holder != null || exempt) && !Scopes.isOfNewcomers(scope));
             row.put("failed", holder != null && holder.failed);
             row.put("shadow", holder == null ? "" : holder.answer.shadow());

@@ -15,6 +15,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
+import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.Beans;
 import org.quotahost.util.Json;
@@ -158,6 +159,12 @@ class DumpTest {
         assertEquals(List.of("static", false, true), facts(quotas, FETCH), "a newcomer: its supplier failed");
         assertEquals(true, ((Map<?, ?>) quotas.get(3)).get("exempt"));
         assertEquals(List.of("", false, false), facts((List<?>) dump.client("nobody", "").get("quotas"), PRODUCE));
+    }
+
+    @Test
+    void ofWhoIsExemptTheReasonIsKnownBeforeItsFirstRequest() {
+        Exemptions.set(Map.of("backup", "excluded"), new String[0], "");
+        assertEquals(List.of("excluded", true, false), facts((List<?>) dump.client("backup", "app").get("quotas"), PRODUCE));
     }
 
     private static List<Object> facts(List<?> quotas, int type) {
