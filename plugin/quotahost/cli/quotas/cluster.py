@@ -172,7 +172,7 @@ class Cluster:
         """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
         topic = self._topic.name
         try:
-            rights = ask_rights(self._config, [topic])
+            rights = ask_rights(connect(self._config, _WAIT_MS / 1000), [topic])
         except QuotahostError as error:
             raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
         if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
