@@ -245,7 +245,9 @@ def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> N
     make_missing(node)
     eventually(lambda: top(*connect_as(node, "quotahost-top", node.directory))["brokers"], what="a look")
     refused = quotahost("top", "--json", *connect_as(node, "outsider", node.directory))
-    assert (refused.exit_code, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.exit_code, "User:outsider may not Write topic __quotahost_watch" in refused.stderr) == (2, True), (
+        refused.stderr
+    )
     assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
 
 
