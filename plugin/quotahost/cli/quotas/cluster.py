@@ -135,12 +135,13 @@ class Cluster:
         wanted: Quotas = declared.quotas
         if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
-            present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
-        if prune_refused:
-            # What brokers have only from before such a record is written anew, if it is declared.
             keys = {entity.refused for entity in self.refused}
-            left = [of for of in present if of.section == CLIENTS or _record(of, {})[0] not in keys]
-            present = {**{of: present[of] for of in left}, **self.refused}
+            # Brokers have only from before what such a record is about, and none that starts later has it: so what is
+            # declared is written anew.
+            anew = {of for of in recorded if keys and (prune_refused or of in wanted) and _record(of, {})[0] in keys}
+            present |= {of: recorded[of] for of in recorded.keys() - anew if of.section in declared.sections}
+        if prune_refused:
+            present |= self.refused
             wanted = {**wanted, **{of: {} for of in self.refused}}
         self.warnings += not_enforced(self._brokers, declared.sections)
         return plans.compare(wanted, present, prune=prune or declared.prune)

@@ -195,7 +195,7 @@ LATER: Final = b'{"version":2,"produce":1}'
 NO_KEY: Final = b"users/\x1b[2J"
 
 
-def test_only_by_the_operators_word_what_brokers_refuse_is_removed_and_what_files_declare_is_written(
+def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_records_go_by_the_operators_word_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
@@ -214,8 +214,14 @@ def test_only_by_the_operators_word_what_brokers_refuse_is_removed_and_what_file
     asked = ("--bootstrap", "b", file)
     done = run("quotas", "apply", "--yes", *asked)
     assert done.output.count("; apply --prune-refused removes it") == 3
-    assert topic.written == [(OLD[0], True)]
+    assert topic.written == [(OLD[0], True), (kept, False)]
     topic.written.clear()
+    file.write_text(declared)
+    drift = run("quotas", "drift", *asked)
+    assert (drift.exit_code, "Drift: 1 quota differs." in drift.output) == (1, True)
+    file.write_text("cluster-quotas: []")  # who isn't named is let be
+    assert run("quotas", "drift", *asked).exit_code == 0
+    file.write_text(f"prune: true\n{declared}\nbudgets: []")
     planned = run("quotas", "plan", "--prune-refused", *asked)
     assert "Plan: 1 to add, 0 to change, 6 to remove." in planned.output
     assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
