@@ -35,12 +35,16 @@ class Gathering(QuotahostError):
     """The cluster has just started, and more brokers may register soon."""
 
 
+class NotMade(KafkaException):
+    """A topic is absent and can't be made."""
+
+
 def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering: bool = False) -> None:
     """Create the topic if it is absent, with one partition: readers need only the order of one key's records.
 
     It gets as many replicas as ``brokers`` are registered, up to three, also on brokers that are down; 0 stands for
     those alive. While the cluster is ``gathering``, as more brokers may register soon, no topic is created with fewer
-    than three replicas: Gathering is raised. KafkaException if it can't be made.
+    than three replicas: Gathering is raised. NotMade if it can't be made, KafkaException if it can't be looked up.
     """
     metadata = admin.list_topics(topic, timeout=_WAIT)
     error = metadata.topics[topic].error
@@ -57,11 +61,11 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         new = NewTopic(topic, 1, replicas, config=COMPACTED)
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
     except TimeoutError:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+        raise NotMade(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
         # All brokers of a new cluster try at once, and another one was quicker.
         if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
+            raise NotMade(*failure.args) from None
     else:
         log.info("created the compacted topic %s with %d replicas", topic, replicas)
 

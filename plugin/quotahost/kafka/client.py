@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.base.errors import QuotahostError
+from quotahost.records.topics import GROUPS
 
 _PLUGINS: Final = {
     "log_level": 0,  # librdkafka would write to the broker's stderr at each try while the broker starts
@@ -112,6 +114,27 @@ DENIED: Final = {
 }  # fmt: skip
 #: Seconds until who is denied tries again: the broker's authorizer logs each try.
 DENIED_REST: Final = 5.0
+
+
+def no_right(right: str, of: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Who lacks a right, named as in ACLs, and by what command of Kafka's it is given.
+
+    ``of`` is the resource as that command takes it: ``--topic NAME``. ``config`` is how the client connects.
+    """
+    to, what = "docs/security.md", of.rpartition("--")[2]
+    if str(config.get("security.protocol", "PLAINTEXT")).upper() == "PLAINTEXT":
+        return f"User:ANONYMOUS may not {right} {what}", f"log in, by --client-config or a broker's kafka.* ({to})"
+    # What a certificate's name becomes only the broker knows.
+    name = quote(f"User:{config.get('sasl.username', 'NAME')}")
+    command = f"kafka-acls.sh --add --allow-principal {name} --operation {right} {of}"
+    return f"{name} may not {right} {what}", f"{command} ({to})"
+
+
+def lacked(error: KafkaError, right: str, topic: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
+    """:func:`no_right`, if the error is that; ``right`` is the one that the use of the topic needs."""
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return no_right("Describe", f"--resource-pattern-type prefixed --group {GROUPS}", config)
+    return no_right(right, f"--topic {topic}", config) if error.code() in DENIED else None
 
 
 def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[int]:
@@ -276,6 +299,11 @@ class Login:
 
     def config(self, *, careful: bool) -> dict[str, Any]:
         return {**self._given, **(_CAREFUL if careful else {})}
+
+    def explained(self, error: KafkaError, right: str, topic: str) -> KafkaError:
+        """The error; for want of a right, with words that say of which."""
+        words = lacked(error, right, topic, self._given)
+        return KafkaError(error.code(), "; ".join(words)) if words else error
 
     def refuses(self) -> None:
         """By a broker a client was refused just now."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from quotahost.base.errors import Unusable
-from quotahost.kafka.admin import ensure_compacted
-from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, partitions
+from quotahost.kafka.admin import NotMade, ensure_compacted
+from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, lacked, partitions
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -28,13 +28,12 @@ _MAKE: Final = (
 )
 
 
-def _failed(error: KafkaError, topic: str, right: str) -> Unusable:
+def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]) -> Unusable:
     """Why the topic can't be used, by Kafka's error; ``right`` is the one that its use needs, as ACLs name it."""
     if error.code() in ABSENT:
         return Unusable(f"there is no topic {topic}", _MAKE)
-    if error.code() in DENIED:
-        remedy = "the rights of docs/security.md, or --client-config FILE"
-        return Unusable(f"this client may not {right} {topic}", remedy)
+    if words := lacked(error, right, topic, config):
+        return Unusable(*words)
     if error.code() in _TURNED_BACK:
         return Unusable(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
     return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
@@ -70,7 +69,7 @@ class CompactedTopic:
         except KafkaException as failure:
             if failure.args[0].code() in ABSENT:
                 return
-            raise _failed(failure.args[0], self.name, "Read") from None
+            raise _failed(failure.args[0], self.name, "Read", self._config) from None
         consumer = _consumer(self._config)
         try:
             consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
@@ -93,7 +92,7 @@ class CompactedTopic:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(message.partition() or 0)
                 elif error.code() in ABSENT | DENIED:
-                    raise _failed(error, self.name, "Read")
+                    raise _failed(error, self.name, "Read", self._config)
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         """Write values by key (None is a tombstone), and make the topic if it is absent.
@@ -107,13 +106,15 @@ class CompactedTopic:
             admin = connect(self._config, _WAIT, self.name)
             ensure_compacted(admin, self.name)
         except KafkaException as failure:
-            raise _failed(failure.args[0], self.name, "Create") from None
+            raise _failed(
+                failure.args[0], self.name, "Create" if isinstance(failure, NotMade) else "Write", self._config
+            ) from None
         producer = Producer(self._config | {"acks": "all", "linger.ms": 5, "delivery.timeout.ms": _DELIVERY_MS})
         failed: dict[bytes, str] = {}
 
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is not None:
-                failed[message.key() or b""] = str(_failed(error, self.name, "Write"))
+                failed[message.key() or b""] = str(_failed(error, self.name, "Write", self._config))
 
         for key, value in records.items():
             # librdkafka's queue holds 100,000 records; those that were delivered make room.
@@ -150,7 +151,7 @@ class Watching:
         try:
             return frozenset(map(str, self._admin.list_topics(self._topic, timeout=_WAIT).brokers))
         except KafkaException as failure:
-            raise _failed(failure.args[0], self._topic, "Write") from None
+            raise _failed(failure.args[0], self._topic, "Write", self._options) from None
 
     def ask(self, watch: Watch, wait: float = 2 * _WAIT) -> None:
         """Write the watch; returns once it is written, or after ``wait`` s. Raises Unusable if it can't be."""
@@ -164,7 +165,7 @@ class Watching:
         # The error of a record that nobody takes comes after _WAIT.
         self._producer.flush(wait)
         if failures:
-            raise _failed(failures[0], self._topic, "Write")
+            raise _failed(failures[0], self._topic, "Write", self._options)
 
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
         """The newest look of each key, of those that wait and that come within so many seconds.
@@ -182,7 +183,7 @@ class Watching:
             for message in messages:
                 error = message.error()
                 if error is not None and error.code() in ABSENT | DENIED:
-                    raise _failed(error, self._looks, "Read")
+                    raise _failed(error, self._looks, "Read", self._options)
                 value = message.value()
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
@@ -205,7 +206,7 @@ class Watching:
         try:
             return partitions(self._admin, topic, _WAIT)
         except KafkaException as failure:
-            raise _failed(failure.args[0], topic, right) from None
+            raise _failed(failure.args[0], topic, right, self._options) from None
 
     def _end(self, topic: str, partition: int) -> int:
         try:

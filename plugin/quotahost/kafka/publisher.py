@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from quotahost.api import Context
 from quotahost.base.background import Clock
-from quotahost.kafka.admin import ensure_compacted
+from quotahost.kafka.admin import NotMade, ensure_compacted
 from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, Session, login
 
 _RETRY: Final = 1.0  # seconds
@@ -100,7 +100,11 @@ class Publisher:
             asking = AdminClient(self._session.config)
             try:
                 for topic in self._topics:
+                    right = "Write" if topic == self._topic else "Read"
                     ensure_compacted(asking, topic, brokers, gathering)
+            except KafkaException as failure:
+                right = "Create" if isinstance(failure, NotMade) else right
+                raise KafkaException(self._login.explained(failure.args[0], right, topic)) from None
             finally:
                 asking.poll(0)  # by that alone the session hears of a refusal
             self._producer = Producer(self._session.config | _PRODUCER)
@@ -111,7 +115,7 @@ class Publisher:
         if error is None:
             self._connection.works()
         else:
-            self._failed(error)
+            self._failed(self._login.explained(error, "Write", self._topic) if self._login else error)
 
     def _failed(self, error: Any) -> None:
         denied = isinstance(error, KafkaError) and error.code() in DENIED
@@ -121,5 +125,5 @@ class Publisher:
         self._again_at = self._clock() + rest
         self._producer = self._session = None  # the topic may be gone: the next try looks it up again
         self._lost()
-        if self._connection.fails(error):
+        if self._connection.fails(error.str() if isinstance(error, KafkaError) else error):
             self._context.metrics.count("Publication", "", "Errors")

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from quotahost.kafka.admin import Shape, shape
-from quotahost.kafka.client import DENIED, NoAnswer, answer, connect
+from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import GROUPS
 
 _WAIT: Final = 10.0  # seconds
@@ -48,13 +48,12 @@ class Rights:
     brokers: int = 0  # how many are alive; 0 if that wasn't asked
 
 
-def ask(config: Mapping[str, str], topics: Collection[str], with_group: bool = False) -> Rights:
+def ask(admin: AdminClient, topics: Collection[str], with_group: bool = False) -> Rights:
     """Ask the cluster about these topics, within about a minute.
 
     ``with_group`` asks for the plugins' groups, too; for that Kafka makes its topic of offsets, if it is missing.
-    Raises NoAnswer as ``connect``.
+    Raises NoAnswer.
     """
-    admin = connect(config, _WAIT)
     try:
         described = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
         cluster = _named(described.authorized_operations)

@@ -27,7 +27,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
 from quotahost.cli.console import Level
-from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.doctor.doctor import ask_cluster
 from quotahost.records.topics import TIERING
 from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
@@ -224,7 +224,7 @@ def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNo
     admin = AdminClient(node.client_config("alice", "acls"))
     with pytest.raises(KafkaException, match="SECURITY_DISABLED"):
         give(admin, acl("alice", "t", AclOperation.WRITE))
-    findings = [each for each in check_cluster(node.bootstrap, {}, None) if each.level is Level.WEAK]
+    findings = [each for each in ask_cluster(node.bootstrap, {}, None)[0] if each.level is Level.WEAK]
     assert ["everybody who can connect may write to __quotahost_snapshots" in each.text for each in findings] == [True]
 
 

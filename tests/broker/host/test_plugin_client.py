@@ -176,6 +176,9 @@ def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_t
         eventually(lambda: len(re.findall(tries, node.log_text(start))) >= 4)
         assert time.monotonic() - begin > 8
         assert len(re.findall("Denied operation = DESCRIBE.*Topic:LITERAL", node.log_text(start))) < 30
+        give = "kafka-acls.sh --add --allow-principal User:weak --operation"
+        node.wait_for_log(f"not connected: User:weak may not Read topic {SNAPSHOTS}; {give} Read --topic {SNAPSHOTS}")
+        node.wait_for_log(f"not connected: User:weak may not Write topic {SNAPSHOTS}; {give} Write --topic {SNAPSHOTS}")
 
 
 @pytest.fixture

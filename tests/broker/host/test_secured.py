@@ -37,7 +37,7 @@ from harness.plugin import JAR, PREFIX, ROOT
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
 from quotahost.cli.console import Finding, Level
-from quotahost.cli.doctor.topics import check_cluster
+from quotahost.cli.doctor.doctor import ask_cluster
 from quotahost.cli.property_files import read_client_config
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.records import topics
@@ -181,7 +181,7 @@ def try_to_write(node: KafkaNode, user: str | None, topic: str) -> str | None:
 
 def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: KafkaNode) -> None:
     make_missing(node)
-    anybody = list(check_cluster(node.bootstrap, {}, None))
+    anybody = ask_cluster(node.bootstrap, {}, None)[0]
     assert [each.level for each in anybody] == [Level.NOTE, Level.GOOD], anybody
     with_credentials = {name: str(value) for name, value in node.client_config("admin").items()}
     assert not [each for each in doctor(node, with_credentials) if each.level is Level.WEAK]
@@ -191,7 +191,7 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: Ka
         found = eventually(lambda: [f.text for f in doctor(node, with_credentials) if f.level is Level.WEAK])
         assert len(found) == len(topics.TOPICS)
         assert "use __quotahost_snapshots than have to: User:* may Write by the ACL for prefixed __quota" in found[0]
-        weak = [f.text for f in check_cluster(node.bootstrap, {}, None) if f.level is Level.WEAK]
+        weak = [f.text for f in ask_cluster(node.bootstrap, {}, None)[0] if f.level is Level.WEAK]
         assert "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops" in weak[0]
     finally:
         everybody = (ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE)
@@ -214,7 +214,7 @@ def test_doctor_says_whether_a_principal_has_what_it_needs(node: KafkaNode, role
 
 def as_role(node: KafkaNode, user: str, role: AclRole) -> list[Finding]:
     config = {name: str(value) for name, value in node.client_config(user).items()}
-    return list(check_cluster(config["bootstrap.servers"], config, None, role))
+    return ask_cluster(config["bootstrap.servers"], config, None, role)[0]
 
 
 def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(node: KafkaNode, tmp_path: Path) -> None:
@@ -223,12 +223,12 @@ def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(n
     shown = (CONF / "pipeline.properties").read_text(encoding="utf-8").replace("SASL_SSL", "SASL_PLAINTEXT")
     file.write_text(shown)
     bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
-    levels = {f.level for f in check_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)}
+    levels = {f.level for f in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]}
     assert Level.GOOD in levels
     assert not levels & {Level.WEAK, Level.WRONG}
     file.write_text(shown.replace("CHANGE-ME", "hush"))
     ((level, text),) = [
-        (f.level, f.text) for f in check_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)
+        (f.level, f.text) for f in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]
     ]
     assert (level, "refuses the user, the password or the mechanism" in text) == (Level.WRONG, True), text
     assert "hush" not in text
@@ -245,13 +245,15 @@ def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> N
     make_missing(node)
     eventually(lambda: top(*connect_as(node, "quotahost-top", node.directory))["brokers"], what="a look")
     refused = quotahost("top", "--json", *connect_as(node, "outsider", node.directory))
-    assert (refused.exit_code, "may not Write __quotahost_watch" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.exit_code, "User:outsider may not Write topic __quotahost_watch" in refused.stderr) == (2, True), (
+        refused.stderr
+    )
     assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
 
 
 def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
     """What doctor says of the cluster with these credentials, of which it shows none."""
-    found = list(check_cluster(config["bootstrap.servers"], config, None))
+    found = ask_cluster(config["bootstrap.servers"], config, None)[0]
     assert not [each for each in found if config["sasl.password"] in each.text + each.remedy]
     return found
 

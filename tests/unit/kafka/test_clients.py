@@ -20,7 +20,7 @@ from harness.system.waiting import eventually
 from quotahost.base.background import start_daemon
 from quotahost.kafka import commands, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
-from quotahost.kafka.client import Connection, NoAnswer, login
+from quotahost.kafka.client import Connection, NoAnswer, lacked, login
 from quotahost.kafka.commands import Watching
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
@@ -28,6 +28,33 @@ from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context
 from tests.fakes.tls import tls_server
+
+# ---- rights ----
+
+SASL = {"security.protocol": "sasl_ssl", "sasl.username": "app 1", "sasl.password": "hush"}
+GIVE = "kafka-acls.sh --add --allow-principal"
+
+
+@pytest.mark.parametrize(
+    ("config", "code", "words"),
+    [
+        (SASL, KafkaError.TOPIC_AUTHORIZATION_FAILED,
+         ("'User:app 1' may not Read topic t",
+          f"{GIVE} 'User:app 1' --operation Read --topic t (docs/security.md)")),
+        ({"security.protocol": "SSL"}, KafkaError.GROUP_AUTHORIZATION_FAILED,
+         ("User:NAME may not Describe group quotahost-", f"{GIVE} User:NAME --operation Describe "
+          "--resource-pattern-type prefixed --group quotahost- (docs/security.md)")),
+        ({}, KafkaError.TOPIC_AUTHORIZATION_FAILED,
+         ("User:ANONYMOUS may not Read topic t",
+          "log in, by --client-config or a broker's kafka.* (docs/security.md)")),
+        (SASL, KafkaError._TRANSPORT, None),
+    ],
+)  # fmt: skip
+def test_who_lacks_which_right_is_told_with_the_command_that_gives_it(
+    config: dict[str, str], code: int, words: tuple[str, str] | None
+) -> None:
+    assert lacked(KafkaError(code), "Read", "t", config) == words
+
 
 # ---- connections ----
 

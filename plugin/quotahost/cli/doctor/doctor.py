@@ -6,7 +6,7 @@ Every other module is checks, from some of these facts to findings (:class:`quot
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,6 +23,7 @@ from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
 from quotahost.cli.plugins import check_plugins
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
+from quotahost.kafka.client import NoAnswer, connect
 from quotahost.records.topics import AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -34,6 +35,8 @@ _IMPATIENT: Final = {
     "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
     "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
 }  # fmt: skip
+
+_ANSWER: Final = 10.0  # seconds
 
 _PROPERTIES: Final = typer.Argument(metavar="[server.properties]", help="The broker's properties.")
 _KAFKA_HOME: Final = typer.Option(metavar="DIR", help="The folder that Kafka was unpacked to.")
@@ -107,9 +110,10 @@ def _cluster(
     broker: BrokerFile | None, settings: Settings | None, against: str, client_config: Path | None, role: AclRole | None
 ) -> Iterator[Section]:
     config = read_client_config(client_config)
-    yield Section("Topics", list(check_cluster(against, config, settings, role)))
-    if broker and (found := list(check_stored(broker, against, config))):
-        yield Section("Stored values", found)
+    topics, stored = ask_cluster(against, config, settings, role, broker)
+    yield Section("Topics", topics)
+    if stored:
+        yield Section("Stored values", stored)
     yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return
@@ -121,8 +125,28 @@ def _cluster(
         config = revealed(settings.kafka)
         # They may connect to another listener than who looks.
         theirs = config.get("bootstrap.servers", against)
-        findings = list(check_cluster(theirs, config, settings, AclRole.PLUGINS))
+        findings, _ = ask_cluster(theirs, config, settings, AclRole.PLUGINS)
     yield Section("Topics, as the brokers' plugins", findings)
+
+
+def ask_cluster(
+    against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None,
+    broker: BrokerFile | None = None,
+) -> tuple[list[Finding], list[Finding]]:  # fmt: skip
+    """What one connection tells of a running cluster: of its topics, and of the values that it stores for a broker.
+
+    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can; ``role`` is whose that is.
+    """
+    try:
+        admin = connect({**config, "bootstrap.servers": against}, _ANSWER)
+        topics = list(check_cluster(admin, against, bool(config), settings, role))
+    except NoAnswer as problem:
+        who = "with these credentials" if config else "a client without credentials"
+        # A listener that wants credentials is right to turn anybody away.
+        tell = note if problem.lets_others_in and not config and not role else wrong
+        text = f"{against} doesn't answer {who}: {problem}"
+        return [tell(text, "another listener, or --client-config FILE")], []
+    return topics, list(check_stored(admin, broker)) if broker else []
 
 
 def check_client_software() -> Iterator[Finding]:

@@ -11,12 +11,13 @@
 import ipaddress
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel
 
 from quotahost.base.text import printable
@@ -27,7 +28,7 @@ from quotahost.cli.console import Finding, Level, Section, good, note, weak, wro
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer, connect
+from quotahost.kafka.client import NoAnswer
 from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
@@ -45,7 +46,6 @@ _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not auth
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
 #: Seconds of all quota windows, up to which nobody notices the burst: 2 windows of 1 s.
 _EVEN: Final = 2
-_ANSWER: Final = 10.0  # seconds
 
 # ---- how they are read -----------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
-def check_stored(broker: BrokerFile, against: str, config: Mapping[str, str]) -> Iterator[Finding]:
+def check_stored(admin: AdminClient, broker: BrokerFile) -> Iterator[Finding]:
     """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
 
     It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.
@@ -105,7 +105,7 @@ def check_stored(broker: BrokerFile, against: str, config: Mapping[str, str]) ->
     if not node.isdecimal() or broker.get("process.roles") == "controller":
         return
     try:
-        stored = BrokerConfig(connect({**config, "bootstrap.servers": against}, _ANSWER), int(node)).stored()
+        stored = BrokerConfig(admin, int(node)).stored()
     except NoAnswer as problem:
         remedy = "--client-config FILE of a principal with DescribeConfigs on the cluster"
         yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}", remedy)

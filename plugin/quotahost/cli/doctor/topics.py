@@ -12,10 +12,11 @@ Nothing is written to the cluster.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from confluent_kafka.admin import AdminClient
+
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.property_files import AUTHORIZER, BrokerFile
 from quotahost.kafka.admin import Shape
-from quotahost.kafka.client import NoAnswer
 from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
 from quotahost.records import topics as kept
 from quotahost.records.topics import LOOKS, QUOTAS, WATCH, AclRole, Topic
@@ -102,25 +103,18 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_cluster(
-    against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None
+    admin: AdminClient, against: str, known: bool, settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
-    """Who may do what with the topics of a running cluster, and how it keeps them.
+    """Who may do what with the topics of a running cluster, and how it keeps them. Raises NoAnswer.
 
-    ``config`` is how to connect, in librdkafka's names, empty to connect as anybody can. ``role`` is whose credentials
-    these are; their rights are compared with what it needs.
+    ``known`` says whether ``admin`` connects with credentials, or as anybody can. ``role`` is whose credentials these
+    are; their rights are compared with what it needs.
     """
     topics = named(settings)
-    try:
-        rights = ask({**config, "bootstrap.servers": against}, tuple(topics), role is AclRole.PLUGINS)
-    except NoAnswer as problem:
-        who = "with these credentials" if config else "a client without credentials"
-        # A listener that wants credentials is right to turn anybody away.
-        say = note if problem.lets_others_in and not config and not role else wrong
-        yield say(f"{against} doesn't answer {who}: {problem}", "another listener, or --client-config FILE")
-        return
+    rights = ask(admin, tuple(topics), role is AclRole.PLUGINS)
     if settings and settings.factor_source == "local" and rights.brokers > 1:
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
-    if not config and "Alter" in rights.cluster:
+    if not known and "Alter" in rights.cluster:
         text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
         yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
         yield from _of_shapes(rights, topics)
@@ -130,7 +124,7 @@ def check_cluster(
         yield from _of_role(rights, settings, role)
     else:
         # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
-        yield from _of_client(rights, topics, against, "these credentials" if config else "")
+        yield from _of_client(rights, topics, against, "these credentials" if known else "")
     yield from _of_shapes(rights, topics)
 
 

@@ -36,7 +36,7 @@ from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer, connect
+from quotahost.kafka.client import NoAnswer, connect, no_right
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
@@ -58,6 +58,7 @@ _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 # broker copies all its client quotas: where there are 100,000 it was 20 s behind with 500 entities in each.
 _AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
+_ON_CLUSTER: Final = "--cluster"
 _GIVE: Final = "give the principal"
 _SUPPLIER: Final = f"{PREFIX}supplier"
 #: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
@@ -95,7 +96,7 @@ class Cluster:
         """Kafka's client quotas. Raises Unusable if the cluster doesn't tell (DescribeConfigs on the cluster)."""
         answer = _ask(self._manager, admin.DescribeClientQuotasRequest(components=[], strict=False))
         if answer.error_code == _NO_RIGHT:
-            raise Unusable(f"this client may not read client quotas; {_GIVE} DescribeConfigs on the cluster")
+            raise Unusable(*no_right("DescribeConfigs", _ON_CLUSTER, self._config))
         if answer.error_code:
             raise Unusable(f"the cluster refuses to tell its client quotas: {answer.error_message}; try again")
         entries = answer.entries or ()
@@ -134,19 +135,20 @@ class Cluster:
         wanted: Quotas = declared.quotas
         if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
-            present |= {entity: amounts for entity, amounts in recorded.items() if entity.section in declared.sections}
-        if prune_refused:
-            # What brokers have only from before such a record is written anew, if it is declared.
             keys = {entity.refused for entity in self.refused}
-            left = [of for of in present if of.section == CLIENTS or _record(of, {})[0] not in keys]
-            present = {**{of: present[of] for of in left}, **self.refused}
+            # Brokers have only from before what such a record is about, and none that starts later has it: so what is
+            # declared is written anew.
+            anew = {of for of in recorded if keys and (prune_refused or of in wanted) and _record(of, {})[0] in keys}
+            present |= {of: recorded[of] for of in recorded.keys() - anew if of.section in declared.sections}
+        if prune_refused:
+            present |= self.refused
             wanted = {**wanted, **{of: {} for of in self.refused}}
         self.warnings += not_enforced(self._brokers, declared.sections)
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
         """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
-        refusals = alter(self._manager, _of_kafka(plan), validate_only=validate_only)
+        refusals = alter(self._manager, _of_kafka(plan), self._config, validate_only=validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
         recorded = [entity for entity in plan.wanted if entity.section != CLIENTS]
@@ -172,13 +174,12 @@ class Cluster:
         """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
         topic = self._topic.name
         try:
-            rights = ask_rights(self._config, [topic])
+            rights = ask_rights(connect(self._config, _WAIT_MS / 1000), [topic])
         except QuotahostError as error:
             raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
         if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
             return ""
-        act = "create" if topic in rights.missing else "write to"
-        return f"this client may not {act} {topic}; see docs/security.md"
+        return "; ".join(no_right("Create" if topic in rights.missing else "Write", f"--topic {topic}", self._config))
 
     def not_made(self, plan: Plan, refusals: Refusals) -> list[Change]:
         """The changes that were not made. A broker that takes over none for 10 s has none of the others, either.
@@ -307,12 +308,14 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 # ---- client quotas ---------------------------------------------------------------------------------------------
 
 
-def alter(manager: Any, changes: Iterable[Change], *, validate_only: bool = False) -> Refusals:
+def alter(
+    manager: Any, changes: Iterable[Change], config: Mapping[str, str], *, validate_only: bool = False
+) -> Refusals:
     """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
 
     Raises Unusable without an answer, unless some are made already: then the reason stands for all others.
     """
-    no_right = f"this client may not change client quotas; {_GIVE} AlterConfigs on the cluster"
+    lacking = "; ".join(no_right("AlterConfigs", _ON_CLUSTER, config))
     refusals: Refusals = {}
     # A plan has the changes of an entity one after the other.
     entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
@@ -326,7 +329,7 @@ def alter(manager: Any, changes: Iterable[Change], *, validate_only: bool = Fals
             return refusals | {_entity(entry.entity): str(problem) for entry in entries[first:]}
         for entry in (entry for entry in answer.entries if entry.error_code):
             told = entry.error_message or f"error {entry.error_code}"
-            refusals[_entity(entry.entity)] = no_right if entry.error_code == _NO_RIGHT else told
+            refusals[_entity(entry.entity)] = lacking if entry.error_code == _NO_RIGHT else told
     return refusals
 
 

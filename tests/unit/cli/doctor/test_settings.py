@@ -270,15 +270,14 @@ OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=facto
     ],
 )  # fmt: skip
 def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: list[str], entries: Any, words: list[str]
+    tmp_path: Path, lines: list[str], entries: Any, words: list[str]
 ) -> None:
     asked: Future[Any] = Future()
     if isinstance(entries, dict):
         asked.set_result({n: SimpleNamespace(value=value, source=source) for n, (value, source) in entries.items()})
     else:
         asked.set_exception(KafkaException(KafkaError(entries)))
-    client = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    monkeypatch.setattr(module, "connect", lambda *_: client)
-    found = [each.text for each in check_stored(broker_file(tmp_path, *lines), "b:9092", {})]
+    client: Any = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
+    found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines))]
     assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
     assert "16" not in str(found)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from harness.system.proxy import swallowing
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import Finding, Level
+from quotahost.cli.doctor import doctor
 from quotahost.cli.doctor import topics as cluster_check
 from quotahost.cli.doctor.topics import check_cluster, check_rights, needed
 from quotahost.cli.property_files import in_librdkafkas_names
@@ -65,7 +67,7 @@ def test_topics_that_everybody_may_write_to_or_read_are_weak(
 
 
 NONE = frozenset[str]()
-USER = {"user": "x"}  # some credentials
+NOBODY: Any = None  # in the place of a client that a test doesn't use
 Cluster = Callable[..., list[tuple[Level, str]]]
 
 
@@ -74,8 +76,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """What is said of a cluster that gives these rights to some credentials."""
 
     def check(rights: Rights, role: AclRole | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
-        monkeypatch.setattr(cluster_check, "ask", lambda config, topics, with_group: rights)
-        return [(each.level, each.text) for each in check_cluster("b:9092", USER, given, role)]
+        monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
+        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", True, given, role)]
 
     return check
 
@@ -203,7 +205,7 @@ def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(monke
     shapes = {SHARES.name: Shape(3, RIGHT | {"cleanup.policy": "delete"})}
     rights = Rights({SHARES.name: NONE}, frozenset({"Alter"}), None, shapes=shapes)
     monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
-    assert [each.level for each in check_cluster("b:9092", {}, None)] == [Level.WEAK, Level.WRONG]
+    assert [each.level for each in check_cluster(NOBODY, "b:9092", False, None)] == [Level.WEAK, Level.WRONG]
 
 
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
@@ -272,21 +274,23 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
     (address,) = mock.list_topics(timeout=10).brokers.values()
     monkeypatch.setattr(kafka_rights, "_WAIT", 0.5)
     with pytest.raises(NoAnswer, match="doesn't answer in time"):
-        kafka_rights.ask({"bootstrap.servers": f"{address.host}:{address.port}"}, ("t",))
+        kafka_rights.ask(AdminClient({"bootstrap.servers": f"{address.host}:{address.port}"}), ("t",))
 
 
 def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_with_credentials_alone(
     closing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_rights, "_WAIT", 5)
+    monkeypatch.setattr(doctor, "_ANSWER", 5)
     told(0, [f"--    {closing} doesn't answer a client without credentials: it closes"], "doctor", "--against", closing)
-    monkeypatch.setattr(kafka_rights, "_WAIT", 0.3)
+    monkeypatch.setattr(doctor, "_ANSWER", 0.3)
     against = ("doctor", "--against", "127.0.0.1:1")
     told(1, ["WRONG 127.0.0.1:1 doesn't answer a client without credentials"], *against)
     told(1, (), *against, "--as", "pipeline")  # its rights were asked for
     told(1, ["WRONG ", "no can't be read", "Interpreter"], *against, "--client-config", tmp_path / "no")
     told(2, ["--against is missing"], "doctor", "--client-config", tmp_path / "no", "--as", "pipeline")
-    monkeypatch.setattr(kafka_rights, "_WAIT", 60)  # why nobody answers is known sooner
+    said = told(1, (), *against, properties_file(tmp_path, "node.id=1"))
+    assert said.count("nobody listens there") + said.count("stored values") == 1, "one connection, told of once"
+    monkeypatch.setattr(doctor, "_ANSWER", 60)  # why nobody answers is known sooner
     lines = f"{PREFIX}kafka.bootstrap.servers=127.0.0.1:2\n{PREFIX}kafka.sasl.password="
     words = ["127.0.0.1:2 doesn't answer with these credentials: nobody listens there"]
     assert "hush" not in told(1, words, *against, properties_file(tmp_path, f"{lines}hush"))

@@ -38,6 +38,9 @@ LACKS: Final = "broker 1: budgets of storage are not enforced; set "
 NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
+SASL: Final = {"security.protocol": "SASL_SSL", "sasl.username": "ops", "sasl.password": "hush"}
+
+
 def one_broker(**answer: Any) -> Any:
     """Connections to a cluster of one broker, which answers so whatever it is asked."""
     return Answer(send=None, run=lambda *_: Answer(**answer))
@@ -49,9 +52,9 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
     connection = one_broker(entries=[of_4_3_1])
     for validate_only in (True, False):
-        refused = alter(connection, alice, validate_only=validate_only)
-        told = "this client may not change client quotas; give the principal AlterConfigs on the cluster"
-        assert refused == {Entity("alice"): told}
+        refused = alter(connection, alice, SASL, validate_only=validate_only)
+        give = "kafka-acls.sh --add --allow-principal User:ops --operation AlterConfigs --cluster (docs/security.md)"
+        assert refused == {Entity("alice"): f"User:ops may not AlterConfigs cluster; {give}"}
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2])
@@ -70,14 +73,14 @@ def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
     manager: Any = Answer(send=None, run=run)
     if answers == 0:
         with pytest.raises(Unusable, match="nothing came within 10 s"):
-            alter(manager, changes)
+            alter(manager, changes, {})
         return
-    refused = alter(manager, changes)
+    refused = alter(manager, changes, {})
     assert list(refused) == [change.entity for change in changes[answers:]]
     assert all("nothing came within 10 s" in why for why in refused.values())
     told = iter([Answer(entries=[])] * answers)
     with pytest.raises(Unusable):
-        alter(manager, changes, validate_only=True)
+        alter(manager, changes, {}, validate_only=True)
 
 
 def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +195,7 @@ LATER: Final = b'{"version":2,"produce":1}'
 NO_KEY: Final = b"users/\x1b[2J"
 
 
-def test_only_by_the_operators_word_what_brokers_refuse_is_removed_and_what_files_declare_is_written(
+def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_records_go_by_the_operators_word_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
@@ -211,8 +214,14 @@ def test_only_by_the_operators_word_what_brokers_refuse_is_removed_and_what_file
     asked = ("--bootstrap", "b", file)
     done = run("quotas", "apply", "--yes", *asked)
     assert done.output.count("; apply --prune-refused removes it") == 3
-    assert topic.written == [(OLD[0], True)]
+    assert topic.written == [(OLD[0], True), (kept, False)]
     topic.written.clear()
+    file.write_text(declared)
+    drift = run("quotas", "drift", *asked)
+    assert (drift.exit_code, "Drift: 1 quota differs." in drift.output) == (1, True)
+    file.write_text("cluster-quotas: []")  # who isn't named is let be
+    assert run("quotas", "drift", *asked).exit_code == 0
+    file.write_text(f"prune: true\n{declared}\nbudgets: []")
     planned = run("quotas", "plan", "--prune-refused", *asked)
     assert "Plan: 1 to add, 0 to change, 6 to remove." in planned.output
     assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
