@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -34,6 +34,8 @@ _PLUGINS: Final = {
     "socket.connection.setup.timeout.ms": 10_000,
     "allow.auto.create.topics": False,  # the broker would create our topics without compaction
 }
+
+Admin: TypeAlias = AdminClient
 
 
 class Connection:
@@ -201,7 +203,7 @@ class NoAnswer(QuotahostError):
         return self.refused or _CLOSED in str(self)
 
 
-def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> AdminClient:
+def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, moment: float = _MOMENT) -> Admin:
     """A client that has had its first answer within ``wait`` seconds; else NoAnswer, which shows no secret.
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.

@@ -17,7 +17,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
 from pydantic import BaseModel
 
 from quotahost.base.text import printable
@@ -28,7 +27,7 @@ from quotahost.cli.console import Finding, Level, Section, good, note, weak, wro
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer
+from quotahost.kafka.client import Admin, NoAnswer
 from quotahost.kafka.listeners import Listeners
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
@@ -96,7 +95,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
-def check_stored(admin: AdminClient, broker: BrokerFile) -> Iterator[Finding]:
+def check_stored(admin: Admin, broker: BrokerFile) -> Iterator[Finding]:
     """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
 
     It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.

@@ -12,11 +12,10 @@ Nothing is written to the cluster.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from confluent_kafka.admin import AdminClient
-
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.property_files import AUTHORIZER, BrokerFile
 from quotahost.kafka.admin import Shape
+from quotahost.kafka.client import Admin
 from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
 from quotahost.records import topics as kept
 from quotahost.records.topics import LOOKS, QUOTAS, WATCH, AclRole, Topic
@@ -103,7 +102,7 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_cluster(
-    admin: AdminClient, against: str, known: bool, settings: Settings | None, role: AclRole | None = None
+    admin: Admin, against: str, known: bool, settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
     """Who may do what with the topics of a running cluster, and how it keeps them. Raises NoAnswer.
 
