@@ -289,12 +289,11 @@ final class Lives {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
-        boolean upgrades = upgrades(next);
-        if (upgrades && !inChild()) {
+        if (upgrades(next) && !inChild()) {
             LOG.warn(NO_CHILD);
             refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
         }
-        if (!upgrades || !inChild()) reconfigure(next);
+        if (!upgrades(next)) reconfigure(next);
     }
 
     private void reconfigure(BrokerConfigs next) {
