@@ -33,9 +33,6 @@ log = logging.getLogger("quotahost.host")
 
 STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
 
-#: Bytes of a verdict: with more than 32,767 in its answer, the text around ours too, Kafka says UnknownServerException.
-_VERDICT: Final = 32_000
-
 _T = TypeVar("_T")
 
 
@@ -161,7 +158,7 @@ class LiveChange:
             self._refuse_changed(self.stage(given))
             problem = ""
         except QuotahostError as error:
-            problem = str(error).encode(errors="backslashreplace")[:_VERDICT].decode(errors="ignore")
+            problem = str(error)
         finally:
             self._shim.answer(ticket, problem)
 

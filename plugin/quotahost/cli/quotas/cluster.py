@@ -189,7 +189,13 @@ class Cluster:
         until = time.monotonic() + _WAIT_MS / 1000
         left = {change for change in _of_kafka(plan) if change.entity not in refusals}
         while left:
-            present = self.client_quotas()
+            try:
+                present = self.client_quotas()
+            except Unusable:
+                if not refusals:
+                    raise
+                left.clear()  # Kafka has taken these, and what became of the others must be told
+                break
             before = len(left)
             left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
             now = time.monotonic()

@@ -239,15 +239,6 @@ def test_of_a_plugin_that_can_not_be_built_the_log_shows_where(
     assert ", in leaves" in caplog.text
 
 
-def test_a_verdict_on_very_many_properties_fits_into_kafkas_answer(mine: Any) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    mine.Supplier.Section = create_model("Section", share=(float, 0.5), **{f"p{n}": (int, 0) for n in range(300)})  # type: ignore[call-overload]
-    shim.validate("1", **{f"plugin.mine.p{n}": "é" * 100 for n in range(300)})
-    serve(shim)
-    assert shim.answered["1"].startswith("300 problems")
-    assert 30_000 < len(shim.answered["1"].encode()) < 32_500
-
-
 def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_comes(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -61,7 +61,7 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
 def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
     monkeypatch: pytest.MonkeyPatch, answers: int
 ) -> None:
-    changes = [Change(Entity(user), "producer_byte_rate", None, 1e6) for user in ("alice", "bob", "carol")]
+    planned = compare({Entity(user): {"producer_byte_rate": 1e6} for user in ("a", "b", "c")}, {}, prune=False)
     told = iter([Answer(entries=[])] * answers)
 
     def run(*_: object) -> Any:
@@ -71,16 +71,17 @@ def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
 
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     manager: Any = Answer(send=None, run=run)
+    cluster = Cluster(manager, {}, {}, "quotas")
     if answers == 0:
         with pytest.raises(Unusable, match="nothing came within 10 s"):
-            alter(manager, changes, {})
+            cluster.change(planned)
         return
-    refused = alter(manager, changes, {})
-    assert list(refused) == [change.entity for change in changes[answers:]]
-    assert all("nothing came within 10 s" in why for why in refused.values())
+    refused = cluster.change(planned)
+    assert cluster.not_made(planned, refused) == list(planned.changes[answers:])
+    assert ["nothing came within 10 s" in why for why in refused.values()] == [True] * (3 - answers)
     told = iter([Answer(entries=[])] * answers)
     with pytest.raises(Unusable):
-        alter(manager, changes, {}, validate_only=True)
+        cluster.change(planned, validate_only=True)
 
 
 def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,8 +61,8 @@ class PublishVolumes:
         if disks is None:
             return None
         parts = self._disks.budgets.parts if settings.budgets == "on" else {}
-        # Others would take a record without budgets for the news that nothing of them is left here, and let those on
-        # whose budget is used up. Till then the record from before the restart counts.
+        # Others would take a record without budgets for the news that nothing of them is left here, and let writers go
+        # on though their budget is used up. Till then the record from before the restart counts.
         patience = min(settings.validity, settings.startup_grace) / 2
         if parts is None and self._clock() - self._started < patience.total_seconds():
             return None

@@ -101,7 +101,7 @@ final class Calls {
                 entry("built", a -> done(life::awaitTurn)),
                 entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
                 entry("refuse", a -> done(() -> life.end(a.get(0)))),
-                entry("restarted", a -> host.lives.started),
+                entry("restarted", a -> life != host.lives.first),
                 entry("configure", this::configure),
                 entry("take", a -> take(a.get(0))),
                 entry("ask_again", a -> done(() -> table.askAgain(a.get(0), a.get(1)))),

@@ -42,9 +42,8 @@ final class Child extends Life {
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
     private static final int LINES_PER_MINUTE = 100;
-    private static final long LAST_CALLS_MS = 1_000;
-    /** From the end of its calls to that of the process, which the JVM learns apart. */
-    private static final long LAST_MS = 50;
+    /** Between the end of the process and that of its calls, which this JVM learns in either order. */
+    private static final long LAST_MS = 1_000;
     /** A process that was killed so long ago counts as ended. */
     private static final long KILLED_MS = 4_000;
     private static final int SIGKILL = 9;
@@ -197,7 +196,7 @@ final class Child extends Life {
         boolean ended = process.waitFor(callsNoMore ? Math.max(waitMs, LAST_MS) : waitMs, TimeUnit.MILLISECONDS)
                 || killedAt != 0 && System.nanoTime() - killedAt > TimeUnit.MILLISECONDS.toNanos(KILLED_MS);
         log();
-        if (ended && !waits()) reader.join(LAST_CALLS_MS);
+        if (ended && !waits()) reader.join(LAST_MS);
         if (!ended && callsNoMore) kill("it has closed the pipe of its calls");
         return ended;
     }

@@ -55,9 +55,9 @@ final class Lives {
     private final PythonHost host;
     private final CountDownLatch closing = new CountDownLatch(1);
     private Thread thread;
+    /** That for which the broker's start waits. */
+    Life first;
     private volatile Life serving;
-    /** Whether the broker's start is over: a life that begins now is not the first of this JVM. */
-    volatile boolean started;
     /** How often Python was started again. */
     volatile long restarts;
     /** A new Python that is built beside the one that serves, or null. Under the lock, as is its turn to serve. */
@@ -79,7 +79,7 @@ final class Lives {
         // Python knows nothing of a generation that is refused, and may say that all of a change is in force.
         host.gauges.overrule("Host", "", "ConfigRefused", () -> inChild() && refused != null ? 1 : Double.NaN);
         var environment = PythonEnvironment.of(host.started.executable(), inChild());
-        Life first = life(host.started, CompletableFuture.completedFuture(environment));
+        first = life(host.started, CompletableFuture.completedFuture(environment));
         serving = first;
         thread = new Thread(null, this::run, "quotahost-host", Interpreter.STACK_BYTES);
         thread.setDaemon(true);
@@ -90,7 +90,6 @@ final class Lives {
         await(first.ready, START_SECONDS * 1_000, "the Python host was not ready within " + START_SECONDS
                 + " s (-Dquotahost.python.start.seconds); a plugin hangs while it is imported or built. The broker's standard"
                 + " error, or with python.process=child its log, has Python's stack");
-        started = true;
     }
 
     /** As at the start: python.process is not live. */
@@ -163,7 +162,6 @@ final class Lives {
     // ---- the host thread --------------------------------------------------------------------------------------
 
     private void run() {
-        Life first = serving;
         int shortLives = 0;
         LineLimit lines = new LineLimit(1);
         String problem = begin(first);
@@ -291,12 +289,11 @@ final class Lives {
         storedIsApplied |= host.inbox.knowsCluster() || host.table.misses.sum() > 0;
         if (!storedIsApplied) generation = next.generation();
         if (!next.generation().equals(refused)) refused = null;
-        boolean upgrades = upgrades(next);
-        if (upgrades && !inChild()) {
+        if (upgrades(next) && !inChild()) {
             LOG.warn(NO_CHILD);
             refused = next.generation(); // a broker with a child may have stored it for all: other changes must go on here
         }
-        if (!upgrades || !inChild()) reconfigure(next);
+        if (!upgrades(next)) reconfigure(next);
     }
 
     private void reconfigure(BrokerConfigs next) {

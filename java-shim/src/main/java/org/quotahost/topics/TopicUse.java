@@ -87,7 +87,6 @@ final class TopicUse {
         double seconds;
         long came;
         private long count = Long.MAX_VALUE;
-        private boolean begins;
         private long firstAt, readAt;
 
         double update(Meters.Of meter, long nanos) {
@@ -98,13 +97,9 @@ final class TopicUse {
             came = isFirst ? 0 : now - count;
             double age = Math.max(meter.seconds(), (nanos - firstAt) / 1e9); // of one without bytes only the latter is known
             if (isFirst) rate = meter.oneMinuteRate();
-            // The first bytes tell how old it is: if it had ticked before the last reading, these are no beginning.
-            if (isFirst || age - seconds >= TICK_SECONDS) begins = age < TICK_SECONDS;
-            if (!begins && seconds > 0) rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
-            if (begins) { // the first tick will set this if nothing more comes
-                rate = now / Math.max(TICK_SECONDS, age);
-                begins = age < TICK_SECONDS;
-            }
+            // It had not ticked at the last reading, as far as its first bytes tell: the tick will set this if no more come.
+            if (age - seconds < TICK_SECONDS) rate = now / Math.max(TICK_SECONDS, age);
+            else if (seconds > 0) rate += -Math.expm1(-seconds / 60) * (came / seconds - rate);
             count = now;
             readAt = nanos;
             return rate;

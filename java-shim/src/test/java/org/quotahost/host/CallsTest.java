@@ -53,6 +53,9 @@ class CallsTest {
     @Test
     void anAnswerIsAValueOrAProblemAndNeverAnException() {
         assertEquals("[null,{\"node.id\":\"7\"}]", call("broker"));
+        assertEquals("[null,true]", call("restarted"));
+        host.lives.first = life;
+        assertEquals("[null,false]", call("restarted"));
         assertEquals("[null,{\"client.quota.callback.static.produce\":\"1M\"}]", call("properties"));
         for (Object[] wrong : new Object[][] {{"gauge"}, {"gauge", 1, 2, 3, 4}, {"nonsense"}, {}, {"ready", List.of(1)}}) {
             assertTrue(call(wrong).matches("\\[\".*\",null]"), call(wrong));

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -343,6 +344,29 @@ class ChildTest {
         host.apply(next);
 
         while (host.gauges.names("Host", "ConfigRefused", 1).isEmpty()) Thread.sleep(10);
+        end(host);
+    }
+
+    /** That of a new Python, too. Kafka can hand on 32,767 bytes with words of its own; else it is an UnknownServerException. */
+    @Test
+    @Timeout(60)
+    void aVerdictOnVeryManyPropertiesFitsIntoKafkasAnswer() throws Exception {
+        Path second = folder.resolve("second");
+        String wrong = "\u20ac".repeat(40_000);
+        Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && { " + frame(1, "refuse", wrong)
+                + "; exit 1; }; touch " + second + "\n" + START + "exec sleep 50");
+        PythonHost host = started(properties);
+        for (String name : List.of("python.generation", "floor.bytes")) {
+            Map<String, String> next = new HashMap<>(properties);
+            next.put("client.quota.callback." + name, "2");
+            var refused = CompletableFuture.supplyAsync(() ->
+                    assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(next, Map.of()))).getMessage());
+            while (!refused.isDone()) {
+                for (var event : host.inbox.take(10).events()) host.questions.answer((String) event.fields().get(0), wrong);
+            }
+            int bytes = refused.get().getBytes(StandardCharsets.UTF_8).length;
+            assertTrue(bytes > 20_000 && bytes < 32_000, name + ": " + bytes);
+        }
         end(host);
     }
 
