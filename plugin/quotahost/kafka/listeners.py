@@ -139,9 +139,14 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
 # ---- JAAS ----
 
 _QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
-_COMMENT: Final = r"/\*.*?\*/|//[^\n]*"
+_COMMENT: Final = r"/\*.*?\*/|//[^\n\r]*"
+_BLANK: Final = r"\x00-\x20"  # no other space separates words
+_BETWEEN: Final = rf"(?>{_COMMENT}|[{_BLANK}])*+"
+_WORD: Final = rf"""(?:[^{_BLANK};="'/]|/(?![/*]))++"""
 #: Read from the left, option by option, no text within a quoted value is mistaken for an option.
-_OPTION: Final = re.compile(rf"""{_COMMENT}|({_QUOTED}|[^\s;="']+)\s*=\s*({_QUOTED}|[^\s;"']+)""", re.DOTALL)
+_OPTION: Final = re.compile(
+    rf"{_COMMENT}|({_QUOTED}|{_WORD})(?:{_BETWEEN}={_BETWEEN}({_QUOTED}|(?:{_WORD}|=)++))?", re.DOTALL
+)
 #: StreamTokenizer's escapes; any other character stands for itself.
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -149,7 +154,7 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 def options(jaas: str) -> dict[str, str]:
     """All options by name; of one that is given twice the last holds, as in Kafka (JaasConfig)."""
-    return {_plain(name): _plain(value) for name, value in _OPTION.findall(jaas) if name}
+    return {_plain(name): _plain(value) for name, value in _OPTION.findall(jaas) if value}
 
 
 def login_name(jaas: str, mechanism: str) -> str | None:

@@ -68,6 +68,8 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required "
         ("username='al' password='it is \"p\"';", "al", 'it is "p"'),
         (r'username="a\tl" password="\160\061";', "a\tl", "p1"),
         ('/* username="old" */ username="al" // password="old"\n password="p//q";', "al", "p//q"),
+        ('username/* the */=/* name= */al//password="old"\rpassword=p/*q=r*/;', "al", "p"),
+        ("username=a\xa0l\x00password=p\u3000q;", "a\xa0l", "p\u3000q"),
     ],
 )
 def test_user_and_password_are_found(text: str, username: str, password: str) -> None:
