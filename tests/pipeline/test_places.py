@@ -1,15 +1,20 @@
-"""Directories: refused where executors can't reach them, and never used by two pipelines at a time."""
+"""Directories: refused where executors can't reach them, and never used by two pipelines at a time; and Ctrl-C."""
 
+import signal
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.system.waiting import eventually
+from quotahost.pipeline import main
 from quotahost.pipeline.main import lock, refusal, wait_for
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.options import OptionsError
+from quotahost.pipeline.options import Options, OptionsError
 from quotahost.pipeline.session import checkpoint_files
 
 LOCAL, HDFS = "file:///", "hdfs://h:8020"
@@ -79,3 +84,35 @@ def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
     assert lock(elsewhere) is not None
     assert [checkpoint_files(each) for each in elsewhere] == [{}, {}]
     assert all(map(checkpoint_files, ["/var/c", "c", "file:///c"]))
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    @contextmanager
+    def session(*_: object) -> Iterator[Any]:
+        signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
+        yield SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+
+    class Job:
+        def __init__(self, *_: object) -> None: ...
+
+        def run(self, stop: threading.Event) -> None:
+            signal.raise_signal(number)
+            stopped.append(stop.is_set())
+
+    stopped: list[bool] = []
+    for name, fake in (("session", session), ("Job", Job), ("hadoop", lambda _: {"fs.defaultFS": LOCAL})):
+        monkeypatch.setattr(main, name, fake)
+    main.run(Options(bootstrap="b:1", checkpoint=str(tmp_path / "checkpoint")))
+    assert stopped == [True]

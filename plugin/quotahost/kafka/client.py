@@ -218,7 +218,7 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
         raise NoAnswer(_QUOTED.sub("", text)) from None
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
     # In steps, since a command hears Ctrl-C between them.
-    began, passed, step = time.monotonic(), 0.0, min(_STEP, moment)
+    began, passed, step, connected = time.monotonic(), 0.0, min(_STEP, moment), False
     while True:
         try:
             admin.list_topics(topic, timeout=min(step, wait - passed))
@@ -227,14 +227,15 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
             error = failure.args[0]
         passed = time.monotonic() - began
         admin.poll(0)
+        connected = connected or error.code() != KafkaError._TRANSPORT
         # From then on brokers are down, too, to which no connection could be made in time.
-        if passed > setup:
+        if passed > setup and not connected:
             errors[:] = [each for each in errors if each.code() != KafkaError._ALL_BROKERS_DOWN]
         if passed >= wait or (passed >= moment and why(errors)):
             silent = _SWALLOWED if error.code() == KafkaError._TRANSPORT else str(error.str())
             raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors)))
-        if error.code() != KafkaError._TRANSPORT:
-            step = wait  # it is connected, and an answer may be on its way
+        if connected:
+            step = wait  # an answer may be on its way
 
 
 def _refuses(error: KafkaError) -> bool:

@@ -55,8 +55,7 @@ def run(chosen: Options) -> None:
     ends by itself.
     """
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _heed_signals(stop)
     progress = Progress()
     # Spark needs seconds to start, so a port that is taken ends the program before.
     if chosen.metrics_port is not None:
@@ -70,6 +69,7 @@ def run(chosen: Options) -> None:
         return
     try:
         with locks, session("quotahost", chosen.master, checkpoint_files(chosen.checkpoint)) as spark:
+            _heed_signals(stop)  # a SparkContext takes SIGINT for itself when it is made
             # Under spark-submit the master need not be the option's.
             master, default = str(spark.sparkContext.master), str(hadoop(spark).get("fs.defaultFS"))
             for name, directory in directories.items():
@@ -84,6 +84,11 @@ def run(chosen: Options) -> None:
         if not stop.is_set():
             remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
             raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
+
+
+def _heed_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
 
 
 @contextmanager

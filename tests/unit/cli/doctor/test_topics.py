@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from harness.system.proxy import swallowing
@@ -16,6 +18,7 @@ from quotahost.cli.doctor import doctor
 from quotahost.cli.doctor import topics as cluster_check
 from quotahost.cli.doctor.topics import check_cluster, check_rights, needed
 from quotahost.cli.property_files import in_librdkafkas_names
+from quotahost.kafka import client
 from quotahost.kafka import rights as kafka_rights
 from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer, connect
@@ -266,6 +269,32 @@ def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str
 def test_a_network_that_swallows_all_is_not_taken_for_a_listener_that_closes() -> None:
     with swallowing() as silent, pytest.raises(NoAnswer, match="neither a connection nor a refusal came"):
         connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
+
+
+def test_a_listener_that_closes_later_than_the_first_question_waits_is_no_network_that_swallows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A busy broker with SASL: the second question, as it was connected, lasts longer than a connection may take."""
+
+    class Busy:
+        def __init__(self, options: dict[str, Any]) -> None:
+            self.errors, self.asked = options["error_cb"], 0
+
+        def list_topics(self, topic: str | None, timeout: float) -> None:
+            self.asked += 1
+            now[0] += min(timeout, 7.0)
+            if self.asked == 1:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            self.errors(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+        def poll(self, _: float) -> None: ...
+
+    now = [0.0]
+    monkeypatch.setattr(client, "AdminClient", Busy)
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with pytest.raises(NoAnswer, match="its listener asks for another security"):
+        client.connect({}, 10)
 
 
 def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
