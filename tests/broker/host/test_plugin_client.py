@@ -158,7 +158,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
 def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(
     tmp_path: Path,
 ) -> None:
-    node = callback_node(tmp_path, SETTINGS, users={"weak": "w"})
+    node = callback_node(tmp_path, SETTINGS, users={"weak": "hush-hush"})
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     weak = {
         "fence.authorizer": authorizer,
@@ -166,7 +166,8 @@ def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_t
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "PLAIN",
         "kafka.sasl.username": "weak",
-        "kafka.sasl.password": "w",
+        "kafka.sasl.password": "hush-hush",
+        "startup.grace": "20s",  # until then it might be the start
     }
     node.properties |= callback_properties(SETTINGS | weak) | FENCE | {"super.users": "User:ANONYMOUS"}
     with node:

@@ -18,10 +18,11 @@ from confluent_kafka.admin import AdminClient
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.base.background import start_daemon
+from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection, NoAnswer, lacked, login
-from quotahost.kafka.commands import Watching
+from quotahost.kafka.commands import CompactedTopic, Watching
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -370,3 +371,15 @@ def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.M
     read = watching(monkeypatch, silent, next_one).read
     looks = [read(0.1) for _ in range(20)]
     assert [look for look in looks if look] == [{b"7": b"7"}]
+
+
+def test_a_topic_that_is_made_anew_while_a_command_reads_it_is_not_taken_for_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+    (address,) = mock.list_topics("t", timeout=10).brokers.values()
+    topic = CompactedTopic({"bootstrap.servers": f"{address.host}:{address.port}"}, "t", "test")
+    monkeypatch.setattr(commands, "_WAIT", 3.0)
+    monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # what comes next of the topic before
+    with pytest.raises(Unusable, match="t can't be read"):
+        list(topic.read())
