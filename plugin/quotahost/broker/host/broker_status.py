@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quotahost.base.background import start_daemon
+from quotahost.base.background import KeptThreads
 from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
 from quotahost.broker.host.messages import Gauge, gauges, numbers_of, would_be
 from quotahost.model import Client, QuotaType, VolumeUse
@@ -145,6 +145,8 @@ def budgets_of(shown: Iterable[Gauge]) -> list[VolumeUse]:
 
 # ---- Java's questions ------------------------------------------------------------------------------------------
 
+_THREADS: Final = KeptThreads("question")  # whoever scrapes JMX asks every few seconds
+
 
 def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: Largest = lambda name: ()) -> None:
     """Answer a question like ``retention a,b``; its ticket goes back with the answer, or with an error as JSON.
@@ -171,4 +173,4 @@ def answer_question(shim: "Shim", ticket: str, words: Sequence[str], largest: La
             problem = str(failure)
         return json.dumps({"error": problem})
 
-    start_daemon("question", lambda: shim.answer(ticket, answer()))
+    _THREADS.do(lambda: shim.answer(ticket, answer()))
