@@ -132,23 +132,22 @@ class LoggedOnce:
     def __init__(self, log: logging.Logger, level: int = logging.WARNING, clock: Clock = time.monotonic) -> None:
         self._log, self._level = log, level
         self._limit = LineLimit(clock=clock)
-        self._logged = self._waits = False  # which one does whose line may not be written yet
+        self._logged: bool | None = None  # False while its line may not be written yet; None: there is no fault
 
     def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> None:
         """Log the fault, unless it was logged since it began; the arguments are those of ``Logger.log``."""
         if self._logged:
             return
-        self._waits = not self._limit.has_room()
-        if not self._waits:
+        self._logged = self._limit.has_room()
+        if self._logged:
             # As text: who keeps the record would keep an error, and by its traceback a client that goes on to log in.
             line = (text % arguments if arguments else text) + self._limit.left_out()
             # The broker's log limits the lines of each cause.
             self._log.log(self._level, "%s", line, exc_info=exc_info, extra={"cause": text})
-            self._logged = True
 
     def healed(self) -> bool:
         """The fault is gone, so that the next one will be logged; returns whether this one was."""
-        if self._waits:
+        if self._logged is False:
             self._limit.leave_out()
-        logged, self._logged, self._waits = self._logged, False, False
-        return logged
+        logged, self._logged = self._logged, None
+        return bool(logged)

@@ -101,12 +101,10 @@ def _moved(before: Volume, now: Volume) -> bool:
     change = abs(now.consumed - before.consumed)
     # At a limit the state changes, however few bytes it takes.
     limits = byte_limits(now, now.soft, now.hard)
-    crossed = limits and any(
-        breaches(before.consumed) is not breaches(now.consumed)
-        for breaches in (limits.breaches_soft, limits.breaches_hard)
-    )
+    breaches = (limits.breaches_soft, limits.breaches_hard) if limits else ()
+    crossed = any(each(before.consumed) != each(now.consumed) for each in breaches)
     # Without `change > 0` an empty file store, whose capacity is 0, would have changed at each look.
-    return bool(crossed) or (change > 0 and change * _CHANGE >= now.capacity)
+    return crossed or (change > 0 and change * _CHANGE >= now.capacity)
 
 
 class ChangePublisher(Publisher, Generic[T]):

@@ -74,6 +74,7 @@ final class Child extends Life {
     /** The process ends with the calling thread, or when this JVM ends (prctl in child.py). */
     @Override
     void begin() throws IOException {
+        if (process != null) return; // an upgrade is begun at each look of the host thread
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
         String code = Resources.text(Interpreter.class, "child.py")

@@ -34,8 +34,6 @@ abstract class Life {
     private final CompletableFuture<Void> turn = new CompletableFuture<>();
     /** When it began, or had its turn. */
     volatile long since = System.nanoTime();
-    /** Whether begin() has started Python; the host thread's. */
-    boolean begun;
     /** When it was told to end; null until then. */
     private volatile Long closedAt;
     /** Why it ends: what Python has told, or else what was found. */

@@ -233,7 +233,6 @@ final class Lives {
     private static String begin(Life life) {
         try {
             life.begin();
-            life.begun = true;
             return null;
         } catch (Throwable e) {
             Throwable why = e instanceof CompletionException ? e.getCause() : e;
@@ -322,7 +321,7 @@ final class Lives {
         if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
         Child next = upgrade;
         if (next == null || !next.environment.isDone()) return;
-        String problem = next.begun ? null : begin(next);
+        String problem = begin(next);
         if (problem != null) fail(next, problem);
         else if (next.ended(0)) fail(next, next.cause());
         else if (!next.isBuilt()) killOverdue(next);

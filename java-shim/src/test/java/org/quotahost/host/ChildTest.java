@@ -380,6 +380,7 @@ class ChildTest {
                 + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
         PythonHost host = started(properties);
         while (host.lives.restarts < 6) Thread.sleep(10); // the pause is 8 s
+        host.gauges.set("Host", "", "ConfigRefused", 1); // until another generation serves
         Map<String, String> next = new HashMap<>(properties);
         next.put("client.quota.callback.python.generation", "2");
 
