@@ -88,7 +88,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
     if client is None and user is not None and client_id is not None:
         return Client(user, client_id)
     if client is None or user is not None or client_id is not None:
-        raise ArgumentTypeError("give --client USER/CLIENT, or both --user and --client-id")
+        raise ArgumentTypeError("give --client USER/CLIENT, or both --user and --client-id; or --volume")
     # At the last slash: a principal may be a distinguished name that contains some.
     name, slash, rest = client.rpartition("/")
     if not slash or not name:

@@ -41,7 +41,7 @@ NO_PID = str(2**22 + 1)
         ("top", ("--most", "0"), "--most: '0' is no number from 1 on"),
         ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
         ("top", ("--client-config", "FILE", "--once"), "--client-config is about a cluster: name it by --bootstrap"),
-        ("explain", (), "give --client USER/CLIENT, or both --user and --client-id"),
+        ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
