@@ -42,7 +42,7 @@ _WRONG: Final = {
     "missing": "is missing; write it",
     "too_short": "is empty; write an entry, or leave the key out",
     "string_type": "is no text; write one",
-    "list_type": "is no list; write [A, B], or each entry after a dash",
+    "list_type": "is no list; write [A, B], or each entry after a dash; [] is none",
     "string_pattern_mismatch": "names no topics; write the name of one, or the beginning of names with a * at its end: "
     "orders.*",
     **dict.fromkeys(("dict_type", "model_type"), "is no mapping; write NAME: VALUE"),
@@ -201,13 +201,14 @@ class _OwnDocument(_Form):
     topic_labels: dict[Annotated[str, BeforeValidator(_label)], _Topics] = Field(
         default_factory=dict, alias="topic-labels"
     )
-    client_quotas: list[_ClientEntry] | None = Field(None, alias="quotas")
-    cluster_quotas: list[_ClusterEntry] | None = Field(None, alias="cluster-quotas")
-    budgets: list[_BudgetEntry] | None = None
+    client_quotas: list[_ClientEntry] = Field(default_factory=list, alias="quotas")
+    cluster_quotas: list[_ClusterEntry] = Field(default_factory=list, alias="cluster-quotas")
+    budgets: list[_BudgetEntry] = Field(default_factory=list)
 
     def sections(self) -> dict[str, Sequence[_Entry]]:
-        sections = {CLIENTS: self.client_quotas, CLUSTER: self.cluster_quotas, BUDGETS: self.budgets}
-        return {section: entries for section, entries in sections.items() if entries is not None}
+        """The entries of those that stand there, if only as []."""
+        fields = {CLIENTS: "client_quotas", CLUSTER: "cluster_quotas", BUDGETS: "budgets"}
+        return {section: getattr(self, name) for section, name in fields.items() if name in self.model_fields_set}
 
 
 class _StrimziQuotas(_Form):

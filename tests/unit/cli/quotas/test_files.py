@@ -128,7 +128,10 @@ OF_A = "quotas:\n- user: a\n  "
         ("quotas:\n- producer_byte_rate: 3", "FILE:2: quotas[0]: names nobody; write user, client-id, both, or ip"),
         ("quotas:\n- user: ''", "FILE:2: quotas[0].user: '' is no name; write one, or <default>"),
         ("quotas:\n- user:", "FILE:2: quotas[0].user: nothing is no name"),
-        ("quotas: 5", "FILE:1: quotas: 5 is no list; write [A, B], or each entry after a dash"),
+        ("quotas: 5", "FILE:1: quotas: 5 is no list; write [A, B], or each entry after a dash; [] is none"),
+        # Whose entries are all commented out, beside prune: true say.
+        *((f"{section}:\nbudgets: []", f"FILE:1: {section}: nothing is no list; write [A, B], or each entry")
+          for section in ("quotas", "cluster-quotas")),
         ("quotas: [a]", "FILE:1: quotas[0]: a is no mapping; write NAME: VALUE"),
         *((f"quotas: [{{user: a, label: {label}}}]", "is no label") for label in ("", "' '", "[a]", "x" * 201)),
         ("quotas: [{ip: 10.0.0.7, label: a}]", "leave the label out"),
