@@ -161,7 +161,7 @@ class Broker:
             # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
             by_topics = self.slowing.affected is not None
             aim = 1.0 if by_topics and (self.closed or not slows) else self._in_force[0]
-            part = min(part, aim * share)
+            part = min(part, max(part, aim) * share)
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 
     def turns_back(self, client: Client) -> bool:

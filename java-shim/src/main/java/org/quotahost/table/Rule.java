@@ -87,8 +87,9 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         boolean unlimited = Double.isNaN(base);
         boolean rises = tags.group != null ? slows(tags) : typeRule.multiplied && !unlimited;
         double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
-        // Who rises gets no more than the others of its kind, which may be on their way up themselves.
-        double factor = share < 1 ? Math.min(typeRule.factor, typeRule.aim * share) : typeRule.factor;
+        // Who rises gets no more than the others of its kind, which may be on their way up themselves. On the way down it gets
+        // its share of what they have: by the factor that they are on their way to, a step would mute it for too long.
+        double factor = Math.min(typeRule.factor, Math.max(typeRule.factor, typeRule.aim) * share);
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
         if (unlimited && (!typeRule.measured || share >= 1 && typeRule.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;

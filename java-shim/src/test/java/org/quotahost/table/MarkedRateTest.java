@@ -123,6 +123,16 @@ class MarkedRateTest {
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 
+    /** The share of its limit that it has by then goes with the tap: it was muted for 185 s. */
+    @Test
+    void norAsTheFactorFallsSoonAfterItBeganToWriteToTheTopic() {
+        Greedy client = new Greedy(false);
+        client.run(0.9, new Phase("orders", "orders", 9_000));
+        client.run(0.05, new Phase("orders", "orders", 15_000));
+
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
     /** The same where marks also end at any time, as topics are affected no longer. A client can't bring that about. */
     @Property(tries = 400)
     void norAsTopicsComeAndGo(@ForAll("phasesOfTwoTopics") List<Phase> phases,

@@ -238,7 +238,7 @@ class SlowingTest {
         write("alice", "a", "orders");
         limit("bob", "b");
 
-        assertEquals(50.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of half the quota
+        assertEquals(100.0, Tables.limit(table, type, "alice", "a"), 5); // a tenth of what the others have as yet
         for (int i = 0; i < 13; i++) { // by now its own windows are empty
             pass(1);
             write("alice", "a", "orders");
