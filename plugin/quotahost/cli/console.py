@@ -10,6 +10,7 @@ copied into a properties file, and output into a pipe or a log isn't folded at 8
 """
 
 import csv
+import json
 import os
 import secrets
 import shutil
@@ -97,6 +98,11 @@ def table(
         first.style = styles.get(first.plain, "")
         grid.add_row(first, *others)
     return grid
+
+
+def json_text(content: object) -> str:
+    """JSON, with null for what it has no number for: NaN and infinity, as of a rate beside a quota of next to 0."""
+    return json.dumps(json.loads(json.dumps(content), parse_constant=lambda _: None), indent=2)
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str | float]]) -> str:

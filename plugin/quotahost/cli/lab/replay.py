@@ -1,6 +1,5 @@
 """``quotahost replay``: the command, the files that it compares, and its tables and JSON; ``play`` has the rules."""
 
-import json as json_module
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.text import Text
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
 from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
-from quotahost.cli.console import begin, console, say, table, whole
+from quotahost.cli.console import begin, console, json_text, say, table, whole
 from quotahost.cli.lab.budgets import Declared, ReplayedBudget
 from quotahost.cli.lab.budgets import judged as budgets_judged
 from quotahost.cli.lab.curves import Question
@@ -226,4 +225,4 @@ def as_json(replay: Replay) -> str:
     span = {"since": replay.since, "until": replay.until, "step": replay.step}
     parts = {"factors": factors, "volumes": volumes, "budgets": budgets, "clients": clients}
     shown = {**span, **parts, "notes": replay.notes}
-    return json_module.dumps(shown, indent=2)
+    return json_text(shown)

@@ -7,7 +7,6 @@
    which :meth:`Attached.answer` or the cluster answers.
 """
 
-import json
 import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from quotahost.broker.host.broker_status import parse
-from quotahost.cli.console import console, lines_of, say
+from quotahost.cli.console import console, json_text, lines_of, say
 from quotahost.cli.explain.broker_socket import connect, name_of
 from quotahost.cli.explain.explain import add_common, explain_client, one_of, seconds
 from quotahost.cli.top.live import Panel, Question, Watched, watch
@@ -85,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
         look = watched.look()
         if given.json:
-            say(json.dumps(values(look, choice), indent=2))
+            say(json_text(values(look, choice)))
         elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen = console()
             screen.print(whole(look, choice, screen.width))

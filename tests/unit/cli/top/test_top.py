@@ -1,5 +1,6 @@
 """``quotahost top``: one look of what a cluster's brokers write, its rows, and the live table that shows them."""
 
+import json
 from threading import Event, Thread
 
 import pytest
@@ -9,12 +10,12 @@ from rich.console import Console
 
 from harness.system.waiting import eventually
 from quotahost.base.errors import QuotahostError, Unusable
-from quotahost.cli.console import lines_of
+from quotahost.cli.console import json_text, lines_of
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Background, Panel, Question, Screen, decode
-from quotahost.cli.top.rows import Choice, ClusterUse, Order, head, merged, whole
+from quotahost.cli.top.rows import Choice, ClusterUse, Order, head, merged, values, whole
 from quotahost.model import LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.records import look as look_record
 from quotahost.records.look import Answered
@@ -425,3 +426,11 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
             eventually(lambda words=words: answered(words))
             broker.error = None
             eventually(lambda: shown().look and not screen.problem)
+
+
+def test_for_programs_a_number_that_json_lacks_is_null() -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    shown = json.loads(json_text(values(look([use(quota=1e-320)]), Choice())), parse_constant=refuse)
+    assert shown["rows"][0]["share"] is None, "Kafka takes such a quota of REQUEST"
