@@ -38,6 +38,7 @@ _LOOKS: Final = 3  # of which the shortest counts
 #: another one no longer leads.
 _TAKEN_OVER: Final = 10.0
 _HANDED_OVER: Final = 8.5  # as two brokers see a move up to a second apart, and a snapshot takes some time to be read
+_PATIENCE: Final = 10.0  # seconds; a broker that stops takes away first what is read here
 _KEPT: Final = 300.0  # seconds after which a reading takes the place of the one that is kept for the growth
 _LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
 _LARGEST: Final = 5  # topics of a budget
@@ -83,7 +84,8 @@ class BudgetSizes:
             read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
             found = sums(wanted.values(), read.replicas())
         except Exception as error:  # of the disk or of Java
-            self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
+            if began - self._read.at >= _PATIENCE:
+                self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
             self.parts = {name: part for name, part in found.items() if part.topics}

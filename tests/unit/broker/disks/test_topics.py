@@ -171,6 +171,8 @@ def test_it_looks_twice_a_second_but_at_once_for_other_budgets_and_so_much_later
 def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest.LogCaptureFixture) -> None:
     known = world.look()
     sizes, world.broker.sizes = world.broker.sizes, {}
+    assert world.look(9.9) == known
+    assert not caplog.text, "a broker that stops has none for a moment"
     assert world.look() == known
     assert "the last ones count on" in caplog.text
     world.broker.sizes = sizes | {("orders.eu", 0): (20, True)}
