@@ -36,8 +36,9 @@ def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]
         return Unusable(*words)
     if error.code() in _TURNED_BACK:
         return Unusable(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
-    remedy = "see whether the cluster is in service, and how the topic is kept (quotahost doctor --against)"
-    return Unusable(f"{topic} can't be used: {error.str()}", remedy)
+    if error.code() < 0:  # librdkafka's own: it had no answer
+        return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
+    return Unusable(f"{topic} can't be used: {error.str()}", "see how it is kept (quotahost doctor --against)")
 
 
 def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
