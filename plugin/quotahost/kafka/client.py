@@ -82,9 +82,10 @@ class Connection:
         """
         if self._connected is None and self.starting:
             return False
-        self.fault = f" (not connected: {error})"
+        why = error.str() if isinstance(error, KafkaError) else error
+        self.fault = f" (not connected: {why})"
         # Each time, since a connection that comes and goes is logged once a minute only.
-        self._fault.report("not connected: %s", error)
+        self._fault.report("not connected: %s", why)
         if self._connected:
             self._connected = False
             self._show()

@@ -126,7 +126,7 @@ class Follower:
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:
-                    self._connection.fails(mine.explained(error, "Read", self._topic).str())
+                    self._connection.fails(mine.explained(error, "Read", self._topic))
                 else:  # a topic may wait for its writer
                     self._connection.answers()
             except NoAnswer as failure:
@@ -194,7 +194,7 @@ class Follower:
                     self._connection.works()
                     unread.discard(message.partition() or 0)
                 else:
-                    self._connection.fails(session.login.explained(error, "Read", self._topic).str())
+                    self._connection.fails(session.login.explained(error, "Read", self._topic))
                     # After any other error librdkafka goes on by itself.
                     if error.code() in _PLACE_LOST:
                         return
@@ -210,7 +210,7 @@ class Follower:
         try:
             current = self._partitions(consumer)
         except KafkaException as failure:  # reading goes on: the cluster may be back, or busy
-            self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic).str())
+            self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
             return failure.args[0].code() in ABSENT
         if live:  # in an empty topic no record ever shows that a fault is over
             self._connection.works()

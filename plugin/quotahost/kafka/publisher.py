@@ -125,5 +125,5 @@ class Publisher:
         self._again_at = self._clock() + rest
         self._producer = self._session = None  # the topic may be gone: the next try looks it up again
         self._lost()
-        if self._connection.fails(error.str() if isinstance(error, KafkaError) else error):
+        if self._connection.fails(error):
             self._context.metrics.count("Publication", "", "Errors")
