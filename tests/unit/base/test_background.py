@@ -36,7 +36,8 @@ def test_works_that_follow_each_other_have_one_thread_and_those_that_hang_hold_u
     def alone() -> int:
         """How many threads have worked, once this one is free again."""
         done()
-        eventually(lambda: kept._free._value == 1)
+        eventually(lambda: kept._free.acquire(blocking=False))
+        kept._free.release()
         return len(threads)
 
     assert {alone() for _ in range(10)} == {1}

@@ -110,7 +110,8 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
 
     /** Whether limits of these tags are back where they were before the factor fell. */
     boolean isOver(Tags tags, int type) {
-        return !typeRule(tags, type).hasFallen() && typeRule(tags, type).factor >= 1;
+        TypeRule typeRule = typeRule(tags, type);
+        return !typeRule.hasFallen() && typeRule.factor >= 1;
     }
 
     /** Whether the fence turns back whoever has these tags. */

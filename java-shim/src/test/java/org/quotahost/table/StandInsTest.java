@@ -38,6 +38,7 @@ class StandInsTest {
     @AfterEach
     void close() {
         kafka.close();
+        FenceFixture.reset();
     }
 
     private void uses(double rate) throws JMException {
@@ -107,42 +108,34 @@ class StandInsTest {
     @Test
     void whoWasTurnedBackInAPauseIsMeasuredWhenKafkasWindowsAreFullOfWhatItWritesAfterwards() throws JMException {
         FenceFixture.fence("none", Map.of());
-        try {
-            table.configureTap(11, 1_000, 30_000);
-            table.factor(0, "", null);
-            uses(30);
-            assertNull(goOn(60));
-            table.factor(0.5, "", null);
-            assertEquals(50.0, goOn(11), 2);
+        table.configureTap(11, 1_000, 30_000);
+        table.factor(0, "", null);
+        uses(30);
+        assertNull(goOn(60));
+        table.factor(0.5, "", null);
+        assertEquals(50.0, goOn(11), 2);
 
-            uses(40);
-            assertEquals(20.0, goOn(5));
-        } finally {
-            FenceFixture.reset();
-        }
+        uses(40);
+        assertEquals(20.0, goOn(5));
     }
 
     /** It would have the newcomers' rate until Kafka's windows are full, and be measured while it makes up for the PAUSE. */
     @Test
     void whoWasThereBeforeAPauseThatCameAtOnceIsSlowedAfterItByWhatItUsedBefore() throws JMException {
         FenceFixture.fence("none", Map.of());
-        try {
-            table.configureTap(3, 1_000, 30_000);
-            uses(4_000);
-            goOn(10);
-            table.factor(0, "", null);
-            goOn(0.4);
-            uses(30_000); // attempts
-            assertNull(goOn(3));
-            table.factor(0.5, "", null);
+        table.configureTap(3, 1_000, 30_000);
+        uses(4_000);
+        goOn(10);
+        table.factor(0, "", null);
+        goOn(0.4);
+        uses(30_000); // attempts
+        assertNull(goOn(3));
+        table.factor(0.5, "", null);
 
-            assertEquals(2_000.0, goOn(6));
-            assertEquals(2_000.0, goOn(20));
-            table.factor(1, "", null);
-            assertNull(goOn(20));
-        } finally {
-            FenceFixture.reset();
-        }
+        assertEquals(2_000.0, goOn(6));
+        assertEquals(2_000.0, goOn(20));
+        table.factor(1, "", null);
+        assertNull(goOn(20));
     }
 
     @Test
@@ -174,40 +167,32 @@ class StandInsTest {
     @Test
     void whileABudgetSlowsItsWritersOthersAreMeasuredWhenAFactorFallsForThem() throws JMException {
         FenceFixture.fence("none", Map.of());
-        try {
-            table.budgets(List.of(budget(0.5)));
-            stay(3_600);
-            uses(4_000);
-            assertNull(goOn(20));
-            table.factor(0.5, "", null);
-            assertEquals(2_000.0, goOn(2));
-            table.factor(1, "", null);
-            assertNull(goOn(2));
-            uses(6_000);
-            goOn(20);
+        table.budgets(List.of(budget(0.5)));
+        stay(3_600);
+        uses(4_000);
+        assertNull(goOn(20));
+        table.factor(0.5, "", null);
+        assertEquals(2_000.0, goOn(2));
+        table.factor(1, "", null);
+        assertNull(goOn(2));
+        uses(6_000);
+        goOn(20);
 
-            table.factor(0.5, "", null);
-            assertEquals(3_000.0, goOn(2));
-        } finally {
-            FenceFixture.reset();
-        }
+        table.factor(0.5, "", null);
+        assertEquals(3_000.0, goOn(2));
     }
 
     @Test
     void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
-        try {
-            table.budgets(List.of(budget(0.5)));
-            stay(60);
-            uses(49);
-            for (int second = 0; second < 30; second++) {
-                fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
-                goOn(1);
-            }
-            assertEquals(50.0, goOn(1));
-        } finally {
-            FenceFixture.reset();
+        table.budgets(List.of(budget(0.5)));
+        stay(60);
+        uses(49);
+        for (int second = 0; second < 30; second++) {
+            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
+            goOn(1);
         }
+        assertEquals(50.0, goOn(1));
     }
 
     private static SlowedTopics budget(double factor) {
