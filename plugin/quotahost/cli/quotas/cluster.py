@@ -59,7 +59,6 @@ _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _ON_CLUSTER: Final = "--cluster"
-_GIVE: Final = "give the principal"
 _SUPPLIER: Final = f"{PREFIX}supplier"
 #: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
 _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cluster-quota", "cluster-wide")}
@@ -254,7 +253,7 @@ def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any,
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
             raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
-        yield manager, {each.node_id: BrokerConfig(client, each.node_id) for each in manager.cluster.brokers()}
+        yield manager, {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
         manager.close()
     finally:
         network.stop(_WAIT_MS)
@@ -366,8 +365,7 @@ def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterato
     try:
         configs = broker.properties()
     except NoAnswer as problem:
-        why = f"{_GIVE} DescribeConfigs on the cluster" if problem.refused else str(problem)
-        yield f"whether it enforces what is set here can't be seen; {why}"
+        yield f"whether it enforces what is set here can't be seen: {problem}"
         return
     callback = configs.get(f"{PREFIX}class")
     if callback and not callback.startswith("org.quotahost."):

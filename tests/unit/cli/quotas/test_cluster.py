@@ -39,6 +39,10 @@ NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
 SASL: Final = {"security.protocol": "SASL_SSL", "sasl.username": "ops", "sasl.password": "hush"}
+MAY_NOT_SEE: Final = (
+    "User:ops may not DescribeConfigs cluster; "
+    "kafka-acls.sh --add --allow-principal User:ops --operation DescribeConfigs --cluster (docs/security.md)"
+)
 
 
 def one_broker(**answer: Any) -> Any:
@@ -103,8 +107,8 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
     ("problem", "told"),
     [
         (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "can't be seen; give the principal DescribeConfigs on the cluster"),
-        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen; KafkaError{code=_TIMED"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
+        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:
@@ -114,7 +118,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
     else:
         asked.set_exception(KafkaException(KafkaError(problem)))
     client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    (warning,) = not_enforced({1: BrokerConfig(client, 1)}, [CLUSTER])
+    (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
     assert told in warning
 
 
