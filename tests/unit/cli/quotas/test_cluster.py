@@ -223,7 +223,12 @@ def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_r
     topic.written.clear()
     file.write_text(declared)
     drift = run("quotas", "drift", *asked)
-    assert (drift.exit_code, "Drift: 1 quota differs." in drift.output) == (1, True)
+    assert (drift.exit_code, "Drift: 2 quotas differ." in drift.output) == (1, True)
+    assert re.search(r"remove +record b'users/kept' +refused +schema +-> +none", drift.output)
+    file.write_text(f"cluster-quotas: [{{user: alice, produce: 5}}, {{user: {'x' * 9999}, produce: 5}}]")
+    planned = run("quotas", "plan", *asked)  # what a later version wrote isn't written over in silence
+    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
+    assert "Plan: 2 to add, 0 to change, 1 to remove." in planned.output
     file.write_text("cluster-quotas: []")  # who isn't named is let be
     assert run("quotas", "drift", *asked).exit_code == 0
     file.write_text(f"prune: true\n{declared}\nbudgets: []")
