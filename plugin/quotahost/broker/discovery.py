@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import meant, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
-from quotahost.settings.declaration import SettingsError
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
 
 
@@ -78,7 +79,8 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
-        install = f"install its package, whose entry point is of the group {role.group}."
+        stands = f"take it out of {PREFIX}{role.broker_property}, by kafka-configs.sh where Kafka stores that"
+        install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
         hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
         there = names or f"no entry points of the group {role.group}"
         raise PluginError(role, name, f"there is none; {hint} There are: {there}")
@@ -89,6 +91,7 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         )
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
+    invalidate_caches()  # it may have been installed since this Python began
     with failing(role, name, f"{origins} fails to import"):
         return _callable(matching[0].load())
 

@@ -73,7 +73,7 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
     with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
     absent = r"factor source 'good': there is none; install its package, whose entry point is of the group "
-    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources\. There are: cluster-volumes"):
+    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources, or take it out of {PREFIX}factor\."):
         load(Role.FACTOR_SOURCE, "good")
     with pytest.raises(PluginError, match="factor source 'none': there is none; leave it empty for none"):
         load(Role.FACTOR_SOURCE, "none")
