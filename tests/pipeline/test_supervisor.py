@@ -1,7 +1,6 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
 import json
-import logging
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -206,21 +205,6 @@ def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
     assert world.aside == []
     lasting = "query history goes on failing, 5 times in a row by now: make room where none is left; if it can't read"
     assert caplog.text.count(lasting) == 1
-
-
-def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.reports(7, 5000, 5000)
-    before = world.query
-    before.report(8, 5000, 3)
-    with caplog.at_level(logging.WARNING):
-        world.look()
-    assert before.stopped
-    assert world.aside == ["volumes"]
-    assert "ticks-0 ends before the place up to which the query has read it" in caplog.text
-    world.look()
-    assert world.query is not before
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:

@@ -5,9 +5,9 @@ second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
 A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
 the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
-again, as with the state of another version, one whose place in a topic is gone (somebody has deleted the topic), and
-one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that reports all
-rows with each batch. Where that is no remedy, as for the history, one error of its own says that a query fails on.
+again, as with the state of another version, and one that remembers many more brokers than there are. Spark can't take a
+row out of the state of a query that reports all rows with each batch. Where that is no remedy, as for the history, one
+error of its own says that a query fails on.
 """
 
 import logging
@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.base.text import short
 from quotahost.pipeline import log
-from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
+from quotahost.pipeline.monitoring import Progress, idle, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import file_system
 
@@ -169,8 +169,6 @@ class Supervisor:
     def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
         if not query.rebuilt_from_topics:
             return ""
-        if places := [partition for source in last["sources"] for partition in lost(source)]:
-            return f"{', '.join(places)} ends before the place up to which the query has read it"
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
         if query.rows is None:
             query.rows = rows if read_all(last) else None
