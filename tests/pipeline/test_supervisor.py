@@ -176,6 +176,24 @@ def test_a_checkpoint_that_could_not_be_set_aside_is_so_with_a_later_failure(wor
     assert world.aside == ["volumes"]
 
 
+def test_what_can_not_be_set_aside_is_told_once_and_a_query_that_works_is_not_stopped_for_it_again_and_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.refuses = True
+    world.know(100)
+    world.reports(0)
+    for batch in range(1, 9):
+        world.reports(batch, rows=5000)
+        world.look()
+    assert len(world.started["volumes"]) == 2
+    world.fail(3 * ATTEMPTS)
+    assert caplog.text.count("the checkpoint of query volumes can't be set aside: OSError") == 1
+    world.refuses = False
+    world.reports(9, rows=5000)
+    world.reports(10, rows=20_000)
+    assert world.aside == ["volumes"]
+
+
 def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:
     for batch in range(3 * ATTEMPTS):
         world.reports(batch)

@@ -198,7 +198,9 @@ class Supervisor:
         try:
             aside = self._set_aside(name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
-            log.error("the checkpoint of query %s can't be set aside: %s", name, short(problem))
+            query.rows = None  # a query that works is stopped for this again only once it remembers many more
+            remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
+            query.lasting.report("the checkpoint of query %s can't be set aside: %s; %s", name, short(problem), remedy)
             return
         query.forget_failures()
         # The batches of a new checkpoint are numbered from 0.
