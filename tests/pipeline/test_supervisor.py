@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from harness.system.waiting import eventually
 from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
@@ -52,14 +54,14 @@ class World:
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
 
-    def add(self, name: str, rebuilt_from_topics: bool = True) -> None:
+    def add(self, name: str, files: str = "") -> None:
         started = self.started[name] = []
 
         def start() -> Any:
             started.append(self.kind())
             return started[-1]
 
-        self.supervisor.add(name, start, rebuilt_from_topics)
+        self.supervisor.add(name, start, files)
 
     def _set_aside(self, name: str) -> str:
         if self.refuses:
@@ -212,17 +214,39 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
+def test_of_a_file_that_was_cut_off_the_kind_of_error_is_told(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count().writeStream.outputMode("complete")
+
+    def start() -> StreamingQuery:
+        return counts.format("noop").option("checkpointLocation", str(tmp_path)).trigger(once=True).start()
+
+    before = start()
+    before.awaitTermination()
+    (tmp_path / "state/0/0/_metadata/schema").write_bytes(b"")
+    world = World()
+    world.supervisor.add("volumes", start)
+
+    def told() -> bool:
+        world.look()
+        return bool(caplog.messages)
+
+    eventually(told)
+    assert caplog.messages[0] == "query volumes failed and is started again: java.io.EOFException"
+
+
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.add("history", rebuilt_from_topics=False)
+    world.add("history", "/h/history")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
     assert "goes on failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
-    lasting = "query history goes on failing, 5 times in a row by now: make room where none is left; if it can't read"
-    assert caplog.text.count(lasting) == 1
+    assert caplog.text.count("query history goes on failing, 5 times in a row by now: make room where none") == 1
+    assert "if it can't read its own files, move /h/history away" in caplog.text
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:

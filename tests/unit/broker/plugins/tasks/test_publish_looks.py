@@ -187,7 +187,7 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
 def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic(tmp_path)
     clock = Clock()
-    monkeypatch.setattr(publish_looks.time, "thread_time", lambda: 1.5)
+    monkeypatch.setattr(time, "thread_time", lambda: 1.5)
     opened = volumes(lambda _: None, clock, full=tmp_path)
     measured(opened, "full")
     opened.of([])
