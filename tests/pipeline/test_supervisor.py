@@ -1,7 +1,6 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
 import json
-import logging
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from harness.system.waiting import eventually
 from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
@@ -53,14 +54,14 @@ class World:
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
 
-    def add(self, name: str, rebuilt_from_topics: bool = True) -> None:
+    def add(self, name: str, files: str = "") -> None:
         started = self.started[name] = []
 
         def start() -> Any:
             started.append(self.kind())
             return started[-1]
 
-        self.supervisor.add(name, start, rebuilt_from_topics)
+        self.supervisor.add(name, start, files)
 
     def _set_aside(self, name: str) -> str:
         if self.refuses:
@@ -177,6 +178,24 @@ def test_a_checkpoint_that_could_not_be_set_aside_is_so_with_a_later_failure(wor
     assert world.aside == ["volumes"]
 
 
+def test_what_can_not_be_set_aside_is_told_once_and_a_query_that_works_is_not_stopped_for_it_again_and_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.refuses = True
+    world.know(100)
+    world.reports(0)
+    for batch in range(1, 9):
+        world.reports(batch, rows=5000)
+        world.look()
+    assert len(world.started["volumes"]) == 2
+    world.fail(3 * ATTEMPTS)
+    assert caplog.text.count("the checkpoint of query volumes can't be set aside: OSError") == 1
+    world.refuses = False
+    world.reports(9, rows=5000)
+    world.reports(10, rows=20_000)
+    assert world.aside == ["volumes"]
+
+
 def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_nothing_aside(world: World) -> None:
     for batch in range(3 * ATTEMPTS):
         world.reports(batch)
@@ -195,32 +214,39 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
+def test_of_a_file_that_was_cut_off_the_kind_of_error_is_told(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    counts = spark.readStream.format("rate").load().groupBy("value").count().writeStream.outputMode("complete")
+
+    def start() -> StreamingQuery:
+        return counts.format("noop").option("checkpointLocation", str(tmp_path)).trigger(once=True).start()
+
+    before = start()
+    before.awaitTermination()
+    (tmp_path / "state/0/0/_metadata/schema").write_bytes(b"")
+    world = World()
+    world.supervisor.add("volumes", start)
+
+    def told() -> bool:
+        world.look()
+        return bool(caplog.messages)
+
+    eventually(told)
+    assert caplog.messages[0] == "query volumes failed and is started again: java.io.EOFException"
+
+
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.add("history", rebuilt_from_topics=False)
+    world.add("history", "/h/history")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
     assert "goes on failing" not in caplog.text
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
-    lasting = "query history goes on failing, 5 times in a row by now: make room where none is left; if it can't read"
-    assert caplog.text.count(lasting) == 1
-
-
-def test_a_query_whose_topic_was_deleted_and_made_again_begins_anew(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.reports(7, 5000, 5000)
-    before = world.query
-    before.report(8, 5000, 3)
-    with caplog.at_level(logging.WARNING):
-        world.look()
-    assert before.stopped
-    assert world.aside == ["volumes"]
-    assert "ticks-0 ends before the place up to which the query has read it" in caplog.text
-    world.look()
-    assert world.query is not before
+    assert caplog.text.count("query history goes on failing, 5 times in a row by now: make room where none") == 1
+    assert "if it can't read its own files, move /h/history away" in caplog.text
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:

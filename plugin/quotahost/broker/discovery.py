@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Final
 
@@ -27,9 +28,9 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import nearest, redact, shortened
+from quotahost.base.text import meant, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
-from quotahost.settings.declaration import SettingsError
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
 
 
@@ -78,7 +79,8 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     matching = [entry for entry in known if entry.name == name]
     if not matching:
         like, names = nearest(name, sorted(known.names)), ", ".join(sorted(known.names))
-        install = f"install its package, whose entry point is of the group {role.group}."
+        stands = f"take it out of {PREFIX}{role.broker_property}, by kafka-configs.sh where Kafka stores that"
+        install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
         hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
         there = names or f"no entry points of the group {role.group}"
         raise PluginError(role, name, f"there is none; {hint} There are: {there}")
@@ -89,12 +91,23 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         )
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
+    invalidate_caches()  # it may have been installed since this Python began
     with failing(role, name, f"{origins} fails to import"):
-        found = matching[0].load()
-        if callable(found):
-            return found
-        module = matching[0].module
-        raise TypeError(f"it can't be called; name a class or function in the entry point: {module}:CLASS")
+        return _callable(matching[0].load())
+
+
+def _callable(entry: Any) -> Any:
+    """The entry itself. Raises TypeError if it can't be called with a context alone."""
+    if not callable(entry):
+        raise TypeError("it can't be called; name a class or function in the entry point, as MODULE:CLASS")
+    try:
+        inspect.signature(entry, follow_wrapped=False).bind(None)
+    except ValueError:  # what is written in C may not say what it takes
+        pass
+    except TypeError as error:
+        remedy = "make it def __init__(self, context), or a function's def NAME(context)"
+        raise TypeError(f"it can't be called with the context alone ({error}); {remedy}") from None
+    return entry
 
 
 def is_own(module: str) -> bool:
@@ -184,7 +197,7 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     plugin: Any = None
     try:
         with failing(role, context.name, "cannot be built", secrets):
-            plugin = entry(context)
+            plugin = _callable(entry)(context)
         with failing(role, context.name, "is not fit for its role", secrets):
             _check(role, plugin)  # now, since the first call may come hours later
     except BaseException:
@@ -230,24 +243,39 @@ def check_period(period: Any) -> timedelta:
 class Found:
     """One entry point as :func:`survey` found it; ``error`` is "" if a broker could use it."""
 
+    role: str
     name: str
     distribution: str
     version: str
     error: str
 
 
-def survey() -> dict[Role, list[Found]]:
-    """Every installed entry point of every role, and why one can't be used; it imports all of them."""
-    return {role: [_found(role, entry) for entry in sorted(_offered(role), key=lambda e: e.name)] for role in Role}
+def survey() -> list[Found]:
+    """Every installed entry point of every role, and why one can't be used; it imports all of them.
+
+    Beside them those of groups that a package's author may have taken for a role's.
+    """
+    of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
+    found = [_found(role, entry, _unusable(role, entry.name)) for role, entry in of_roles]
+    known = {role.group.rpartition(".")[2]: role.group for role in Role}
+    for group in sorted(entry_points().groups - set(known.values())):
+        if group.lower().startswith("quotahost"):
+            hint = meant(group.rpartition(".")[2], known, f"there are {', '.join(known.values())}", "quotahost.")
+            error = f"nobody reads its group {group}; {hint}"
+            found += [_found("entry point", entry, error) for entry in entry_points(group=group)]
+    return found
 
 
-def _found(role: Role, entry: EntryPoint) -> Found:
-    error = ""
+def _unusable(role: Role, name: str) -> str:
     try:
-        plugin = load(role, entry.name)
-        with failing(role, entry.name, "cannot check its settings"):
+        plugin = load(role, name)
+        with failing(role, name, "cannot check its settings"):
             settings_model(plugin)
     except PluginError as failure:
-        error = failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
+        return failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
+    return ""
+
+
+def _found(role: str, entry: EntryPoint, error: str) -> Found:
     dist = entry.dist
-    return Found(entry.name, dist.name if dist else "?", dist.version if dist else "?", error)
+    return Found(role, entry.name, dist.name if dist else "?", dist.version if dist else "?", error)

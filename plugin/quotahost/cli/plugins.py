@@ -5,7 +5,7 @@ from typing import Final
 import typer
 
 from quotahost.broker.discovery import survey
-from quotahost.cli.console import Finding, Section, console, show, table, weak, wrong
+from quotahost.cli.console import Section, console, show, table, weak, wrong
 
 _PLUGINS: Final = ("role", "name", "distribution", "version", "state")
 
@@ -21,13 +21,13 @@ def plugins() -> None:
 
 def check_plugins() -> Section:
     """A row for each entry point. A broken one is weak here; it is wrong only where a property names it."""
-    rows, findings = [], list[Finding]()
-    for role, entries in survey().items():
-        for entry in entries:
-            rows.append((role, entry.name, entry.distribution, entry.version, entry.error or "ok"))
-            if entry.error:
-                broken = f"{role} {entry.name} of {entry.distribution} is broken: {entry.error}"
-                findings.append(weak(broken, "mend or uninstall it"))
+    found = survey()
+    rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
+    findings = []
+    # Two packages that offer the same name are one finding.
+    for entry in {(each.role, each.name): each for each in found if each.error}.values():
+        remedy = "" if "; " in entry.error else "mend or uninstall it"  # some have one of their own
+        findings.append(weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", remedy))
     # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
     if not rows:
         remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"

@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
 )  # fmt: skip
 
 from quotahost.base.errors import QuotahostError
-from quotahost.kafka.client import DENIED, NoAnswer, answer
+from quotahost.kafka.client import DENIED, NoAnswer, answer, no_right
 from quotahost.records.topics import COMPACTED
 
 log = logging.getLogger("quotahost.kafka")
@@ -134,9 +134,9 @@ class BrokerConfig:
     changes them at the same moment (KIP-339).
     """
 
-    def __init__(self, admin: AdminClient, broker: int) -> None:
-        """``broker`` is its id."""
-        self._admin, self._broker = admin, str(broker)
+    def __init__(self, admin: AdminClient, broker: int, config: Mapping[str, Any]) -> None:
+        """``broker`` is its id, ``config`` how the client connects."""
+        self._admin, self._broker, self._config = admin, str(broker), config
 
     def properties(self) -> dict[str, str | None]:
         """All values, None where Kafka hides one: of all that it doesn't know, and of passwords.
@@ -150,7 +150,7 @@ class BrokerConfig:
         return {name: entry.value for name, entry in self._entries().items() if int(entry.source) in _STORED}
 
     def _entries(self) -> dict[str, Any]:
-        with _answered():
+        with self._answered("DescribeConfigs"):
             return described(self._admin, ResourceType.BROKER, self._broker, _CONFIG_WAIT)
 
     def listed(self, name: str) -> Listed | None:
@@ -173,17 +173,17 @@ class BrokerConfig:
         changes += [(n, value or "", how.DELETE if value is None else how.SET) for n, value in (put or {}).items()]
         changed = [ConfigEntry(name, value, incremental_operation=operation) for name, value, operation in changes]
         resource = ConfigResource(ResourceType.BROKER, self._broker, incremental_configs=changed)
-        with _answered():
+        with self._answered("AlterConfigs"):
             options = {"validate_only": validate_only, "request_timeout": _CONFIG_WAIT}
             answer(self._admin.incremental_alter_configs([resource], **options)[resource], _CONFIG_WAIT)
 
-
-@contextmanager
-def _answered() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as failure:
-        error = failure.args[0]
-        raise NoAnswer(str(error), refused=error.code() in DENIED) from None
-    except TimeoutError:
-        raise NoAnswer("no answer") from None
+    @contextmanager
+    def _answered(self, right: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as failure:
+            refused = (error := failure.args[0]).code() in DENIED
+            text = "; ".join(no_right(right, "--cluster", self._config)) if refused else str(error)
+            raise NoAnswer(text, refused=refused) from None
+        except TimeoutError:
+            raise NoAnswer("no answer") from None

@@ -20,7 +20,7 @@ from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, Topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
-from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE
+from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE, folder
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
@@ -93,7 +93,7 @@ class Job:
         if history := self._options.history:
             # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
             for part in (*OF_SNAPSHOTS, *OF_USAGE):
-                add(part, partial(queries.record, part, history), rebuilt_from_topics=False)
+                add(part, partial(queries.record, part, history), folder(history, part))
 
     def run(self, stop: threading.Event) -> None:
         """Keep the queries running until ``stop`` is set, then close everything."""

@@ -153,15 +153,6 @@ def read_all(progress: Mapping[str, Any]) -> bool:
     return all(offsets(source.get("latestOffset")) and not behind(source) for source in progress["sources"])
 
 
-def lost(source: Mapping[str, Any]) -> list[str]:
-    """The topics, with their partitions, that end before the place up to which a query has read them.
-
-    A topic that is deleted and made again begins with 0, and Spark would wait until it is as long as the old one was.
-    """
-    end, latest = offsets(source.get("endOffset")), offsets(source.get("latestOffset"))
-    return [f"{topic}-{p}" for (topic, p), offset in end.items() if latest.get((topic, p), offset) < offset]
-
-
 def idle(progress: Mapping[str, Any]) -> bool:
     """Whether a query's progress is that of no batch, but of a look that found nothing to read."""
     return "addBatch" not in progress["durationMs"]

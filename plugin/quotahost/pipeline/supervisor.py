@@ -5,9 +5,9 @@ second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
 A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
 the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
-again, as with the state of another version, one whose place in a topic is gone (somebody has deleted the topic), and
-one that remembers many more brokers than there are. Spark can't take a row out of the state of a query that reports all
-rows with each batch. Where that is no remedy, as for the history, one error of its own says that a query fails on.
+again, as with the state of another version, and one that remembers many more brokers than there are. Spark can't take a
+row out of the state of a query that reports all rows with each batch. Where that is no remedy, as for the history, one
+error of its own says that a query fails on.
 """
 
 import logging
@@ -24,7 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.base.text import short
 from quotahost.pipeline import log
-from quotahost.pipeline.monitoring import Progress, idle, lost, read_all
+from quotahost.pipeline.monitoring import Progress, idle, read_all
 from quotahost.pipeline.queries import place
 from quotahost.pipeline.session import file_system
 
@@ -44,7 +44,7 @@ class _Query:
     """A query that is kept running, and what happened to it."""
 
     start: Callable[[], StreamingQuery]
-    rebuilt_from_topics: bool  # it may begin anew
+    files: str  # what is of no use without its checkpoint, so that it may not begin anew; "" for nothing
     running: StreamingQuery | None = None
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
@@ -84,9 +84,9 @@ class Supervisor:
         self._answered_at = 0.0
         self._all_begun = False
 
-    def add(self, name: str, start: Callable[[], StreamingQuery], rebuilt_from_topics: bool = True) -> None:
-        """Keep a query running; ``rebuilt_from_topics`` is False where with a checkpoint more than a state is lost."""
-        self._queries[name] = _Query(start, rebuilt_from_topics)
+    def add(self, name: str, start: Callable[[], StreamingQuery], files: str = "") -> None:
+        """Keep a query running; ``files`` is a directory that would be lost, too, with the query's checkpoint."""
+        self._queries[name] = _Query(start, files)
 
     def crowded(self, name: str) -> bool:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
@@ -139,9 +139,11 @@ class Supervisor:
             if query.running.isActive:
                 self._report(name, query, query.running)
                 return
-            problem = str(query.running.exception() or "it ended")
+            problem: object = query.running.exception() or "it ended"
+            if "(no cause message)" in str(problem):  # such as an EOFException, of a file that was cut off
+                problem = getattr(problem, "_cause", problem)
             query.running = None
-            self._failed(name, query, problem)
+            self._failed(name, query, str(problem))
         if self._clock() >= query.due:
             try:
                 query.running = query.start()
@@ -167,10 +169,8 @@ class Supervisor:
             self._rebuild(name, query, why)
 
     def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
-        if not query.rebuilt_from_topics:
+        if query.files:
             return ""
-        if places := [partition for source in last["sources"] for partition in lost(source)]:
-            return f"{', '.join(places)} ends before the place up to which the query has read it"
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
         if query.rows is None:
             query.rows = rows if read_all(last) else None
@@ -187,12 +187,12 @@ class Supervisor:
         query.failures += 1
         if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
-        if query.rebuilt_from_topics and not query.anew_without_batch:
+        if not query.files and not query.anew_without_batch:
             self._rebuild(name, query, f"it has failed {query.failures} times in a row")
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
-        if not query.rebuilt_from_topics:
-            remedy = "make room where none is left; if it can't read its own files, move the whole directory away"
+        if query.files:
+            remedy = f"make room where none is left; if it can't read its own files, move {query.files} away"
         query.lasting.report("query %s goes on failing, %d times in a row by now: %s", name, query.failures, remedy)
 
     def _rebuild(self, name: str, query: _Query, why: str) -> None:
@@ -200,7 +200,9 @@ class Supervisor:
         try:
             aside = self._set_aside(name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
-            log.error("the checkpoint of query %s can't be set aside: %s", name, short(problem))
+            query.rows = None  # a query that works is stopped for this again only once it remembers many more
+            remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
+            query.lasting.report("the checkpoint of query %s can't be set aside: %s; %s", name, short(problem), remedy)
             return
         query.forget_failures()
         # The batches of a new checkpoint are numbered from 0.

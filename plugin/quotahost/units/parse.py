@@ -82,22 +82,25 @@ def parse_percent(value: object) -> float | None:
     return parse_limit(_text(value).removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
-def _whole_bytes(value: object, least: int) -> int | None:
-    if value is None or _text(value) == NONE:
-        return None
+def parse_bytes(value: object, least: int = 0, instead: str = "0") -> int:
+    """Whole bytes from ``10M`` and the like, of which a fraction is left out; ``instead`` tells what else may stand."""
     # Not by parse_quantity: a float keeps 53 bits of a size, and makes 2**63 of the largest one.
     size = _quantity(value)
     if size < least or 0 < size < 1:
-        raise ValueError(f"must be at least {'one byte' if least else '0'}, or {NONE}; {_SIZE_REMEDY}")
+        raise ValueError(f"must be at least one byte, or {instead}; {_SIZE_REMEDY}")
     if size > MAX_SIZE:
         raise ValueError(f"must be at most {MAX_SIZE} bytes (2^63 - 1), which no disk has; {_SIZE_REMEDY}")
     return int(size)
 
 
-#: Whole bytes, 1 to 2**63 - 1, from ``10M`` and the like; a fraction of a byte is left out. The word ``none`` is None.
-parse_size = partial(_whole_bytes, least=1)
+def _or_none(value: object, least: int, instead: str) -> int | None:
+    return None if value is None or _text(value) == NONE else parse_bytes(value, least, instead)
+
+
+#: Whole bytes, 1 to 2**63 - 1; the word ``none`` is None.
+parse_size = partial(_or_none, least=1, instead=NONE)
 #: The same from 0 on: what must stay free may be nothing.
-parse_space = partial(_whole_bytes, least=0)
+parse_space = partial(_or_none, least=0, instead=f"0, or {NONE}")
 
 
 def parse_share(value: object) -> float | None:

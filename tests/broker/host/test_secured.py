@@ -40,6 +40,7 @@ from quotahost.cli.console import Finding, Level
 from quotahost.cli.doctor.doctor import ask_cluster
 from quotahost.cli.property_files import read_client_config
 from quotahost.kafka.admin import BrokerConfig
+from quotahost.kafka.client import NoAnswer
 from quotahost.records import topics
 from quotahost.records.topics import AclRole
 from tests.broker.support.acls import acl, give
@@ -264,6 +265,12 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
         "quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]\n"
     )
     assert quotas(node, "plan", declared)[0] != 0
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "quotahost"}
+    own = BrokerConfig(admin_of(node, "quotahost"), node.node_id, login)
+    with pytest.raises(NoAnswer, match=r"kafka-acls\.sh .*User:quotahost --operation DescribeConfigs --cluster "):
+        own.listed("cordoned.log.dirs")
+    with pytest.raises(NoAnswer, match=r"User:quotahost may not AlterConfigs cluster; kafka-acls\.sh --add "):
+        own.change(append={"cordoned.log.dirs": []})
     optional = tmp_path / "acls.sh"
     lines = (CONF / "acls.sh").read_text(encoding="utf-8").splitlines()
     kept = [line.removeprefix("# ") for line in lines if line.startswith(("plugins=", "operators=", '# "$@" '))]
@@ -275,7 +282,6 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
         code, text = quotas(node, "apply", declared, "--yes")
         assert code == 0, text
         assert quotas(node, "drift", declared)[0] == 0
-        own = BrokerConfig(admin_of(node, "quotahost"), node.node_id)
         assert own.listed("cordoned.log.dirs") is not None
         own.change(append={"cordoned.log.dirs": []}, put={f"{PREFIX}plugin.cordon.added": None})
     finally:

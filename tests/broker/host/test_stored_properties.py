@@ -176,9 +176,11 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     end_host(node, directory)
     eventually(lambda: node.log_text(begin).count("serves with suppliers faulty") == 2)
     eventually(lambda: refused(node))
-    guest_removed(False)
-    alter_broker_config(node, {PREFIX + "supplier": None})
+    with pytest.raises(HelperError, match=rf"'guest': there is none; .*take it out of {PREFIX}supplier, by "):
+        alter_broker_config(node, {PREFIX + "static.produce": "20M"})
+    alter_broker_config(node, {PREFIX + "static.produce": "20M", PREFIX + "supplier": None})  # which one request may do
     eventually(lambda: not refused(node))
+    alter_broker_config(node, {PREFIX + "static.produce": None})
     assert node.log_text(begin).count("the new properties are rejected") == 1
 
 

@@ -174,7 +174,7 @@ def test_a_record_that_no_broker_takes_is_named_and_what_was_before_stays(
     drift = run(client, "drift", file)
     assert (drift.exit_code, "\x1b" in drift.output) == (1, False)
     assert "brokers refuse the record b'clients/kept' of __quotahost_quotas: produce" in drift.output
-    assert "Applied 1 of 1 changes." in run(client, "apply", "--yes", file).output
+    assert "Applied 2 of 2 changes." in run(client, "apply", "--yes", file).output
     drift = run(client, "drift", file)
     assert (drift.exit_code, "b'users/" in drift.output, "kept" in drift.output) == (0, True, False)
     assert topic.write({b"users/\x1b[2J": None}) == {}

@@ -73,7 +73,7 @@ def test_the_error_of_an_unknown_name_lists_the_nearest_and_all_others(site: Pat
     with pytest.raises(PluginError, match=listed):
         load(Role.SUPPLIER, "goood")
     absent = r"factor source 'good': there is none; install its package, whose entry point is of the group "
-    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources\. There are: cluster-volumes"):
+    with pytest.raises(PluginError, match=rf"^{absent}quotahost\.factor_sources, or take it out of {PREFIX}factor\."):
         load(Role.FACTOR_SOURCE, "good")
     with pytest.raises(PluginError, match="factor source 'none': there is none; leave it empty for none"):
         load(Role.FACTOR_SOURCE, "none")
@@ -197,11 +197,13 @@ TASK = """
         (Role.SUPPLIER, "class E(Exception):\n    __str__ = 5\nraise E", f"{IMPORT}E: its text can't be made"),
         (Role.SUPPLIER, "class plugin:\n    def __init__(self, context): 1 / 0", f"{BUILD}ZeroDivisionError"),
         (Role.SUPPLIER, "def plugin(context):\n    import sys; sys.exit('bye')", f"{BUILD}SystemExit: bye"),
-        (Role.SUPPLIER, "def plugin(): pass", f"{BUILD}TypeError"),
+        (Role.SUPPLIER, "def plugin(): pass", f"{IMPORT}TypeError: it can't be called with the context alone (too"),
+        (Role.POLICY, "class plugin:\n    quota_factor = print", "; make it def __init__(self, context), or"),
+        (Role.TASK, "def plugin(context, period): pass", "context alone (missing a required argument: 'period'); make"),
         (Role.SUPPLIER, "plugin = 7", f"{IMPORT}TypeError: it can't be called; name a class or function in"),
         (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         (Role.SUPPLIER, "class plugin:\n    quota = 5\n    def __init__(self, context): pass", "has no method quota"),
-        (Role.SUPPLIER, "class plugin:\n    Section = dict", "its attribute Section is <class 'dict'>; make it a subc"),
+        (Role.SUPPLIER, "def plugin(context): 1\nplugin.Section = 5", "its attribute Section is 5; make it a sub"),
         (Role.FACTOR_SOURCE, "def plugin(context): return object()", "has no method read"),
         (Role.POLICY, "def plugin(context): return object()", "has no method quota_factor"),
         (Role.TASK, "def plugin(context): return object()", "has no method run"),
@@ -234,10 +236,12 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     distribute(site, "whole", {Role.SUPPLIER.group: {"module": "whole_module"}}, {"whole_module": ""})
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
-    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()[Role.SUPPLIER]}
+    distribute(site, "astray", {"quotahost.supplier": {"x": "no:x"}, "quotahost": {"y": "no:y"}})
+    found = {(plugin.name, plugin.distribution): plugin for plugin in survey()}
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
     error = found["twice", "one"].error
     assert all(words in error for words in ("offered more than once, by", " one 1.0", " two 1.0", "uninstall"))
-    assert found["module", "whole"].error.endswith("name a class or function in the entry point: whole_module:CLASS")
-    assert set(survey()) == set(Role)
+    assert found["module", "whole"].error.endswith("name a class or function in the entry point, as MODULE:CLASS")
+    assert found["x", "astray"].error == "nobody reads its group quotahost.supplier; did you mean quotahost.suppliers?"
+    assert "; there are quotahost.suppliers, quotahost.factor_sources, " in found["y", "astray"].error

@@ -11,7 +11,7 @@
 import ipaddress
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -95,7 +95,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
-def check_stored(admin: Admin, broker: BrokerFile) -> Iterator[Finding]:
+def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
     """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
 
     It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.
@@ -104,10 +104,9 @@ def check_stored(admin: Admin, broker: BrokerFile) -> Iterator[Finding]:
     if not node.isdecimal() or broker.get("process.roles") == "controller":
         return
     try:
-        stored = BrokerConfig(admin, int(node)).stored()
+        stored = BrokerConfig(admin, int(node), config).stored()
     except NoAnswer as problem:
-        remedy = "--client-config FILE of a principal with DescribeConfigs on the cluster"
-        yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}", remedy)
+        yield note(f"whether broker {node} has stored values beside this file is not checked: {problem}")
         return
     # A hidden value may be the file's own.
     others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]

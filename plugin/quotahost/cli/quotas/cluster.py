@@ -17,7 +17,7 @@ import logging
 import ssl
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -51,7 +51,10 @@ _CLIENT_ID: Final = "quotahost-quotas"
 _WAIT_MS: Final = 10_000  # for an answer, and until brokers have what the controller has taken
 _POLL: Final = 0.1  # seconds
 _MOST_WARNINGS: Final = 5  # about records that are refused
-_REFUSED: Final = "apply --prune-refused removes it (look first whether a later quotahost wrote it)"
+_REFUSED: Final = (
+    "apply --prune-refused removes it, and apply writes over it what a file declares (look first whether a later "
+    "quotahost wrote it)"
+)
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 # Entities in a request. The controller takes 10,000 records at once, four for an entity at most. With each request a
@@ -59,7 +62,6 @@ _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _AT_ONCE: Final = 2000
 _NO_RIGHT: Final = 31  # Errors.CLUSTER_AUTHORIZATION_FAILED
 _ON_CLUSTER: Final = "--cluster"
-_GIVE: Final = "give the principal"
 _SUPPLIER: Final = f"{PREFIX}supplier"
 #: The suppliers that enforce quotas, by the section of a file, and the words for these quotas.
 _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cluster-quota", "cluster-wide")}
@@ -135,14 +137,15 @@ class Cluster:
         wanted: Quotas = declared.quotas
         if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
-            keys = {entity.refused for entity in self.refused}
             # Brokers have only from before what such a record is about, and none that starts later has it: so what is
-            # declared is written anew.
-            anew = {of for of in recorded if keys and (prune_refused or of in wanted) and _record(of, {})[0] in keys}
+            # declared is written anew, and the plan shows what it is written over.
+            own = {_key(of) for of in wanted if self.refused and of.section != CLIENTS}
+            gone = {of: why for of, why in self.refused.items() if prune_refused or of.refused in own}
+            keys = {of.refused for of in gone}
+            anew = {of for of in recorded if keys and _key(of) in keys}
             present |= {of: recorded[of] for of in recorded.keys() - anew if of.section in declared.sections}
-        if prune_refused:
-            present |= self.refused
-            wanted = {**wanted, **{of: {} for of in self.refused}}
+            present |= gone
+            wanted = {**wanted, **{of: {} for of in gone}}
         self.warnings += not_enforced(self._brokers, declared.sections)
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
@@ -161,6 +164,7 @@ class Cluster:
             except Refused as problem:
                 refusals[entity] = f"brokers would refuse it: {problem}"
             else:
+                values.pop(key, None)  # of a refused record: what takes its place comes after all that is removed
                 entities[key], values[key] = entity, value
         if validate_only:
             lacking = self._lacking() if values else ""
@@ -211,6 +215,13 @@ def _of_kafka(plan: Plan) -> list[Change]:
     return [change for change in plan.changes if change.entity.section == CLIENTS]
 
 
+def _key(entity: Entity) -> bytes | None:
+    """The key of an entity's record; None if brokers would refuse it."""
+    with suppress(Refused):
+        return _record(entity, {})[0]
+    return None
+
+
 def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes | None]:
     """Key and value of the record of an entity, without a value if it has nothing. Raises Refused as brokers would."""
     if entity.refused is not None:
@@ -254,7 +265,7 @@ def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any,
             if config:
                 who, remedy = "with these credentials", "look at address, protocol and credentials"
             raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
-        yield manager, {each.node_id: BrokerConfig(client, each.node_id) for each in manager.cluster.brokers()}
+        yield manager, {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
         manager.close()
     finally:
         network.stop(_WAIT_MS)
@@ -366,8 +377,7 @@ def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterato
     try:
         configs = broker.properties()
     except NoAnswer as problem:
-        why = f"{_GIVE} DescribeConfigs on the cluster" if problem.refused else str(problem)
-        yield f"whether it enforces what is set here can't be seen; {why}"
+        yield f"whether it enforces what is set here can't be seen: {problem}"
         return
     callback = configs.get(f"{PREFIX}class")
     if callback and not callback.startswith("org.quotahost."):

@@ -74,10 +74,9 @@ def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity
 
 
 def _bytes(value: object) -> int:
-    size = None if value is None else parse.parse_space(value)
-    if size is None:
+    if value is None:
         raise ValueError("is empty; write a size such as 500G")
-    return size
+    return parse.parse_bytes(value)
 
 
 # None only where the key is left out: a key without a value is a mistake.

@@ -93,6 +93,7 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
                 open_sesame: pydantic.SecretStr
                 hour: int = 0
                 server: str = pydantic.Field("", pattern="^http:[^?]*$")
+            def __init__(self, context): pass
     """
     distribute(site, "acme", {Role.SUPPLIER.group: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
     properties = (
@@ -179,13 +180,17 @@ def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypa
     told(1, words, "doctor", properties, "--python", environment(tmp_path))
 
 
-def test_plugins_properties_and_the_version_are_listed(site: Path) -> None:
+def test_plugins_properties_and_the_version_are_listed(site: Path, package: Path, tmp_path: Path) -> None:
     broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")
     rows = [line.split() for line in told(0, (), "plugins").splitlines()]
     assert ["supplier", "static", "quotahost", "0.1.0", "ok"] in rows
     assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
+    for name in ("one", "two"):
+        distribute(site, name, {Role.POLICY.group: {"twice": "twice:It"}, "quotahost.policy": {"lost": "lost:It"}})
+    output = doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?"], CLASS)
+    assert [output.count(each) for each in ("weak  policy twice", "mend or uninstall it")] == [1, 1]
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)

@@ -39,6 +39,10 @@ NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
 SASL: Final = {"security.protocol": "SASL_SSL", "sasl.username": "ops", "sasl.password": "hush"}
+MAY_NOT_SEE: Final = (
+    "User:ops may not DescribeConfigs cluster; "
+    "kafka-acls.sh --add --allow-principal User:ops --operation DescribeConfigs --cluster (docs/security.md)"
+)
 
 
 def one_broker(**answer: Any) -> Any:
@@ -103,8 +107,8 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
     ("problem", "told"),
     [
         (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "can't be seen; give the principal DescribeConfigs on the cluster"),
-        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen; KafkaError{code=_TIMED"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
+        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:
@@ -114,7 +118,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
     else:
         asked.set_exception(KafkaException(KafkaError(problem)))
     client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    (warning,) = not_enforced({1: BrokerConfig(client, 1)}, [CLUSTER])
+    (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
     assert told in warning
 
 
@@ -219,7 +223,12 @@ def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_r
     topic.written.clear()
     file.write_text(declared)
     drift = run("quotas", "drift", *asked)
-    assert (drift.exit_code, "Drift: 1 quota differs." in drift.output) == (1, True)
+    assert (drift.exit_code, "Drift: 2 quotas differ." in drift.output) == (1, True)
+    assert re.search(r"remove +record b'users/kept' +refused +schema +-> +none", drift.output)
+    file.write_text(f"cluster-quotas: [{{user: alice, produce: 5}}, {{user: {'x' * 9999}, produce: 5}}]")
+    planned = run("quotas", "plan", *asked)  # what a later version wrote isn't written over in silence
+    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
+    assert "Plan: 2 to add, 0 to change, 1 to remove." in planned.output
     file.write_text("cluster-quotas: []")  # who isn't named is let be
     assert run("quotas", "drift", *asked).exit_code == 0
     file.write_text(f"prune: true\n{declared}\nbudgets: []")

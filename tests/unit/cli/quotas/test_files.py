@@ -149,7 +149,9 @@ OF_A = "quotas:\n- user: a\n  "
         *((f"budgets:\n- {entry}", words) for entry, words in (
             ("{topics: [a, b], bytes: 1G}", "has several topics and no name"),
             ("{topics: ['a*b'], bytes: 1G}", "names no topics"),
-            *((f"{{topics: [a], bytes: {size}}}", "is empty; write a size") for size in ("", "none")),
+            ("{topics: [a], bytes: }", "is empty; write a size"),
+            ("{topics: [a], bytes: none}", "budgets[0].bytes: none is not a number; write a plain number, or"),
+            ("{topics: [a], bytes: -1}", "budgets[0].bytes: -1 must be at least one byte, or 0; write a plain number"),
             ("{topics: [a]}", "FILE:2: budgets[0].bytes: is missing; write it"),
             ("{topics: [], bytes: 1G}", "budgets[0].topics: is empty; write an entry, or leave the key out"),
             ("{name: 'a b', topics: [a], bytes: 1G}", "needs a name of 1 to 64 letters"),

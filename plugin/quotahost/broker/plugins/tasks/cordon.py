@@ -26,6 +26,7 @@ from quotahost.units.show import Unit
 CORDONED: Final = "cordoned.log.dirs"
 ADDED: Final = PREFIX + "plugin.cordon.added"
 _ALL: Final = "*"
+_DELETE: Final = "kafka-configs.sh --alter --entity-type brokers --entity-default --delete-config"
 _REST: Final = 10.0  # seconds between two questions for what is cordoned
 #: Seconds after the first answer until anything is changed. A broker that answers has read its stored properties, but
 #: ours among them reach this task a moment later.
@@ -114,7 +115,7 @@ class Cordon:
         """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
         # Each time: credentials, or this broker's address, may be others by now.
         admin = login(self._context).admin(self._context.settings.snapshots_topic)
-        broker = BrokerConfig(admin, self._context.node_id)
+        broker = BrokerConfig(admin, self._context.node_id, self._context.broker.client_config())
         now = broker.listed(CORDONED)
         if self._settled_at == math.inf:
             self._settled_at = self._ask_at = self._clock() + _SETTLED
@@ -124,7 +125,10 @@ class Cordon:
             self._tell.report("this Kafka has no %s (KIP-1066, Kafka 4.3 and newer): nothing is cordoned", CORDONED)
             return
         if now.elsewhere:
-            self._tell.report("%s is set in server.properties or for all brokers: nothing is changed", CORDONED)
+            told = (
+                "%s is set in server.properties or for all brokers, and nothing is changed; take it out there (%s %s)"
+            )
+            self._tell.report(told, CORDONED, _DELETE, CORDONED)
             return
         # What an operator has cordoned needs no addition, and is not ours to take away.
         new = set() if _ALL in now.entries else full - set(now.entries)

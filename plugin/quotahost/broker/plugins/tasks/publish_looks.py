@@ -29,7 +29,7 @@ from quotahost.records.look import MAX_ANSWERS, MAX_OPENED, MAX_USES, Answered, 
 from quotahost.records.watch import Watch, decode
 
 EVERY: Final = 2.0  # seconds between looks that are published
-_REST: Final = 20  # the next look, or listing of files, is at least so many times as far away as one takes
+_REST: Final = 20  # the next look is at least so many times as far away as one takes, or listing of files of a core
 _AGAIN: Final = 5.0  # seconds until the next try where nobody watches
 _SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody has watched
 _MOST: Final = 16  # watchers that are known by name
@@ -180,11 +180,11 @@ class OpenedVolumes:
         try:
             measured = self._measure(name)
         finally:
-            ended = self._clock()
             with self._lock:
-                took = min(ended - self._running.pop(name), _HANGS)  # while a disk hangs nothing is listed
-                # A defect is logged by start_thread, not more often than once a minute.
-                self._rest = ended + (MINUTE if measured is None else _REST * max(0.0, took - BETWEEN))
+                del self._running[name]
+                # A defect is logged by start_thread, not more often than once a minute. Who waits for a disk takes no
+                # core, so what counts is this thread's own time.
+                self._rest = self._clock() + (MINUTE if measured is None else _REST * time.thread_time())
                 if measured is not None:
                     self._measured[name] = measured
 

@@ -96,7 +96,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         return SimpleNamespace(admin=lambda topic: context.broker.client_config().get("sasl.password"))
 
     monkeypatch.setattr(cordon, "login", login)
-    monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker: made.kafka.asked_as(admin))
+    monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker, config: made.kafka.asked_as(admin))
     return made
 
 
@@ -158,7 +158,7 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(world: World) -> No
     ("answer", "line"),
     [
         (None, "this Kafka has no cordoned.log.dirs"),
-        (Listed(("/b",), elsewhere=True), "is set in server.properties or for all brokers"),
+        (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
         (NoAnswer("no right"), "can't be read or changed: no right"),
     ],
 )

@@ -184,14 +184,11 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
     opened._closing.set()
 
 
-def test_after_a_volume_that_takes_long_to_list_it_rests(tmp_path: Path) -> None:
+def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     topic(tmp_path)
     clock = Clock()
-
-    def sleep(seconds: float) -> None:
-        clock.now += seconds + 1.5
-
-    opened = volumes(sleep, clock, full=tmp_path)
+    monkeypatch.setattr(time, "thread_time", lambda: 1.5)
+    opened = volumes(lambda _: None, clock, full=tmp_path)
     measured(opened, "full")
     opened.of([])
     clock.now += 29
@@ -231,7 +228,7 @@ def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest
     back.set()
     assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
     opened.of(["dead"])
-    clock.now += 600
+    clock.now += 5
     measured(opened, "dead", "sound")
 
 
