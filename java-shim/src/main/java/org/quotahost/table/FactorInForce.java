@@ -3,7 +3,6 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -157,14 +156,11 @@ public final class FactorInForce {
         TypeRule[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs, beat, lookedAt);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps(beat)));
         Map<String, TypeRule[]> slowed = new HashMap<>();
-        Set<String> heldGroups = new HashSet<>();
-        if (heldForAll) heldGroups.add(null);
         slowedTaps.forEach((name, taps) -> {
             boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
             SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
-            if (held) heldGroups.add(name);
             // A factor of 0 is the fence's and not the limits'.
             double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
             TypeRule[] typeRules = taps.step(factor, held, aim, nowMs, beat, lookedAt);
@@ -172,7 +168,7 @@ public final class FactorInForce {
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), windows, beat);
+        return new Rule(all, slowed, affected, !isEnforced(), windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -182,7 +178,7 @@ public final class FactorInForce {
             boolean moves = restless && rule.now() != next.now() && (rule.factors(type) || next.factors(type));
             if (moves || !next.isSame(rule, type)) changed |= 1 << type;
         }
-        if (changed != 0 || next.affected() != rule.affected() || !next.held().equals(rule.held())) put(next, changed);
+        if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
     }
 
     /** Has limits of some types, a bit for each, made anew, since what they are made of has changed; each beat asks again. */

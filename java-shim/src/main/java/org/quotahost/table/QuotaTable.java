@@ -127,7 +127,7 @@ public final class QuotaTable {
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
-        if (tags.note(now, rule) && group != null) marks.changed();
+        if (tags.note(type, now, rule) && group != null) marks.changed();
         return tags;
     }
 

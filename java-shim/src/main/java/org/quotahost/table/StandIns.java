@@ -11,12 +11,12 @@ import java.util.ArrayDeque;
  * newcomers' rate stands in until then.
  *
  * <p>A client that was there before the factor fell counts with what it used then, also where the fall was a PAUSE that the
- * fence holds. One that comes later is measured when Kafka's windows are full of it, unless its limit holds it back: what it
- * would use isn't known then. Until then, and while it uses less than the floor, the newcomers' rate stands in. So it is
- * after a PAUSE for who came in it: of a client that was turned back Kafka has measured attempts, and then what it had to
- * make up for, and not what it would write. When limits of those who share the scope are back where
- * they were, it is forgotten, also while other limits are low: until then Kafka's windows have what was sent by lower limits,
- * and if the factor falls again, limits follow at once. All of it is the watch's.
+ * fence holds, and so does one that begins later to write to topics for which the factor is. One that comes later is measured
+ * when Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and
+ * while it uses less than the floor, the newcomers' rate stands in. Kafka asks nothing of a request that the fence turns back:
+ * who comes in a PAUSE begins after it. When limits of those who share the scope are back where they were, it is forgotten,
+ * also while other limits are low: until then Kafka's windows have what was sent by lower limits, and if the factor falls
+ * again, limits follow at once. All of it is the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
@@ -25,8 +25,6 @@ final class StandIns {
     private static final double NEAR = 0.9;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
-    /** For how many beats a client makes up for a PAUSE: holds are noted once a second, and it waits between its tries. */
-    private static final int MAKES_UP = 2 * BEATS_PER_SECOND;
 
     private final Scopes scopes;
     /** Those in use that have none, as of the last fall, and then of each second. */
@@ -48,11 +46,10 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         int fellAt = rule.fellAt();
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
-        // At the first beat of a PAUSE Kafka has hardly measured attempts yet. A beat may be left out.
+        // A beat may be left out.
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
         if (second) {
             walkedAt = now;
-            if (!rule.held().isEmpty()) scopes.forEach(scope -> scope.noteHold(rule, now));
             if (kept) forget(rule);
         }
         if (!low) {
@@ -82,18 +79,15 @@ final class StandIns {
 
     private boolean measure(Scope scope, Rule rule, int now) {
         int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
-        int used = scope.inUse(now, back);
         boolean changed = false;
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
-            if (tags == null) continue;
-            int fellAt = rule.fellAt(tags, type);
-            boolean wasHeld = type == PRODUCE && fellAt - scope.heldAt < back;
-            boolean wasThere = used >= now - fellAt && !wasHeld;
-            if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back + MAKES_UP) continue;
+            // At the fall nobody is held back yet; nor is later who had other tags until now.
+            boolean late = tags != null && rule.isMeasured(tags, type);
+            if (tags == null || late && scope.inUse(type, now, back) < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(tags, type);
-            boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;
+            boolean heldBack = late && tags.inUse(type, now) >= back && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
             scope.standIn(type, rate);
             changed = true;
