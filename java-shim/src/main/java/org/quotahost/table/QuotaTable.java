@@ -354,7 +354,8 @@ public final class QuotaTable {
         if (last.slowing() != null && next.slowing() == null) endMarks(null);
         else if (last.affected() != topics) endMarks(topics);
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        factorInForce.hold(next, now - marks.changedAt() <= next.backBeats() + 1);
+        // The last limits were made by the last rule's beat, from which this one may be far: the watch may have stood still.
+        factorInForce.hold(next, last.now() - marks.changedAt() < next.backBeats());
     }
 
     /** Of who has not written to these topics lately, and of topics that have gone over to another group; null for all marks. */

@@ -423,6 +423,21 @@ class SlowingTest {
         assertEquals(1_000.0, table.limit(PRODUCE, own));
     }
 
+    /** As after a process was stopped for longer than Kafka looks back, and the host was quicker than the watch. */
+    @Test
+    void whoseMarkEndsWhileTheWatchStandsStillHasItsFullLimitOnceKafkasWindowsAreEmpty() {
+        table.configureTap(10, 1_000, 30_000);
+        slow(Scopes.CLIENT);
+        limit("alice", "a");
+        pass(10);
+        Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));
+        affect(0.5, "bills");
+        table.beat(ms += 20_000);
+        table.beat(ms += QuotaTable.BEAT_MS);
+
+        assertEquals(1_000.0, table.limit(PRODUCE, own));
+    }
+
     @Test
     void nothingIsAllocatedForWhomItDoesNotConcernNorForAMarkedClient() {
         Tables.publish(table, "alice", "a", Scopes.USER, 1_000);
