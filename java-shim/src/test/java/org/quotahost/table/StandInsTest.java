@@ -261,6 +261,22 @@ class StandInsTest {
         assertEquals(3_000.0, goOn(2));
     }
 
+    /** It used little when it wrote there. */
+    @Test
+    void whoWroteToItsTopicsBeforeIsMeasuredAnewToo() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        uses(400);
+        goOn(20);
+        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
+        writing(20);
+        assertEquals(200.0, goOn(0));
+        uses(4_000);
+        assertNull(goOn(60));
+
+        table.factor(0.5, "", null);
+        assertEquals(2_000.0, goOn(2));
+    }
+
     @Test
     void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
