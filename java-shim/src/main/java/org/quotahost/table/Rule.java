@@ -107,6 +107,10 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         return typeRule(tags, type).fellAt;
     }
 
+    double factor(Tags tags, int type) {
+        return typeRule(tags, type).factor;
+    }
+
     /** Whether what clients without a quota use was looked for since their factor fell. */
     boolean isMeasured(Tags tags, int type) {
         return typeRule(tags, type).measured;

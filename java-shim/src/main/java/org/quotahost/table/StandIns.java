@@ -23,6 +23,8 @@ final class StandIns {
     private static final int[] TYPES = {PRODUCE, FETCH};
     /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
     private static final double NEAR = 0.9;
+    /** How many times what a client uses its stand-in is at most; a factor may be 0. */
+    private static final double MOST_ABOVE = 1_000;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
 
@@ -35,8 +37,16 @@ final class StandIns {
     volatile int lookedAt;
     /** The beat at which scopes were walked through last, once a second. */
     private int walkedAt;
+    /** Whose stand-ins are on their way down to what they use. */
+    private final ArrayDeque<Late> late = new ArrayDeque<>();
     /** Whether there may be stand-ins. */
     private boolean kept;
+
+    /**
+     * Who came while the factor was low had no limit of its own until it was measured. Its stand-in goes down by the steps of a tap
+     * (Windows.stepShare), each when Kafka has forgotten what was sent before the last one.
+     */
+    private record Late(Scope scope, int type, double rate, int since) {}
 
     StandIns(Scopes scopes) {
         this.scopes = scopes;
@@ -54,6 +64,7 @@ final class StandIns {
         }
         if (!low) {
             due.clear();
+            late.clear();
             return false;
         }
         int since = now - (falls ? rule.backBeats() : BEATS_PER_SECOND);
@@ -64,6 +75,7 @@ final class StandIns {
             });
         }
         boolean changed = false;
+        for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, now);
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
         if (due.isEmpty()) lookedAt = dueAt;
         kept |= changed;
@@ -83,15 +95,27 @@ final class StandIns {
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
             // At the fall nobody is held back yet; nor is later who had other tags until now.
-            boolean late = tags != null && rule.isMeasured(tags, type);
-            if (tags == null || late && scope.inUse(type, now, back) < back) continue;
+            boolean isLate = tags != null && rule.isMeasured(tags, type);
+            if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(tags, type);
-            boolean heldBack = late && tags.inUse(type, now) >= back && limit != null && rate >= NEAR * limit;
+            boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            scope.standIn(type, rate);
+            double step = isFull ? rule.windows().stepShare() / rule.factor(tags, type) : 1;
+            scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
+            if (step > 1) late.add(new Late(scope, type, rate, now));
             changed = true;
         }
         return changed;
+    }
+
+    private boolean lower(Late each, Rule rule, int now) {
+        double before = each.scope.standIn(each.type), next = Math.max(each.rate, before * rule.windows().stepShare());
+        if (Double.isNaN(before)) return false; // it was forgotten in this second
+        boolean due = now - each.since >= rule.backBeats();
+        if (due) each.scope.standIn(each.type, next);
+        if (!due) late.add(each);
+        else if (next > each.rate) late.add(new Late(each.scope, each.type, each.rate, now));
+        return due;
     }
 }

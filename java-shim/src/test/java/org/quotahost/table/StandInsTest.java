@@ -88,6 +88,24 @@ class StandInsTest {
         assertEquals(15.0, goOn(3));
     }
 
+    /** Kafka mutes for (rate - limit) / limit x window: with what it uses times the factor at once it was muted for 99 s. */
+    @Test
+    void whoComesWhileTheFactorIsLowIsMutedForNoLongerThanMaxMuteOnceItIsMeasured() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, new double[] {1e8, 1e8, 1e8, 1e8}, Tables.ALL);
+        table.factor(0.1, "", null);
+        stay(60);
+        uses(3_000);
+        double last = 3_000;
+        for (int second = 0; second < 60; second++) {
+            Double limit = goOn(1);
+            if (limit >= last) continue;
+            assertTrue((last - limit) / limit * 12 <= 30.01, "from " + last + " to " + limit);
+            last = limit;
+        }
+        assertEquals(300.0, last);
+    }
+
     /** As a stream processor that has nothing to write for a while: what it fetches fills none of a producer's windows. */
     @Test
     void whoFetchesAndBeginsToWriteWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfWhatItWrites() throws JMException {
@@ -265,16 +283,18 @@ class StandInsTest {
     @Test
     void whoWroteToItsTopicsBeforeIsMeasuredAnewToo() throws JMException {
         fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(2, 1_000, 30_000);
         uses(400);
         goOn(20);
         table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
         writing(20);
         assertEquals(200.0, goOn(0));
         uses(4_000);
+        assertNull(goOn(16), "as soon as its mark has ended");
         assertNull(goOn(60));
 
         table.factor(0.5, "", null);
-        assertEquals(2_000.0, goOn(2));
+        assertEquals(2_000.0, goOn(6));
     }
 
     @Test
