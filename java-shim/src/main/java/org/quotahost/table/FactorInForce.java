@@ -3,7 +3,6 @@ package org.quotahost.table;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -154,25 +153,20 @@ public final class FactorInForce {
         // Whether the fence turns back all that the limits would slow.
         boolean holds = fence && !inShadow() && factored.contains(ClientQuotaType.PRODUCE);
         boolean heldForAll = holds && ofAll <= 0;
-        TypeRule[] all = allTaps.step(ofAll, heldForAll, ofAll, nowMs, beat, lookedAt);
+        TypeRule[] all = allTaps.step(ofAll, heldForAll, nowMs, beat, lookedAt);
         groups.keySet().forEach(name -> slowedTaps.computeIfAbsent(name, any -> new Taps(beat)));
         Map<String, TypeRule[]> slowed = new HashMap<>();
-        Set<String> heldGroups = new HashSet<>();
-        if (heldForAll) heldGroups.add(null);
         slowedTaps.forEach((name, taps) -> {
             boolean ofVolumes = name.equals(SlowedTopics.VOLUMES);
             SlowedTopics group = groups.get(name);
             double factor = ofVolumes ? enforced : Math.min(group == null ? 1 : group.factor(), ofAll);
             boolean held = heldForAll ? ofVolumes || group != null : holds && factor <= 0 && group != null && group.isHeld();
-            if (held) heldGroups.add(name);
-            // A factor of 0 is the fence's and not the limits'.
-            double aim = factor <= 0 && factored.contains(ClientQuotaType.PRODUCE) ? 1 : factor;
-            TypeRule[] typeRules = taps.step(factor, held, aim, nowMs, beat, lookedAt);
+            TypeRule[] typeRules = taps.step(factor, held, nowMs, beat, lookedAt);
             if (group != null) slowed.put(name, typeRules);
         });
         slowedTaps.entrySet().removeIf(of -> !of.getKey().equals(SlowedTopics.VOLUMES) && !groups.containsKey(of.getKey())
                 && Arrays.stream(of.getValue().taps).allMatch(tap -> tap.value() >= 1));
-        return new Rule(all, slowed, affected, heldGroups, !isEnforced(), windows, beat);
+        return new Rule(all, slowed, affected, !isEnforced(), windows, beat);
     }
 
     /** Has the next rule hold; restless limits are others at each beat, though the rule makes the same ones. */
@@ -182,7 +176,7 @@ public final class FactorInForce {
             boolean moves = restless && rule.now() != next.now() && (rule.factors(type) || next.factors(type));
             if (moves || !next.isSame(rule, type)) changed |= 1 << type;
         }
-        if (changed != 0 || next.affected() != rule.affected() || !next.held().equals(rule.held())) put(next, changed);
+        if (changed != 0 || next.affected() != rule.affected()) put(next, changed);
     }
 
     /** Has limits of some types, a bit for each, made anew, since what they are made of has changed; each beat asks again. */
@@ -232,7 +226,7 @@ public final class FactorInForce {
         }
 
         /** Moves towards a factor, or that of a type if it is smaller, and answers how limits are made by quota type. */
-        TypeRule[] step(double factor, boolean held, double aim, long nowMs, int beat, int lookedAt) {
+        TypeRule[] step(double factor, boolean held, long nowMs, int beat, int lookedAt) {
             TypeRule[] typeRules = new TypeRule[QuotaTable.TYPES];
             for (int at = 0; at < QuotaTable.TYPES; at++) {
                 ClientQuotaType type = ClientQuotaType.values()[at];
@@ -242,11 +236,11 @@ public final class FactorInForce {
                 double value = taps[at].value();
                 if (at == PRODUCE && factor > 0) openBeforePause = towards >= 1;
                 boolean open = isHeld ? openBeforePause : towards >= 1;
-                double next = isHeld ? value : Math.min(multiplied ? aim : 1, own);
+                double aim = isHeld ? value : towards; // a factor of 0 that the fence holds isn't the limits'
                 boolean hasFallen = isHeld || !open;
                 if (!hasFallen) openAt[at] = beat;
                 typeRules[at] = !multiplied && own >= 1 && value >= 1 ? TypeRule.NONE
-                        : new TypeRule(value, next, open, floor(type), multiplied,
+                        : new TypeRule(value, aim, open, floor(type), multiplied,
                                 hasFallen ? openAt[at] : Tags.NEVER, hasFallen && lookedAt - openAt[at] > 0);
             }
             return typeRules;

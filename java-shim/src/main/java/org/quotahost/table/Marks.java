@@ -21,6 +21,7 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
  * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
  * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
+ * A mark that goes over to another group ends for the tags of the first one.
  *
  * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
  * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
@@ -44,9 +45,10 @@ final class Marks {
     /** Of principals and client-ids. */
     final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most, clock;
+    private final BiConsumer<String, String> ended;
     private volatile Mark everybody;
     /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
-    volatile int changedAt = Integer.MIN_VALUE / 2;
+    private final AtomicInteger changedAt = new AtomicInteger(Tags.NEVER);
 
     private static final class Mark {
         private volatile String topic;
@@ -57,15 +59,20 @@ final class Marks {
             this.at = at;
         }
 
-        /** It doesn't write on each request: that moves the cache line away from the other request threads. */
-        void renew(String asked, int beat, Affected affected) {
+        /**
+         * It doesn't write on each request: that moves the cache line away from the other request threads. Answers whether the
+         * mark goes over to another group.
+         */
+        boolean renew(String asked, int beat, Affected affected) {
+            boolean goesOver = false;
             if (!topic.equals(asked)) {
                 AffectedTopic one = affected.topics.get(topic), two = affected.topics.get(asked);
-                boolean stays = one != null && two != null && one.of != two.of && one.of.factor() <= two.of.factor();
-                if (stays && beat - at < LIFE_BEATS) return;
+                goesOver = one == null || one.of != two.of;
+                if (goesOver && one != null && one.of.factor() <= two.of.factor() && beat - at < LIFE_BEATS) return false;
                 topic = asked;
             }
             if (beat - at > 0) at = beat;
+            return goesOver;
         }
 
         boolean isOver(int beat, Predicate<String> affected) {
@@ -95,6 +102,12 @@ final class Marks {
             return others != null || topics.values().stream().anyMatch(AffectedTopic::held);
         }
 
+        /** The name of the group of a topic; null if it isn't affected. */
+        String group(String topic) {
+            AffectedTopic found = topics.get(topic);
+            return found == null ? null : found.of.group();
+        }
+
         /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
         int ofVolumes() {
             SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
@@ -105,10 +118,12 @@ final class Marks {
     /**
      * @param most how many principals and client-ids are marked by name
      * @param clock the table's, in beats
+     * @param ended hears of whom a mark ends; of a whole principal the client-id is null, of everybody the principal, too
      */
-    Marks(IntSupplier most, IntSupplier clock) {
+    Marks(IntSupplier most, IntSupplier clock, BiConsumer<String, String> ended) {
         this.most = most;
         this.clock = clock;
+        this.ended = ended;
     }
 
     Affected affected(double ofVolumes, List<SlowedTopics> all) {
@@ -137,8 +152,21 @@ final class Marks {
             boolean isFull = size.get() >= most.getAsInt() || ofPrincipal != null && ofPrincipal.size() >= MOST_CLIENT_IDS;
             if (isFull) mark = ofPrincipal == null ? everybody : ofPrincipal.get(WHOLE);
         }
-        if (mark == null) add(name, id, topic);
-        else mark.renew(topic, clock.getAsInt(), affected);
+        if (mark == null) {
+            add(name, id, topic);
+        } else if (mark.renew(topic, clock.getAsInt(), affected)) {
+            ended.accept(ofPrincipal == null ? null : name, ofPrincipal == null || ofPrincipal.get(id) != mark ? null : id);
+            changed();
+        }
+    }
+
+    /** Threads that stood still may come late: the last beat counts. */
+    void changed() {
+        changedAt.accumulateAndGet(clock.getAsInt(), Math::max);
+    }
+
+    int changedAt() {
+        return changedAt.get();
     }
 
     private static String principal(String name) {
@@ -151,7 +179,7 @@ final class Marks {
 
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
     private void add(String name, String id, String topic) {
-        changedAt = clock.getAsInt();
+        changed();
         Object added = marks.compute(name, (key, before) -> {
             if (before == null && !takePlace()) return null;
             ConcurrentHashMap<String, Mark> ofPrincipal = before == null ? new ConcurrentHashMap<>(2) : before;
@@ -171,8 +199,7 @@ final class Marks {
     /** The name of the group for which a client is marked, or null. */
     String group(String principal, String clientId, Affected affected) {
         Mark mark = affected == null ? null : find(principal, clientId);
-        AffectedTopic topic = mark == null ? null : affected.topics.get(mark.topic);
-        return topic == null ? null : topic.of.group();
+        return mark == null ? null : affected.group(mark.topic);
     }
 
     /** The topic of the same mark. */
@@ -200,29 +227,26 @@ final class Marks {
         return marked;
     }
 
-    /**
-     * Ends the marks that are too old or whose topic is not affected any more. Of a whole principal the client-id is null, of
-     * everybody the principal, too.
-     */
-    void sweep(Predicate<String> affected, BiConsumer<String, String> ended) {
+    /** Ends the marks that are too old, or whose topic is not affected any more or is so in another group. */
+    void sweep(Predicate<String> affected) {
         int now = clock.getAsInt();
         marks.forEach((name, ofPrincipal) -> {
             List<String> over = new ArrayList<>(0);
             ofPrincipal.forEach((id, mark) -> {
                 if (mark.isOver(now, affected)) over.add(id);
             });
-            if (!over.isEmpty()) end(name, over, ended);
+            if (!over.isEmpty()) end(name, over);
         });
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
             ended.accept(null, null);
             everybody = null;
-            changedAt = now;
+            changed();
         }
     }
 
     /** Their scopes hear it first: a client that asked for its tags between the two would seem to have had its own ones before. */
-    private void end(String name, List<String> over, BiConsumer<String, String> ended) {
+    private void end(String name, List<String> over) {
         for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
         marks.computeIfPresent(name, (key, ofPrincipal) -> {
             for (String id : over) if (ofPrincipal.remove(id) != null && !id.equals(WHOLE)) size.decrementAndGet();
@@ -230,6 +254,6 @@ final class Marks {
             size.decrementAndGet();
             return null;
         });
-        changedAt = clock.getAsInt();
+        changed();
     }
 }

@@ -74,7 +74,7 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    final Marks marks = new Marks(() -> principals.max, () -> this.now);
+    final Marks marks = new Marks(() -> principals.max, () -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
@@ -127,7 +127,7 @@ public final class QuotaTable {
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
-        if (tags.note(now, rule) && group != null) marks.changedAt = now;
+        if (tags.note(type, now, rule) && group != null) marks.changed();
         return tags;
     }
 
@@ -354,15 +354,19 @@ public final class QuotaTable {
         if (last.slowing() != null && next.slowing() == null) endMarks(null);
         else if (last.affected() != topics) endMarks(topics);
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
-        factorInForce.hold(next, now - marks.changedAt <= next.backBeats() + 1);
+        // The last limits were made by the last rule's beat, from which this one may be far: the watch may have stood still.
+        factorInForce.hold(next, last.now() - marks.changedAt() < next.backBeats());
     }
 
-    /** Of who has not written to these topics lately; null for all marks. */
+    /** Of who has not written to these topics lately, and of topics that have gone over to another group; null for all marks. */
     private void endMarks(Marks.Affected topics) {
         sweptAt = now;
-        marks.sweep(topic -> topics != null && topics.topics().containsKey(topic), this::markEnded);
+        Marks.Affected before = factorInForce.rule().affected();
+        marks.sweep(topic -> before != null && topics != null && topics.topics().containsKey(topic)
+                && topics.group(topic).equals(before.group(topic)));
     }
 
+    /** The watch and the host say so, and request threads of a mark that goes over to another group. */
     private void markEnded(String name, String clientId) {
         if (name == null) {
             principals.forEach(entry -> markEnded(entry.principal, null));

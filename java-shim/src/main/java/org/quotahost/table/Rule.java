@@ -2,7 +2,6 @@ package org.quotahost.table;
 
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 import java.util.stream.Stream;
 import org.quotahost.table.Marks.Affected;
 import org.quotahost.table.Tap.Windows;
@@ -17,13 +16,11 @@ import org.quotahost.table.Tap.Windows;
  * @param all by quota type, how limits are made of all clients, or of those who don't write to affected topics
  * @param slowed the same of those who do, by the group of the topics; empty while no factor is for them only, or in shadow
  * @param affected the topics of these groups, in shadow, too; null while there are none
- * @param held the groups whose writers the fence turns back; null among them for all who are in none
  * @param shadow nothing is enforced: every limit is null (shadow=all)
  * @param now the beat of the table's clock from which on the rule holds; with it the limits rise of who began with empty
  *     windows
  */
-record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, Set<String> held, boolean shadow,
-        Windows windows, int now) {
+record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, boolean shadow, Windows windows, int now) {
     /**
      * How the limits of one quota type are made.
      *
@@ -61,7 +58,7 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
 
     /** From another beat on; a limit is made anew for each rule. */
     Rule at(int beat) {
-        return new Rule(all, slowed, affected, held, shadow, windows, beat);
+        return new Rule(all, slowed, affected, shadow, windows, beat);
     }
 
     boolean isSame(Rule other, int type) {
@@ -86,13 +83,15 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
         boolean rises = tags.group != null ? slows(tags) : typeRule.multiplied && !unlimited;
-        double share = rises ? windows.rise(tags.fill(this) * QuotaTable.BEAT_MS) : 1;
+        double share = rises ? windows.rise(tags.fill(type, this) * QuotaTable.BEAT_MS) : 1;
         // Who rises gets no more than the others of its kind, which may be on their way up themselves. On the way down it gets
         // its share of what they have: by the factor that they are on their way to, a step would mute it for too long.
         double factor = Math.min(typeRule.factor, Math.max(typeRule.factor, typeRule.aim) * share);
         if (factor >= 1 || typeRule == TypeRule.NONE) return unlimited ? null : base;
-        if (unlimited && (!typeRule.measured || share >= 1 && typeRule.open)) return null;
         double whole = unlimited ? scope.standIn(type) : base;
+        // Who had no limit until the fall has none until it is measured; who has a stand-in, or a fall of all before, is low already.
+        boolean isNew = !typeRule.measured && !all[type].measured && Double.isNaN(whole);
+        if (unlimited && (isNew || share >= 1 && typeRule.open)) return null;
         if (Double.isNaN(whole)) whole = scope.scopes.newcomers.base(type);
         if (Double.isNaN(whole)) return factor > 0 ? null : Double.valueOf(typeRule.floor);
         return Math.max(Math.min(whole, typeRule.floor), whole * factor);
@@ -108,18 +107,22 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, S
         return typeRule(tags, type).fellAt;
     }
 
+    double factor(Tags tags, int type) {
+        return typeRule(tags, type).factor;
+    }
+
+    /** Whether what clients without a quota use was looked for since their factor fell. */
+    boolean isMeasured(Tags tags, int type) {
+        return typeRule(tags, type).measured;
+    }
+
     /** Whether limits of these tags are back where they were before the factor fell. */
     boolean isOver(Tags tags, int type) {
         TypeRule typeRule = typeRule(tags, type);
         return !typeRule.hasFallen() && typeRule.factor >= 1;
     }
 
-    /** Whether the fence turns back whoever has these tags. */
-    boolean holds(Tags tags) {
-        return held.contains(slows(tags) ? tags.group : null);
-    }
-
-    /** Whether the limit of these tags is, or will be once a PAUSE that the fence holds is over: in it Kafka measures attempts. */
+    /** Whether the limit of these tags is made of a stand-in, or will be once a PAUSE that the fence holds is over. */
     boolean usesStandIn(Tags tags, int type) {
         return typeRule(tags, type).hasFallen() && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }

@@ -28,9 +28,6 @@ final class Scope {
     /** What clients without a quota used when the factor fell, by quota type, NaN where nothing was measured. */
     private volatile double[] standIn = UNKNOWN;
 
-    /** When some of its clients were turned back last, by the watch's look once a second, and its own alone. */
-    int heldAt = Tags.NEVER;
-
     Scope(Scopes scopes, String user, String clientId) {
         this.scopes = scopes;
         own = new Tags(this, user, clientId, null);
@@ -65,29 +62,27 @@ final class Scope {
         return next;
     }
 
-    /** Forgets it when limits of all tags are as before the fall: at the next one it is measured anew. Answers whether it is kept. */
+    /**
+     * Forgets it when limits of all tags are as before the fall, but for slowed ones that were last in use before all that Kafka
+     * has of the own ones: at the next one it is measured anew. Answers whether it is kept.
+     */
     boolean keepUntilOver(int type, Rule rule) {
         if (Double.isNaN(standIn[type])) return false;
-        if (!rule.isOver(own, type) || !slowed.values().stream().allMatch(tags -> rule.isOver(tags, type))) return true;
-        standIn(type, Double.NaN);
-        return false;
+        boolean over = rule.isOver(own, type) && slowed.values().stream()
+                .allMatch(tags -> rule.isOver(tags, type) || own.seen(type) - tags.seen(type) >= rule.backBeats());
+        if (over) standIn(type, Double.NaN);
+        return !over;
     }
 
     /** The tags that somebody has had since a beat and whose limit lacks one, with the last fall; null for none. */
     Tags lacksStandIn(int type, Rule rule, int since) {
         if (!Double.isNaN(standIn[type])) return null;
-        Tags last = own.seen() - since >= 0 && rule.usesStandIn(own, type) ? own : null;
+        Tags last = own.seen(type) - since >= 0 && rule.usesStandIn(own, type) ? own : null;
         for (Tags tags : slowed.values()) {
-            boolean lacks = tags.seen() - since >= 0 && rule.usesStandIn(tags, type);
+            boolean lacks = tags.seen(type) - since >= 0 && rule.usesStandIn(tags, type);
             if (lacks && (last == null || rule.fellAt(tags, type) > rule.fellAt(last, type))) last = tags;
         }
         return last;
-    }
-
-    void noteHold(Rule rule, int now) {
-        boolean held = rule.holds(own) && own.seen() - heldAt > 0;
-        for (Tags tags : slowed.values()) held |= rule.holds(tags) && tags.seen() - heldAt > 0;
-        if (held) heldAt = now;
     }
 
     Tags slowed(String group) {
@@ -117,9 +112,9 @@ final class Scope {
     }
 
     /** For how many beats somebody has been in the scope, with no pause as long as Kafka looks back. */
-    int inUse(int now, int back) {
-        int longest = now - own.seen() < back ? own.inUse(now) : 0;
-        for (Tags tags : slowed.values()) if (now - tags.seen() < back) longest = Math.max(longest, tags.inUse(now));
+    int inUse(int type, int now, int back) {
+        int longest = now - own.seen(type) < back ? own.inUse(type, now) : 0;
+        for (Tags tags : slowed.values()) if (now - tags.seen(type) < back) longest = Math.max(longest, tags.inUse(type, now));
         return longest;
     }
 
@@ -151,6 +146,6 @@ final class Scope {
     void markEnded(int now, Rule rule) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
         for (Tags tags : slowed.values()) tags.leave(now, rule);
-        own.comeBack(now, rule);
+        own.leave(now, rule);
     }
 }

@@ -11,22 +11,22 @@ import java.util.ArrayDeque;
  * newcomers' rate stands in until then.
  *
  * <p>A client that was there before the factor fell counts with what it used then, also where the fall was a PAUSE that the
- * fence holds. One that comes later is measured when Kafka's windows are full of it, unless its limit holds it back: what it
- * would use isn't known then. Until then, and while it uses less than the floor, the newcomers' rate stands in. So it is
- * after a PAUSE for who came in it: of a client that was turned back Kafka has measured attempts, and then what it had to
- * make up for, and not what it would write. When limits of those who share the scope are back where
- * they were, it is forgotten, also while other limits are low: until then Kafka's windows have what was sent by lower limits,
- * and if the factor falls again, limits follow at once. All of it is the watch's.
+ * fence holds, and so does one that begins later to write to topics for which the factor is. One that comes later is measured
+ * when Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and
+ * while it uses less than the floor, the newcomers' rate stands in. Kafka asks nothing of a request that the fence turns back:
+ * who comes in a PAUSE begins after it. When limits of those who share the scope are back where they were, it is forgotten,
+ * also while other limits are low: until then Kafka's windows have what was sent by lower limits, and if the factor falls
+ * again, limits follow at once. All of it is the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */
     private static final int[] TYPES = {PRODUCE, FETCH};
     /** A client whose rate is this near its limit swings around it, since Kafka measures in samples. */
     private static final double NEAR = 0.9;
+    /** How many times what a client uses its stand-in is at most; a factor may be 0. */
+    private static final double MOST_ABOVE = 1_000;
     /** A reading takes some microseconds; more than so many in one beat wait for the next one. */
     private static final int MOST_AT_ONCE = 10_000;
-    /** For how many beats a client makes up for a PAUSE: holds are noted once a second, and it waits between its tries. */
-    private static final int MAKES_UP = 2 * BEATS_PER_SECOND;
 
     private final Scopes scopes;
     /** Those in use that have none, as of the last fall, and then of each second. */
@@ -37,8 +37,16 @@ final class StandIns {
     volatile int lookedAt;
     /** The beat at which scopes were walked through last, once a second. */
     private int walkedAt;
+    /** Whose stand-ins are on their way down to what they use. */
+    private final ArrayDeque<Late> late = new ArrayDeque<>();
     /** Whether there may be stand-ins. */
     private boolean kept;
+
+    /**
+     * Who came while the factor was low had no limit of its own until it was measured. Its stand-in goes down by the steps of a tap
+     * (Windows.stepShare), each when Kafka has forgotten what was sent before the last one.
+     */
+    private record Late(Scope scope, int type, double rate, int since) {}
 
     StandIns(Scopes scopes) {
         this.scopes = scopes;
@@ -48,15 +56,15 @@ final class StandIns {
     boolean measure(Rule rule, int now) {
         int fellAt = rule.fellAt();
         boolean low = fellAt != Tags.NEVER, falls = low && fellAt - dueAt >= 0;
-        // At the first beat of a PAUSE Kafka has hardly measured attempts yet. A beat may be left out.
+        // A beat may be left out.
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
         if (second) {
             walkedAt = now;
-            if (!rule.held().isEmpty()) scopes.forEach(scope -> scope.noteHold(rule, now));
             if (kept) forget(rule);
         }
         if (!low) {
             due.clear();
+            late.clear();
             return false;
         }
         int since = now - (falls ? rule.backBeats() : BEATS_PER_SECOND);
@@ -67,6 +75,7 @@ final class StandIns {
             });
         }
         boolean changed = false;
+        for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, now);
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
         if (due.isEmpty()) lookedAt = dueAt;
         kept |= changed;
@@ -82,22 +91,31 @@ final class StandIns {
 
     private boolean measure(Scope scope, Rule rule, int now) {
         int back = Math.max(BEATS_PER_SECOND, rule.backBeats());
-        int used = scope.inUse(now, back);
         boolean changed = false;
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
-            if (tags == null) continue;
-            int fellAt = rule.fellAt(tags, type);
-            boolean wasHeld = type == PRODUCE && fellAt - scope.heldAt < back;
-            boolean wasThere = used >= now - fellAt && !wasHeld;
-            if (!wasThere && used < back || type == PRODUCE && now - scope.heldAt < back + MAKES_UP) continue;
+            // At the fall nobody is held back yet; nor is later who had other tags until now.
+            boolean isLate = tags != null && rule.isMeasured(tags, type);
+            if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(tags, type);
-            boolean heldBack = !wasThere && limit != null && rate >= NEAR * limit;
+            boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            scope.standIn(type, rate);
+            double step = isFull ? rule.windows().stepShare() / rule.factor(tags, type) : 1;
+            scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
+            if (step > 1) late.add(new Late(scope, type, rate, now));
             changed = true;
         }
         return changed;
+    }
+
+    private boolean lower(Late each, Rule rule, int now) {
+        double before = each.scope.standIn(each.type), next = Math.max(each.rate, before * rule.windows().stepShare());
+        if (Double.isNaN(before)) return false; // it was forgotten in this second
+        boolean due = now - each.since >= rule.backBeats();
+        if (due) each.scope.standIn(each.type, next);
+        if (!due) late.add(each);
+        else if (next > each.rate) late.add(new Late(each.scope, each.type, each.rate, now));
+        return due;
     }
 }

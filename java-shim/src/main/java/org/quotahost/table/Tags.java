@@ -3,12 +3,14 @@ package org.quotahost.table;
 import static org.quotahost.table.FactorInForce.FETCH;
 
 import java.util.AbstractMap;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicLongFieldUpdater;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
  * Two metric tags as the map that Kafka gets, and what is kept by them: when they are in use, and the limit of FETCH that was
@@ -21,14 +23,19 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
  * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
  * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
  * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
- * too. The times are beats of the table's clock. Request threads note the use; whoever ends a mark notes that a client leaves.
+ * too. The times are beats of the table's clock, by quota type, as Kafka's windows are: who fetches all the time fills none of
+ * a producer's. Request threads note the use; whoever ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
     private static final String SLOWED = "<slowed", BUDGET = "<budget ";
     /** Before the first beat, by more than any age that is asked for. */
     static final int NEVER = Integer.MIN_VALUE / 2;
-    private static final AtomicLongFieldUpdater<Tags> TIMES = AtomicLongFieldUpdater.newUpdater(Tags.class, "times");
+    private static final long[] UNUSED = new long[QuotaTable.TYPES];
+
+    static {
+        Arrays.fill(UNUSED, pack(NEVER, NEVER));
+    }
 
     final String user;
     final String clientId;
@@ -39,14 +46,11 @@ final class Tags extends AbstractMap<String, String> {
     /** Request threads race for the place; each limit is complete, and right for its rule. */
     private Limit fetch;
     /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
-    private volatile long times = pack(NEVER, NEVER);
-    /** When a client that had the tags left last: a use after it ends the absence. */
+    private final AtomicLongArray times = new AtomicLongArray(UNUSED);
+    /** When a client that had the tags left last; of own tags, when one came back, from when on Kafka forgets what was sent. */
     private volatile int left = NEVER;
-    /**
-     * Since when the limit rises. Of own tags, when a client came back to them from the slowed ones last: from then on Kafka
-     * forgets what was sent. Of slowed ones when their use began: a pause after that, however long, takes no limit back.
-     */
-    private volatile int risesSince = NEVER;
+    /** When the use of slowed tags began; a pause after that, however long, takes no limit back. */
+    private final AtomicIntegerArray begun = new AtomicIntegerArray(QuotaTable.TYPES);
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
@@ -88,58 +92,66 @@ final class Tags extends AbstractMap<String, String> {
      * On a request thread: a client has the tags in this beat. Answers whether nobody had them before, or since they were left.
      * A thread that stood still since it read the clock comes after others: it notes nothing.
      */
-    boolean note(int now, Rule rule) {
-        long before = times;
-        return now - (int) before > 0 && renew(before, now, rule);
+    boolean note(int type, int now, Rule rule) {
+        long before = times.get(type);
+        return now - (int) before > 0 && renew(type, before, now, rule);
     }
 
-    private boolean renew(long before, int now, Rule rule) {
+    private boolean renew(int type, long before, int now, Rule rule) {
         int since = (int) (before >>> 32);
         int seen = (int) before;
         boolean begins = left - seen >= 0;
         if (begins || now - seen >= rule.backBeats()) since = now - byUse(before, now, rule);
-        if (begins && group != null) risesSince = now;
-        TIMES.compareAndSet(this, before, pack(since, now)); // if not, another thread has noted the same
+        if (begins) begun.set(type, now);
+        times.compareAndSet(type, before, pack(since, now)); // if not, another thread has noted the same
         return begins;
     }
 
-    /** A client leaves these tags. Their windows may hold as much as their limit let through at their last use. */
+    /**
+     * A client leaves these tags, or comes back to own ones, from which it was away since their last use. Their windows may
+     * hold as much as their limit let through then.
+     */
     void leave(int now, Rule rule) {
-        TIMES.updateAndGet(this, at -> pack((int) at - fill(at, (int) at, rule), (int) at));
+        for (int each = 0; each < QuotaTable.TYPES; each++) {
+            int type = each;
+            times.updateAndGet(type, at -> pack((int) at - fill(type, at, (int) at, rule), (int) at));
+        }
         left = now;
-    }
-
-    /** A client comes back to these tags, from the slowed ones of the same scope: it was away since they were last in use. */
-    void comeBack(int now, Rule rule) {
-        leave(now, rule);
-        risesSince = now;
     }
 
     /** Whether anybody has ever had the tags: then Kafka may have a sensor for them. */
     boolean wasHad() {
-        return (int) times != NEVER;
+        return seen() != NEVER;
     }
 
+    /** For whatever type. */
     int seen() {
-        return (int) times;
+        int last = NEVER;
+        for (int type = 0; type < QuotaTable.TYPES; type++) last = Math.max(last, seen(type));
+        return last;
+    }
+
+    int seen(int type) {
+        return (int) times.get(type);
     }
 
     /** For how many beats the tags have been in use, with no pause as long as Kafka looks back. */
-    int inUse(int now) {
-        return now - (int) (times >>> 32);
+    int inUse(int type, int now) {
+        return now - (int) (times.get(type) >>> 32);
     }
 
     /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
-    int fill(Rule rule) {
-        long at = times;
+    int fill(int type, Rule rule) {
+        long at = times.get(type);
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
-        return fill(at, now, rule);
+        return fill(type, at, now, rule);
     }
 
-    private int fill(long at, int now, Rule rule) {
+    private int fill(int type, long at, int now, Rule rule) {
         int back = rule.backBeats();
         if (group != null && left - (int) at >= 0) return byUse(at, now, rule);
-        return now - risesSince >= back ? back : Math.max(byUse(at, now, rule), now - risesSince);
+        int since = group == null ? left : begun.get(type);
+        return now - since >= back ? back : Math.max(byUse(at, now, rule), now - since);
     }
 
     private int byUse(long at, int now, Rule rule) {

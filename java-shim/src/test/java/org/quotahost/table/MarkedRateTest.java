@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -16,6 +17,8 @@ import net.jqwik.api.lifecycle.AfterTry;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
@@ -59,12 +62,18 @@ class MarkedRateTest {
 
         void run(double factor, Phase phase) {
             Tables.affect(table, factor, phase.affected);
-            for (long end = now + phase.ms; now < end; now += STEP_MS) {
+            run(phase.ms, () -> phase.topic);
+        }
+
+        /** It writes to the topic that is named now, or is silent. */
+        void run(int ms, Supplier<String> topic) {
+            for (long end = now + ms; now < end; now += STEP_MS) {
                 if (now % QuotaTable.BEAT_MS == 0) {
                     table.beat(now);
                     table.beat(0);
                 }
-                while (phase.topic != null && now >= mutedUntil) send(phase.topic);
+                String asked = topic.get();
+                while (asked != null && now >= mutedUntil) send(asked);
                 ahead = Math.max(0, ahead - QUOTA * STEP_MS / 1_000);
             }
         }
@@ -120,6 +129,27 @@ class MarkedRateTest {
         Greedy client = run(0.95, List.of(new Phase("orders", "orders", 200), new Phase(null, "bills", 9_000),
                 new Phase("other", "bills", 1_000), new Phase("orders", "orders", 200), new Phase("other", "bills", 4_000)), false);
 
+        assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
+    }
+
+    /**
+     * Kafka measures the tags of each group apart: it got 242 s' worth ahead of its quota in ten minutes. The same where the
+     * topic is in both groups.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void norAsTheFactorsOfTwoGroupsCross(boolean shared) {
+        Greedy client = new Greedy(false);
+        client.run(20_000, () -> null);
+        for (int turn = 0; turn < 40; turn++) {
+            boolean first = turn % 2 == 0;
+            String[] ones = shared ? new String[] {"one", "both"} : new String[] {"one"};
+            String[] others = shared ? new String[] {"other", "both"} : new String[] {"other"};
+            client.table.budgets(List.of(Tables.budget("one", first ? 0.9 : 0.95, ones), Tables.budget("other", first ? 0.95 : 0.9, others)));
+            client.run(14_000, () -> shared ? "both" : client.now % 2_000 < 1_000 ? "one" : "other");
+        }
+
+        assertTrue(client.mostAhead <= 1.3 * LOOK_BACK * QUOTA, () -> "ahead by " + client.mostAhead);
         assertTrue(client.longestMute <= MAX_MUTE_MS, () -> "muted for " + client.longestMute);
     }
 

@@ -20,10 +20,10 @@ class MarksTest {
     private static final int MOST = 5_000;
 
     private int now;
-    private final Marks marks = new Marks(() -> MOST, () -> now);
+    private final List<String> ended = new ArrayList<>();
+    private final Marks marks = new Marks(() -> MOST, () -> now, (principal, clientId) -> ended.add(principal + " " + clientId));
     /** Each topic has the factor of its group: that of small is smaller. */
     private final Marks.Affected affected = marks.affected(1, List.of(of("small", "one", 0.2), of("large", "other", 0.8)));
-    private final List<String> ended = new ArrayList<>();
 
     private static SlowedTopics of(String topic, String budget, double factor) {
         return new SlowedTopics(budget, factor, null, new String[] {topic}, new String[] {"a budget"}, Set.of());
@@ -31,7 +31,7 @@ class MarksTest {
 
     private void sweep(int beat, String... affected) {
         now = beat;
-        marks.sweep(List.of(affected)::contains, (principal, clientId) -> ended.add(principal + " " + clientId));
+        marks.sweep(List.of(affected)::contains);
     }
 
     @Test
@@ -47,6 +47,29 @@ class MarksTest {
         assertEquals("other", marks.group("alice", "a", affected));
         assertNull(marks.group("bob", "a", affected));
         assertNull(marks.group("alice", "a", null));
+    }
+
+    /** Else the windows of the tags that it comes back to would count as full of what it sent by those of the other group. */
+    @Test
+    void aMarkThatGoesOverToAnotherGroupEndsForTheTagsOfTheFirstOne() {
+        marks.mark("alice", "a", "large", affected);
+        marks.mark("alice", "a", "large", affected);
+        assertEquals(List.of(), ended);
+        now = 5;
+        marks.mark("alice", "a", "small", affected);
+        marks.mark("alice", "a", "large", affected);
+        assertEquals(List.of("alice a"), ended);
+        assertEquals(5, marks.changedAt());
+    }
+
+    /** As where a request thread stands still before it tells. */
+    @Test
+    void whatATardyThreadTellsTakesNothingBack() {
+        now = 9;
+        marks.changed();
+        now = 3;
+        marks.changed();
+        assertEquals(9, marks.changedAt());
     }
 
     /** Its thread has read the clock, and then stood still. */

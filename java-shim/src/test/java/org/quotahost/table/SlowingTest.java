@@ -251,6 +251,22 @@ class SlowingTest {
         assertEquals(1_000.0, Tables.limit(table, type, "bob", "b"));
     }
 
+    /** What it fetches by them, and its requests of other kinds, fill none of the windows of what it writes. */
+    @Test
+    void whoUsedItsOwnTagsForOtherTypesMeanwhileRisesToo() {
+        table.configureTap(10, 1_000, 30_000);
+        slow(Scopes.CLIENT);
+        for (int i = 0; i < 13; i++) {
+            write("alice", "a", "orders");
+            for (int type = 0; type < QuotaTable.TYPES; type++) Tables.tags(table, type, "alice", "a");
+            pass(1);
+        }
+        affect(0.5, "bills");
+        table.beat(0);
+
+        assertEquals(100.0, limit("alice", "a"), 10);
+    }
+
     @Test
     void whoAsksForItsTagsWhileItsMarkEndsRisesLikeTheOthers() throws Exception {
         table.configure(10_000, 3_600, FLOOR, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);
@@ -317,7 +333,7 @@ class SlowingTest {
         goOn("alice", "a", 14);
         assertEquals(500.0, limit("alice", "a"));
 
-        tags.note(read, table.factorInForce.rule());
+        tags.note(PRODUCE, read, table.factorInForce.rule());
 
         goOn("alice", "a", 2);
         assertEquals(500.0, limit("alice", "a"));
@@ -403,6 +419,21 @@ class SlowingTest {
         affect(0.5, "bills");
         assertTrue(table.limit(PRODUCE, own) < 200);
         pass(13);
+
+        assertEquals(1_000.0, table.limit(PRODUCE, own));
+    }
+
+    /** As after a process was stopped for longer than Kafka looks back, and the host was quicker than the watch. */
+    @Test
+    void whoseMarkEndsWhileTheWatchStandsStillHasItsFullLimitOnceKafkasWindowsAreEmpty() {
+        table.configureTap(10, 1_000, 30_000);
+        slow(Scopes.CLIENT);
+        limit("alice", "a");
+        pass(10);
+        Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));
+        affect(0.5, "bills");
+        table.beat(ms += 20_000);
+        table.beat(ms += QuotaTable.BEAT_MS);
 
         assertEquals(1_000.0, table.limit(PRODUCE, own));
     }

@@ -1,20 +1,20 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import javax.management.JMException;
 import org.apache.kafka.common.protocol.ApiKeys;
+import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.quotahost.QuotaFence;
-import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.table.QuotaTable.SlowedTopics;
@@ -23,9 +23,11 @@ import org.quotahost.util.Beans;
 /** What a factor multiplies for a client without a quota: what it used when the factor fell, or uses when it comes later. */
 class StandInsTest {
     private static final double UNLIMITED = Double.NaN;
+    private static final int REQUEST = ClientQuotaType.REQUEST.ordinal();
     /** The newcomers' rate is 100 and the floor 10. */
     private final QuotaTable table = new QuotaTable(new Inbox(), () -> this.ms);
     private final Beans kafka = new Beans();
+    private QuotaFence fence;
     private long ms;
 
     @BeforeEach
@@ -48,9 +50,14 @@ class StandInsTest {
 
     /** Kafka asks for limits only now and then; the client sends all the time. */
     private Double goOn(double seconds) {
+        return goOn(seconds, Tables.PRODUCE);
+    }
+
+    /** So many seconds with requests for which Kafka asks for the tags of another type. */
+    private Double goOn(double seconds, int type) {
         for (int i = 0; i < seconds * 5; i++) {
             table.beat(ms += QuotaTable.BEAT_MS);
-            Tables.limit(table, Tables.PRODUCE, "alice", "app");
+            Tables.tags(table, type, "alice", "app");
         }
         return Tables.limit(table, Tables.PRODUCE, "alice", "app");
     }
@@ -81,6 +88,96 @@ class StandInsTest {
         assertEquals(15.0, goOn(3));
     }
 
+    /** Kafka mutes for (rate - limit) / limit x window: with what it uses times the factor at once it was muted for 99 s. */
+    @Test
+    void whoComesWhileTheFactorIsLowIsMutedForNoLongerThanMaxMuteOnceItIsMeasured() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        table.configure(100, 3_600, 10, new String[] {"PRODUCE"}, new double[] {1e8, 1e8, 1e8, 1e8}, Tables.ALL);
+        table.factor(0.1, "", null);
+        stay(60);
+        uses(3_000);
+        double last = 3_000;
+        for (int second = 0; second < 60; second++) {
+            Double limit = goOn(1);
+            if (limit >= last) continue;
+            assertTrue((last - limit) / limit * 12 <= 30.01, "from " + last + " to " + limit);
+            last = limit;
+        }
+        assertEquals(300.0, last);
+    }
+
+    /** As a stream processor that has nothing to write for a while: what it fetches fills none of a producer's windows. */
+    @Test
+    void whoFetchesAndBeginsToWriteWhileTheFactorIsLowIsMeasuredWhenKafkasWindowsAreFullOfWhatItWrites() throws JMException {
+        table.configureTap(11, 1_000, 30_000);
+        goOn(60, Tables.FETCH);
+        table.factor(0.5, "", null);
+        goOn(60, Tables.FETCH);
+        uses(12); // it writes 30, but a first second is little to Kafka's rate
+        assertEquals(50.0, goOn(4));
+        uses(30);
+
+        assertEquals(15.0, goOn(10));
+    }
+
+    /** A small producer that has much to write for once: what it would use is not known then, and was little before. */
+    @Test
+    void whoUsedLessThanTheFloorAtTheFallAndIsHeldBackLaterIsNotMeasured() throws JMException {
+        uses(1);
+        goOn(20);
+        table.factor(0.5, "", null);
+        assertEquals(50.0, goOn(20));
+        uses(49);
+
+        assertEquals(50.0, goOn(20));
+    }
+
+    /** Nothing held it back until it wrote there. */
+    @Test
+    void whoBeginsToWriteToABudgetThatFellLongAgoIsSlowedByWhatItUsedBefore() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(2, 1_000, 30_000);
+        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
+        stay(3_600);
+        uses(4_000);
+        goOn(20);
+        writing(10);
+
+        assertEquals(2_000.0, goOn(0));
+    }
+
+    /** It has to make up for what it couldn't send: in two beats without a limit it would send that, and be muted for minutes. */
+    @Test
+    void whoIsSlowedAlreadyIsNeverWithoutALimitWhenABudgetFalls() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(2, 1_000, 30_000);
+        uses(4_000);
+        goOn(20);
+        table.factor(0.5, "", null);
+        goOn(10);
+        table.budgets(List.of(Tables.budget("team", 0.9, "orders")));
+        writing(0);
+        assertNotNull(goOn(0));
+
+        table.factor(1, "", null);
+        table.budgets(List.of());
+        goOn(60);
+        uses(1);
+        table.factor(0.5, "", null);
+        goOn(10);
+        table.budgets(List.of(Tables.budget("team", 0.9, "orders")));
+        writing(0);
+        assertNotNull(goOn(0), "at the newcomers' rate, too");
+    }
+
+    /** It writes to the budget's topic, at least once. */
+    private void writing(int seconds) {
+        for (int second = 0; second <= seconds; second++) {
+            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
+            goOn(second == 0 ? 0 : 1);
+        }
+    }
+
     /** Where the machine is too busy the watch comes late, and leaves out beats. */
     @Test
     void aWatchThatComesOnceASecondMeasuresToo() throws JMException {
@@ -104,15 +201,15 @@ class StandInsTest {
         assertEquals(50.0, goOn(30));
     }
 
-    /** Such as after a start in a PAUSE, or a file that fills the disk at once. */
+    /** Such as after a start in a PAUSE, or a file that fills the disk at once. Kafka asks for no tags of who would produce. */
     @Test
     void whoWasTurnedBackInAPauseIsMeasuredWhenKafkasWindowsAreFullOfWhatItWritesAfterwards() throws JMException {
         FenceFixture.fence("none", Map.of());
         table.configureTap(11, 1_000, 30_000);
         table.factor(0, "", null);
-        uses(30);
-        assertNull(goOn(60));
+        goOn(60, REQUEST);
         table.factor(0.5, "", null);
+        uses(30);
         assertEquals(50.0, goOn(11), 2);
 
         uses(40);
@@ -167,7 +264,7 @@ class StandInsTest {
     @Test
     void whileABudgetSlowsItsWritersOthersAreMeasuredWhenAFactorFallsForThem() throws JMException {
         FenceFixture.fence("none", Map.of());
-        table.budgets(List.of(budget(0.5)));
+        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
         stay(3_600);
         uses(4_000);
         assertNull(goOn(20));
@@ -182,21 +279,32 @@ class StandInsTest {
         assertEquals(3_000.0, goOn(2));
     }
 
+    /** It used little when it wrote there. */
     @Test
-    void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
-        QuotaFence fence = FenceFixture.fence("none", Map.of());
-        table.budgets(List.of(budget(0.5)));
-        stay(60);
-        uses(49);
-        for (int second = 0; second < 30; second++) {
-            fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("orders"));
-            goOn(1);
-        }
-        assertEquals(50.0, goOn(1));
+    void whoWroteToItsTopicsBeforeIsMeasuredAnewToo() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.configureTap(2, 1_000, 30_000);
+        uses(400);
+        goOn(20);
+        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
+        writing(20);
+        assertEquals(200.0, goOn(0));
+        uses(4_000);
+        assertNull(goOn(16), "as soon as its mark has ended");
+        assertNull(goOn(60));
+
+        table.factor(0.5, "", null);
+        assertEquals(2_000.0, goOn(6));
     }
 
-    private static SlowedTopics budget(double factor) {
-        return new SlowedTopics("team", factor, Fence.CLOSED, new String[] {"orders"}, new String[] {"team"}, Set.of());
+    @Test
+    void whoIsHeldBackByABudgetIsNotMeasured() throws JMException {
+        fence = FenceFixture.fence("none", Map.of());
+        table.budgets(List.of(Tables.budget("team", 0.5, "orders")));
+        stay(60);
+        uses(49);
+        writing(30);
+        assertEquals(50.0, goOn(1));
     }
 
     /** As where a volume swings about its soft limit. Kafka may ask between two beats. */

@@ -100,6 +100,11 @@ public final class Tables {
         table.factor(factor, "full", new SlowedTopics(SlowedTopics.VOLUMES, factor, Fence.CLOSED, topics, places, held));
     }
 
+    /** What the host tells of a budget that slows those who write to these topics. */
+    static SlowedTopics budget(String name, double factor, String... topics) {
+        return new SlowedTopics(name, factor, Fence.CLOSED, topics, topics, factor <= 0 ? Set.of(topics) : Set.of());
+    }
+
     /** An eighth of clients.idle passes, after which the table looks for silent clients. */
     static void tick(QuotaTable table) {
         table.beat((table.now + table.eighth()) * QuotaTable.BEAT_MS);
