@@ -158,9 +158,8 @@ class Broker:
         slows = self.slowing.slows(name)
         part = (self.slowed if slows else self.tap).value
         if share < 1:
-            # Where the limit is going to: in a PAUSE that the fence holds, the factor of 0 isn't the limits'.
-            by_topics = self.slowing.affected is not None
-            aim = 1.0 if by_topics and (self.closed or not slows) else self._in_force[0]
+            # Where the limit is going to: of who writes to no affected topic, to the whole.
+            aim = 1.0 if self.slowing.affected is not None and not slows else self._in_force[0]
             part = min(part, max(part, aim) * share)
         return lowered(client.plan.quota, part, self.settings.floor_bytes)
 

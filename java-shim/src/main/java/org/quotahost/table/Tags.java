@@ -49,8 +49,8 @@ final class Tags extends AbstractMap<String, String> {
     private final AtomicLongArray times = new AtomicLongArray(UNUSED);
     /** When a client that had the tags left last; of own tags, when one came back, from when on Kafka forgets what was sent. */
     private volatile int left = NEVER;
-    /** When the use of slowed tags began; a pause after that, however long, takes no limit back. */
-    private final AtomicIntegerArray begun = new AtomicIntegerArray(QuotaTable.TYPES);
+    /** Of slowed tags, when their use began; a pause after that, however long, takes no limit back. */
+    private final AtomicIntegerArray begun;
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
@@ -64,6 +64,7 @@ final class Tags extends AbstractMap<String, String> {
         this.user = user;
         this.clientId = clientId;
         this.group = group;
+        begun = group == null ? null : new AtomicIntegerArray(QuotaTable.TYPES);
         values = List.of(user, clientId);
     }
 
@@ -102,7 +103,7 @@ final class Tags extends AbstractMap<String, String> {
         int seen = (int) before;
         boolean begins = left - seen >= 0;
         if (begins || now - seen >= rule.backBeats()) since = now - byUse(before, now, rule);
-        if (begins) begun.set(type, now);
+        if (begins && group != null) begun.set(type, now);
         times.compareAndSet(type, before, pack(since, now)); // if not, another thread has noted the same
         return begins;
     }
