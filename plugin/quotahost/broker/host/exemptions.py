@@ -73,13 +73,7 @@ class Exemptions:
         self.principals = {} if user is None else {user: Reason.PLUGIN}
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        # Without the property the clients' default applies, which is plaintext. TLS proves a server alone, unless the
-        # client has a certificate.
-        protocol = own.get("security.protocol", "plaintext").lower()
-        certified = any(name.startswith(("ssl.key", "ssl.certificate")) for name in own)
-        nameless = protocol == "plaintext" or (protocol == "ssl" and not certified)
-        anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and nameless
-        self.spared_topics = _spared_topics(settings, broker, anonymous)
+        self.spared_topics = _spared_topics(settings, broker)
         self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
@@ -95,17 +89,17 @@ class Exemptions:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
 
 
-def _spared_topics(settings: Settings, broker: Mapping[str, str], anonymous: bool) -> list[str]:
-    """The topics whose writers the fence can't tell from others, and which it must not close for them.
+def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
+    """The topics whose writers the fence may not know, and which it must not close for them.
 
     Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
-    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ``anonymous``
-    where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends. Whoever may write
-    to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots. So ACLs must protect
-    them in any case.
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ANONYMOUS where
+    brokers authenticate, or be named by a certificate, a token or a builder of principals that nobody here can read;
+    without snapshots no PAUSE ends. Whoever may write to one of these topics can do worse than fill it: delete what is
+    offloaded, or forge snapshots. So ACLs must protect them in any case.
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
-    return topics + [settings.snapshots_topic, settings.usage_topic, settings.looks_topic] * anonymous
+    return [*topics, *settings.record_topics]
 
 
 def _own_client(settings: Settings) -> dict[str, str]:
