@@ -123,7 +123,7 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
     # Those that brokers connect to.
     for listener in [*([] if listeners.controller_alone else [listeners.inter_broker]), *listeners.controllers]:
         try:
-            name, why = _name(listeners, listener, keystores), ""
+            name, why = principal_at(listeners, listener, keystores), ""
         except Exception as error:
             # Not the message, which may contain a secret: its first word is the class of Java's exception.
             name, why = None, f": {str(error).partition(':')[0]}" if isinstance(error, ConnectionError) else ""
@@ -137,7 +137,8 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
     return list(names)
 
 
-def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
+def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
+    """The name that nodes have at a listener of theirs; None if nobody here can find it out."""
     if not listeners.knows_nodes(listener):
         return ANONYMOUS
     # Which names another builder makes nobody here knows.
