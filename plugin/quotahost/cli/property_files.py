@@ -14,7 +14,7 @@ from typing import Final
 import javaproperties
 
 from quotahost.base.errors import QuotahostError
-from quotahost.kafka.listeners import translate
+from quotahost.kafka.listeners import options, translate
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
@@ -38,7 +38,7 @@ _TEXTS: Final = {
 _OF_JAVA_ALONE: Final = (
     "ssl.enabled.protocols", "ssl.protocol", "ssl.provider", "ssl.keymanager.", "ssl.trustmanager.",
     "ssl.secure.random.", "security.providers", "default.api.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes",
-    "metric", "auto.include.jmx.reporter",
+    "metric", "auto.include.jmx.reporter", "sasl.login.", "sasl.oauthbearer.client.credentials.",
 )  # fmt: skip
 
 
@@ -76,16 +76,11 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore or a login can't be read."""
-    given = {name: value.strip() for name, value in given.items() if not name.startswith(_OF_JAVA_ALONE)}  # as Kafka
-    config = {name: value for name, value in given.items() if not name.startswith((*_STORES, _JAAS))}
-    config |= translate(given, _pem)
-    has_login = {"sasl.username", "sasl.password"} <= config.keys()
-    if given.get(_JAAS) and not has_login and not any(n.startswith(("sasl.kerberos.", "sasl.oauth")) for n in config):
-        raise QuotahostError(
-            f"{_JAAS} names no username and password, which is all that is read of it; give librdkafka's own "
-            "properties, such as sasl.username and sasl.password"
-        )
-    return config
+    given = {name: value.strip() for name, value in given.items()}  # as Kafka
+    config = {n: value for n, value in given.items() if not n.startswith((*_STORES, _JAAS, *_OF_JAVA_ALONE))}
+    if "tokenauth" in options(given.get(_JAAS, "")):
+        raise QuotahostError(f"{_JAAS}: librdkafka can't log in by a delegation token; give the login of a user")
+    return config | translate(given, _pem)
 
 
 def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +95,11 @@ def _pem(ssl: Mapping[str, str]) -> dict[str, str]:
                 "-keystore FILE > FILE.pem`, of a PKCS12 keystore by `openssl pkcs12 -in FILE -out FILE.pem`, of a JKS "
                 f"one first a PKCS12 one by `keytool -importkeystore`, and set {store}.type=PEM"
             )
-        config |= dict.fromkeys(names, ssl[f"{store}.location"])
+        try:
+            Path(location := ssl[f"{store}.location"]).open("rb").close()
+        except OSError as error:  # librdkafka doesn't tell which file that was
+            raise QuotahostError(f"{store}.location={location} can't be read: {error.strerror}") from None
+        config |= dict.fromkeys(names, location)
     return config
 
 

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.base.errors import QuotahostError
+from quotahost.kafka.listeners import no_login
 from quotahost.records.topics import GROUPS
 
 _PLUGINS: Final = {
@@ -115,8 +116,8 @@ DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
-#: Seconds until who is denied tries again: the broker's authorizer logs each try.
-DENIED_REST: Final = 5.0
+#: Seconds until who is denied, or misses a topic, tries again: a broker's authorizer logs each try, or it is a login.
+SELDOM: Final = 5.0
 
 
 def no_right(right: str, of: str, config: Mapping[str, Any]) -> tuple[str, str]:
@@ -170,20 +171,27 @@ ASKING: Final = {
 }  # fmt: skip
 _STEP: Final = 0.5  # seconds
 _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even when it is busy
-#: The first reason that a try gave wins; its words say what to mend.
-_WORDS: Final = {
-    KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
-    KafkaError._SSL: "TLS fails: either its listener has no TLS, or a certificate has expired or is not trusted "
-    "(ssl.ca.location; in the names of Java's client ssl.truststore.location)",
-    KafkaError._RESOLVE: "its name can't be resolved",
-}
 #: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is
 #: an alert.
 _ALERT: Final = "SSL alert number"
-#: librdkafka has no code of its own for these; they stand in its texts.
-_TEXTS: Final = {
-    "SSL_HANDSHAKE": _WORDS[KafkaError._SSL],
-    _ALERT: _WORDS[KafkaError._SSL],
+_CA: Final = "ssl.ca.location; in the names of Java's client ssl.truststore.location"
+_CERTIFICATE: Final = (
+    "ssl.certificate.location and ssl.key.location; in the names of Java's client ssl.keystore.location"
+)
+#: The first reason that a try gave wins, of that the first sign, which stands in librdkafka's text or is its code; the
+#: words say what to mend. Why it doesn't trust a certificate librdkafka doesn't tell.
+_WORDS: Final[Mapping[str | int, str]] = {
+    "certificate verify failed": f"TLS fails: its certificate is not trusted ({_CA}), has expired, or is another "
+    "host's (ssl.endpoint.identification.algorithm)",
+    _ALERT: f"TLS fails: it refuses this client's certificate or misses one ({_CERTIFICATE}), or takes other versions",
+    "SSL_HANDSHAKE": "TLS fails: its listener has none (security.protocol)",
+    KafkaError._SSL: "TLS fails",
+    "OAUTHBEARER token": "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "
+    "client's id or secret",
+    "current SASL state": "its listener has no SASL (security.protocol)",
+    "supported mechanisms": "its listener has another sasl.mechanism",
+    KafkaError._AUTHENTICATION: "it refuses the user, the password or the mechanism",
+    KafkaError._RESOLVE: "its name can't be resolved",
     "Connection refused": "nobody listens there",
 }
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
@@ -209,6 +217,8 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
+    if problem := no_login(config):
+        raise NoAnswer(problem)
     errors: list[KafkaError] = []
     options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
     try:
@@ -216,7 +226,8 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
     except (KafkaException, TypeError, ValueError) as failure:
         reason = failure.args[0] if failure.args else failure
         text = str(reason.str() if isinstance(reason, KafkaError) else reason)
-        raise NoAnswer(_QUOTED.sub("", text)) from None
+        hint = "; is ssl.key.password right, and a key in the file?" if "ssl.key.location failed" in text else ""
+        raise NoAnswer(_QUOTED.sub("", text) + hint) from None
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
     # In steps, since a command hears Ctrl-C between them.
     began, passed, step, connected = time.monotonic(), 0.0, min(_STEP, moment), False
@@ -246,9 +257,10 @@ def _refuses(error: KafkaError) -> bool:
 
 def why(errors: Sequence[KafkaError]) -> str:
     """What kept a client from connecting, in words; "" if none of these errors is known."""
-    texts = " ".join(str(error.str()) for error in errors)
-    known = [_WORDS[error.code()] for error in errors if error.code() in _WORDS]
-    known += [words for text, words in _TEXTS.items() if text in texts]
+    known = [
+        words for error in errors for sign, words in _WORDS.items()
+        if sign == error.code() or (isinstance(sign, str) and sign in error.str())
+    ]  # fmt: skip
     known += [_CLOSED for error in errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
     return known[0] if known else ""
 

@@ -15,13 +15,8 @@ _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
 _LONGEST_READ: Final = 2.0  # seconds, in which a broker writes its next look; of a flooded topic not all can be read
 _SILENCE: Final = 10.0  # seconds, in which who is watched writes several looks
-_TURNED_BACK: Final = {KafkaError.POLICY_VIOLATION, KafkaError._MSG_TIMED_OUT}
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
 _WATCHER: Final = "quotahost-top"
-_IN_A_PAUSE: Final = (
-    "where producers are stopped, only a principal of static.excluded.principal.name.list may write; else see whether "
-    "the cluster is in service"
-)
 _MAKE: Final = (
     "run the task publish-usage on the brokers (client.quota.callback.tasks), which makes those of who watches; or "
     "name another topic"
@@ -34,8 +29,6 @@ def _failed(error: KafkaError, topic: str, right: str, config: Mapping[str, Any]
         return Unusable(f"there is no topic {topic}", _MAKE)
     if words := lacked(error, right, topic, config):
         return Unusable(*words)
-    if error.code() in _TURNED_BACK:
-        return Unusable(f"no broker takes a record of {topic} ({error.str()})", _IN_A_PAUSE)
     if error.code() < 0:  # librdkafka's own: it had no answer
         return Unusable(f"no broker answers for {topic}: {error.str()}", "see whether it is in service")
     return Unusable(f"{topic} can't be used: {error.str()}", "see how it is kept (quotahost doctor --against)")

@@ -18,7 +18,7 @@ from confluent_kafka import (
 from quotahost.api import Context
 from quotahost.base.background import LoggedOnce
 from quotahost.base.text import printable
-from quotahost.kafka.client import ABSENT, DENIED, DENIED_REST, Connection, NoAnswer, Session, login, partitions
+from quotahost.kafka.client import ABSENT, DENIED, SELDOM, Connection, NoAnswer, Session, login, partitions
 from quotahost.records.codec import Refused
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
@@ -121,8 +121,9 @@ class Follower:
                 # confluent_kafka puts a KafkaError into its exceptions, which alone knows the code.
                 error = failure.args[0]
                 is_absent = error.code() in ABSENT
-                if error.code() in DENIED:
-                    self._pause = DENIED_REST
+                # Each try is a login. While brokers start, a topic is about to be made.
+                if error.code() in DENIED or (is_absent and not self._connection.starting):
+                    self._pause = SELDOM
                 if is_absent:
                     self._absent()
                 if self._connection.ever or not is_absent:

@@ -10,6 +10,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, TypeAlias
 
 _SASL: Final = "SASL_"
@@ -187,6 +188,15 @@ _HOSTS: Final = "ssl.endpoint.identification.algorithm"
 _SAME: Final = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "client.id", "request.timeout.ms", _HOSTS,
 )  # fmt: skip
+_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+#: librdkafka looks for public authorities where Red Hat has them, also by "probe", and elsewhere trusts no endpoint.
+_HTTPS, _AUTHORITIES = "https.ca.location", Path("/etc/ssl/certs/ca-certificates.crt")
+#: librdkafka's names of what clients give there for a token, with Kafka's, and JAAS's options as they were before 4.1.
+_FOR_A_TOKEN: Final = {
+    "sasl.oauthbearer.client.id": ("sasl.oauthbearer.client.credentials.client.id", "clientId"),
+    "sasl.oauthbearer.client.secret": ("sasl.oauthbearer.client.credentials.client.secret", "clientSecret"),
+    "sasl.oauthbearer.scope": ("sasl.oauthbearer.scope", "scope"),
+}
 
 
 def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
@@ -199,4 +209,29 @@ def translate(java: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
         stores = keystores(_stripped(java, "", "ssl."))
         made |= {name: text for name, text in stores.items() if name != "principal"}
     login = options(java.get("sasl.jaas.config", ""))
+    if made.get("sasl.mechanism") == "OAUTHBEARER" and java.get(_ENDPOINT, "").startswith("http"):
+        made |= {_ENDPOINT: java[_ENDPOINT], "sasl.oauthbearer.method": "oidc"}
+        given = {name: java.get(newer, login.get(older)) for name, (newer, older) in _FOR_A_TOKEN.items()}
+        made |= {name: text for name, text in given.items() if text is not None}
+        if _HTTPS not in java and _AUTHORITIES.exists():
+            made[_HTTPS] = str(_AUTHORITIES)
     return made | {f"sasl.{name}": login[name] for name in ("username", "password") if name in login}
+
+
+_PASSWORD: Final = "sasl.password", "a user and a password (sasl.jaas.config, or sasl.username and sasl.password)"
+#: By mechanism, how the names begin of which librdkafka needs one, and the words for all of it.
+_LOGINS: Final[Mapping[str, tuple[str | tuple[str, ...], str]]] = {
+    "OAUTHBEARER": (("sasl.oauthbearer.method", "enable.sasl.oauth"), f"{_ENDPOINT}, and a client's id and secret"),
+    "GSSAPI": ("sasl.kerberos.", "sasl.kerberos.*, and a librdkafka that was built for it"),
+    **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), _PASSWORD),
+}
+
+
+def no_login(config: Mapping[str, object]) -> str:
+    """What librdkafka misses to log in by SASL, in words; "" if it has that. It would wait in silence for a token."""
+    mechanism = config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI"))
+    of_sasl = str(config.get("security.protocol", "")).upper().startswith(_SASL)
+    # Of another word, maybe a password in the wrong line, librdkafka itself says that it is no mechanism.
+    names, needs = _LOGINS.get(str(mechanism), ("", ""))
+    lacks = of_sasl and not any(name.startswith(names) for name in config)
+    return f"sasl.mechanism={mechanism} takes {needs}" if lacks else ""

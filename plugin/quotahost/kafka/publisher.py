@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from quotahost.api import Context
 from quotahost.base.background import Clock
 from quotahost.kafka.admin import NotMade, ensure_compacted
-from quotahost.kafka.client import DENIED, DENIED_REST, Connection, Login, Session, login
+from quotahost.kafka.client import DENIED, SELDOM, Connection, Login, Session, login
 
 _RETRY: Final = 1.0  # seconds
 _REGISTERING: Final = 5.0  # seconds within which the brokers of a new cluster register
@@ -119,7 +119,7 @@ class Publisher:
 
     def _failed(self, error: Any) -> None:
         denied = isinstance(error, KafkaError) and error.code() in DENIED
-        rest = DENIED_REST if denied else _RETRY
+        rest = SELDOM if denied else _RETRY
         if self._session:
             rest, error = max(rest, self._session.rest), self._session.refusal or error
         self._again_at = self._clock() + rest

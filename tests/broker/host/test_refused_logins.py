@@ -36,6 +36,9 @@ SETTINGS: Final = {
 }
 
 
+OWN: Final = {"factor.source": "snapshots", "tasks": "publish-volumes", "startup.grace": "1s"}
+
+
 def refused(node: KafkaNode) -> float:
     """How many logins the broker has refused since its start."""
     listeners = Jmx(node).query("kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*")
@@ -49,12 +52,12 @@ def seconds_for(node: KafkaNode, tries: int) -> float:
     return time.monotonic() - began
 
 
-def give(node: KafkaNode, password: str) -> None:
-    """The user ``quotahost`` has this password from now on."""
+def give(node: KafkaNode, password: str, user: str = "quotahost") -> None:
+    """The user has this password from now on."""
     admin = AdminClient(node.client_config())
     scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    change = UserScramCredentialUpsertion("quotahost", scram, password.encode())
-    admin.alter_user_scram_credentials([change])["quotahost"].result(10)
+    change = UserScramCredentialUpsertion(user, scram, password.encode())
+    admin.alter_user_scram_credentials([change])[user].result(10)
 
 
 def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp_path: Path) -> None:
@@ -93,3 +96,21 @@ def _properties(node: KafkaNode, proxy: Proxy) -> dict[str, str]:
     # The broker asks each connection for its password again after so many ms.
     again = {"connections.max.reauth.ms": "3000", "advertised.listeners": listeners}
     return callback_properties(SETTINGS | own) | again
+
+
+def test_brokers_whose_own_login_was_refused_for_a_while_publish_again_soon_after(tmp_path: Path) -> None:
+    """An Admin client of Kafka's that was refused asks nobody until its metadata expires (AdminMetadataManager)."""
+    users = {"broker": "own"}
+    node = callback_node(tmp_path, OWN, users=users, mechanism="SCRAM-SHA-512", inter_broker_user="broker")
+    node.properties |= {"connections.max.reauth.ms": "3000"}
+    with node:
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+        give(node, "another", "broker")
+        fatal, later = (
+            "AdminClient clientId=quotahost-1] Fatal error",
+            "AdminClient clientId=quotahost-1] Metadata update failed",
+        )
+        eventually(lambda: later in node.log_text().partition(fatal)[2])
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+        give(node, "own", "broker")
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, timeout=60)

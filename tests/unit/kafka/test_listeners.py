@@ -1,9 +1,11 @@
 """A broker's own properties, a JAAS configuration and a Java client's configuration, in librdkafka's names."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from quotahost.kafka import listeners
 from quotahost.kafka.listeners import Listeners, options, translate
 
 SECRET = "hunter2"
@@ -99,3 +101,36 @@ def test_keystores_become_pem_and_what_librdkafka_does_not_know_goes() -> None:
     hosts = "ssl.endpoint.identification.algorithm"
     for given, here in (("", "none"), ("https", "https")):  # to check no host names is a word
         assert translate({"security.protocol": "SSL", hosts: given}, keystores)[hosts] == here
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        {"sasl.jaas.config": 'o.OAuthBearerLoginModule required clientId="c" clientSecret="hunter2" scope="s";'},
+        {
+            "sasl.oauthbearer.client.credentials.client.id": "c",
+            "sasl.oauthbearer.client.credentials.client.secret": SECRET,
+            "sasl.oauthbearer.scope": "s",
+            "sasl.jaas.config": 'o.OAuthBearerLoginModule required clientId="older";',
+        },
+        # Its own names stay.
+        {"sasl.oauthbearer.client.id": "c", "sasl.oauthbearer.client.secret": SECRET, "sasl.oauthbearer.scope": "s"},
+    ],
+)
+def test_a_token_comes_from_the_endpoint_of_kafkas_own_login(
+    login: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listeners, "_AUTHORITIES", authorities := tmp_path / "ca.crt")
+    bearer = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    endpoint = {"sasl.oauthbearer.token.endpoint.url": "https://h/t"}
+    assert login | translate(bearer | endpoint | login, lambda ssl: {}) == bearer | endpoint | {
+        **login, "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.client.id": "c",
+        "sasl.oauthbearer.client.secret": SECRET, "sasl.oauthbearer.scope": "s",
+    }  # fmt: skip
+    authorities.touch()
+    made = translate(bearer | endpoint | login, lambda ssl: {})
+    assert made["https.ca.location"] == str(authorities)
+    own = {"https.ca.location": "/own"}
+    assert translate(bearer | endpoint | login | own, lambda ssl: {}).keys() == made.keys() - own.keys()
+    # Without one there is nothing that librdkafka could do.
+    assert translate(bearer | login, lambda ssl: {}).keys() <= {*bearer, "sasl.oauthbearer.scope"}

@@ -14,7 +14,7 @@ from quotahost.broker.disks.file_stores import log_dirs
 from quotahost.broker.host.broker_status import Largest, explained, look, usage
 from quotahost.broker.host.exemptions import broker_principals, node_id, own_client_id
 from quotahost.broker.host.protocol import Shim
-from quotahost.kafka.listeners import Listeners, translate
+from quotahost.kafka.listeners import Keystores, Listeners, translate
 from quotahost.model import Client
 from quotahost.settings.broker import Settings
 from quotahost.settings.sections import revealed
@@ -71,12 +71,21 @@ class HostBroker:
         return [json.dumps(explained(self._shim.ask, client, self.largest))]
 
     def client_config(self) -> dict[str, str]:
-        """See Broker. If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it."""
-        config = revealed(self.settings.kafka)
-        if "bootstrap.servers" not in config:
-            own, admin = Listeners(self._shim.broker()).client(), revealed(self.settings.kafka_admin)
-            # Strimzi's names may bring credentials alone; the address is then this broker's own listener.
-            address = {"bootstrap.servers": own["bootstrap.servers"]} if own else {}
-            config = translate(address | (admin or own), self._shim.keystores) | config
+        """See Broker."""
+        config = client_config(self.settings, self._shim.broker(), self._shim.keystores)
         # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
         return config | {"client.id": own_client_id(node_id(self._properties))}
+
+
+def client_config(settings: Settings, broker: Mapping[str, str], keystores: Keystores) -> dict[str, str]:
+    """How plugins connect, of a broker with these properties, in librdkafka's names.
+
+    If ``kafka.*`` gives an address, nothing of the broker's own connection is used with it.
+    """
+    config = revealed(settings.kafka)
+    if "bootstrap.servers" in config:
+        return config
+    own, admin = Listeners(broker).client(), revealed(settings.kafka_admin)
+    # Strimzi's names may bring credentials alone; the address is then this broker's own listener.
+    address = {"bootstrap.servers": own["bootstrap.servers"]} if own else {}
+    return translate(address | (admin or own), keystores) | config

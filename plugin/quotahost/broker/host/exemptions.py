@@ -73,13 +73,7 @@ class Exemptions:
         self.principals = {} if user is None else {user: Reason.PLUGIN}
         self.principals |= dict.fromkeys((b for b in brokers if b != ANONYMOUS), Reason.BROKER)
         self.principals |= dict.fromkeys(settings.excluded_principals, Reason.EXCLUDED)
-        # Without the property the clients' default applies, which is plaintext. TLS proves a server alone, unless the
-        # client has a certificate.
-        protocol = own.get("security.protocol", "plaintext").lower()
-        certified = any(name.startswith(("ssl.key", "ssl.certificate")) for name in own)
-        nameless = protocol == "plaintext" or (protocol == "ssl" and not certified)
-        anonymous = ANONYMOUS not in brokers and "bootstrap.servers" in own and nameless
-        self.spared_topics = _spared_topics(settings, broker, anonymous)
+        self.spared_topics = _spared_topics(settings, broker)
         self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
         self._add({node_id(broker)})
@@ -95,17 +89,17 @@ class Exemptions:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
 
 
-def _spared_topics(settings: Settings, broker: Mapping[str, str], anonymous: bool) -> list[str]:
-    """The topics whose writers the fence can't tell from others, and which it must not close for them.
+def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
+    """The topics whose writers the fence may not know, and which it must not close for them.
 
     Tiered storage's client may log in as anybody (``rlmm.config.*``), and if a PAUSE turned it back, nothing would be
-    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ``anonymous``
-    where brokers authenticate; a client-id proves nothing there, but without snapshots no PAUSE ends. Whoever may write
-    to one of these topics can do worse than fill it: delete what is offloaded, or forge snapshots. So ACLs must protect
-    them in any case.
+    offloaded, and a disk that only offloading can free would stay full. The plugins' own client may be ANONYMOUS where
+    brokers authenticate, or be named by a certificate, a token or a builder of principals that nobody here can read;
+    without snapshots no PAUSE ends. Whoever may write to one of these topics can do worse than fill it: delete what is
+    offloaded, or forge snapshots. So ACLs must protect them in any case.
     """
     topics = [TIERING] if broker.get("remote.log.storage.system.enable", "").lower() == "true" else []
-    return topics + [settings.snapshots_topic, settings.usage_topic, settings.looks_topic] * anonymous
+    return [*topics, *settings.record_topics]
 
 
 def _own_client(settings: Settings) -> dict[str, str]:
@@ -129,7 +123,7 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
     # Those that brokers connect to.
     for listener in [*([] if listeners.controller_alone else [listeners.inter_broker]), *listeners.controllers]:
         try:
-            name, why = _name(listeners, listener, keystores), ""
+            name, why = principal_at(listeners, listener, keystores), ""
         except Exception as error:
             # Not the message, which may contain a secret: its first word is the class of Java's exception.
             name, why = None, f": {str(error).partition(':')[0]}" if isinstance(error, ConnectionError) else ""
@@ -143,7 +137,8 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
     return list(names)
 
 
-def _name(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
+def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
+    """The name that nodes have at a listener of theirs; None if nobody here can find it out."""
     if not listeners.knows_nodes(listener):
         return ANONYMOUS
     # Which names another builder makes nobody here knows.

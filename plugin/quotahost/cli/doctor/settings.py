@@ -3,9 +3,9 @@
 1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
    full units and without secrets.
 2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
-   listeners, quotas and their windows, topic quotas, tiered storage, and what keeps a factor from protecting the disks
-   (:func:`check_protection`). Rights to topics are in ``topics``. All these findings are ``weak`` or notes, none is
-   ``wrong``: the broker starts with these settings.
+   listeners, the plugins' login, quotas and their windows, topic quotas, tiered storage, and what keeps a factor from
+   protecting the disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
+   settings, so few of these findings are ``wrong``.
 """
 
 import ipaddress
@@ -22,13 +22,15 @@ from pydantic import BaseModel
 from quotahost.base.text import printable
 from quotahost.broker.discovery import PluginError, configured, load, plugin_settings, settings_model
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
+from quotahost.broker.host.broker import client_config
+from quotahost.broker.host.exemptions import principal_at
 from quotahost.broker.host.plugins import judges_alone
 from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import Admin, NoAnswer
-from quotahost.kafka.listeners import Listeners
+from quotahost.kafka.listeners import Listeners, no_login
 from quotahost.model import LimitType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
@@ -123,6 +125,7 @@ def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) ->
 
 def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     yield from _listeners(settings, broker)
+    yield from _login(settings, broker)
     yield from _quotas(settings)
     yield from check_protection(settings, broker)
     yield from check_rights(settings, broker)
@@ -144,6 +147,22 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
         text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
+
+
+def _login(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether the plugins' client, if some plugin has one, has what it needs to log in; and as whom brokers do."""
+    if any("sasl." in name for name in broker.unresolved):
+        return
+    follows = {*SNAPSHOT_READERS, "cluster-quota"} & {*settings.factor_sources, *settings.supplier}
+    problem = no_login(client_config(settings, broker.properties, lambda ssl: {}))
+    if problem and (follows or settings.tasks):
+        text = f"the plugins' Kafka client can't log in as this broker does: {problem}"
+        yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
+    listeners = Listeners(broker.properties)
+    unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
+    if unknown and not settings.excluded_principals:
+        text = f"the principal of brokers at listener {listeners.inter_broker} stands in no property"
+        yield weak(f"{text}: they may be throttled", f"{_EXCLUDED}=User:NAME, as authorizers name it")
 
 
 def _is_loopback(address: str) -> bool:

@@ -248,23 +248,25 @@ def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any,
     """
     logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
     logging.getLogger("kafka").addHandler(logging.NullHandler())
+    who, remedy = "a client without credentials", "another listener, or --client-config FILE"
+    if config:
+        who, remedy = "with these credentials", "look at address, protocol and credentials"
+    try:
+        # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
+        client = connect({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
+    except NoAnswer as problem:
+        raise Unusable(f"{bootstrap} doesn't answer {who}: {problem}; {remedy}") from None
     options = {"bootstrap_servers": bootstrap.split(","), "client_id": _CLIENT_ID, **_options(config)}
     network = NetworkSelector(**options)
     network.start()
     try:
         try:
-            # First, as kafka-python tells nothing of why nobody answers.
-            client = connect({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
             manager = KafkaConnectionManager(
                 network, **options, request_timeout_ms=_WAIT_MS, receive_message_max_bytes=_MAX_ANSWER
             )
             manager.bootstrap(_WAIT_MS)
-        except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
-            why = str(error) if isinstance(error, NoAnswer) else _reason(error)
-            who, remedy = "a client without credentials", "another listener, or --client-config FILE"
-            if config:
-                who, remedy = "with these credentials", "look at address, protocol and credentials"
-            raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
+        except (KafkaError, OSError, ValueError, AssertionError) as error:
+            raise Unusable(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {remedy}") from None
         yield manager, {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
         manager.close()
     finally:

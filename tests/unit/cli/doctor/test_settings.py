@@ -70,7 +70,7 @@ def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str
         # Brokers authenticate where clients don't.
         *(["listeners=OPEN://:1,IN://:2", "inter.broker.listener.name=IN",
            f"listener.security.protocol.map=OPEN:PLAINTEXT,{between}"]
-          for between in ("IN:SASL_SSL", "IN:SSL\nssl.client.auth=requested")),
+          for between in ("IN:SASL_SSL\nsasl.jaas.config=x principal=kafka", "IN:SSL\nssl.client.auth=requested")),
         ["config.providers=env", "listeners=${env:LISTENERS}"],
         [CLOSED, "metric.reporters=com.example.Reporter,org.apache.kafka.common.metrics.JmxReporter"],
         *([CLOSED, f".metrics.port={address}:9404"] for address in ("127.0.0.1", "localhost", "::1", "127.1.2.3")),

@@ -212,20 +212,36 @@ def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(monke
 
 
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
-    for jaas in ('o.PlainLoginModule required username="u";', "o.Krb5LoginModule required useKeyTab=true;", "nonsense"):
-        with pytest.raises(QuotahostError, match="names no username and password") as raised:
-            in_librdkafkas_names({"sasl.jaas.config": jaas})
+    for mechanism, jaas, needs in (
+        ("PLAIN", 'o.PlainLoginModule required username="u";', "a user and a password"),
+        ("SCRAM-SHA-512", "nonsense", "a user and a password"),
+        ("GSSAPI", "o.Krb5LoginModule required useKeyTab=true;", "sasl.kerberos"),
+        ("OAUTHBEARER", 'o.OAuthBearerLoginModule required clientId="c";', "sasl.oauthbearer.token.endpoint.url"),
+    ):
+        given = {"security.protocol": "sasl_ssl", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+        with pytest.raises(NoAnswer, match=f"sasl.mechanism={mechanism} takes {needs}") as raised:
+            connect(in_librdkafkas_names(given), 1)
         assert jaas not in str(raised.value)
-        assert in_librdkafkas_names({"sasl.jaas.config": jaas, "sasl.kerberos.principal": "p"})
 
 
-def test_the_file_of_javas_client_is_read_as_well() -> None:
+def test_a_delegation_token_is_no_password() -> None:
+    jaas = 'o.ScramLoginModule required username="id" password="hmac" tokenauth="true";'
+    with pytest.raises(QuotahostError, match="can't log in by a delegation token") as raised:
+        in_librdkafkas_names({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
+    assert "hmac" not in str(raised.value)
+
+
+def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
     jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
     assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
     tls = {"security.protocol": "ssl"}
-    pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": "/ca.pem", "ssl.enabled.protocols": "TLSv1.3"}
-    assert in_librdkafkas_names(tls | pem) == tls | {"ssl.ca.location": "/ca.pem"}
+    ca = tmp_path / "ca.pem"
+    pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": str(ca), "ssl.enabled.protocols": "TLSv1.3"}
+    with pytest.raises(QuotahostError, match=f"ssl.truststore.location={ca} can't be read: No such file"):
+        in_librdkafkas_names(tls | pem)
+    ca.touch()
+    assert in_librdkafkas_names(tls | pem) == tls | {"ssl.ca.location": str(ca)}
     texts = {"ssl.truststore.certificates": "CA", "ssl.keystore.certificate.chain": "CERT", "ssl.keystore.key": "KEY"}
     types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
     expected = {"ssl.ca.pem": "CA", "ssl.certificate.pem": "CERT", "ssl.key.pem": "KEY"}
@@ -256,7 +272,7 @@ def closing() -> Iterator[str]:
     ("config", "words"),
     [
         ({}, "its listener asks for another security.protocol"),
-        ({"security.protocol": "SSL"}, "TLS fails: either its listener has no TLS, or"),
+        ({"security.protocol": "SSL"}, "TLS fails: its listener has none"),
         ({"no.such.option": "secret"}, "No such configuration property"),
     ],
 )

@@ -41,10 +41,11 @@ final class ClusterAdmin {
     }
 
     synchronized void configure(String[] client) {
-        // By its default a client that no broker lets in starts anew, and says so, a thousand times a second (KIP-899).
+        // By its default a client that no broker lets in starts anew, and says so, a thousand times a second (KIP-899). And
+        // one that was refused asks nobody until its metadata expires, which by default takes 5 minutes.
         Map<String, Object> next = new HashMap<>(Map.of("client.id", clientId, "request.timeout.ms", TIMEOUT_MS / 2,
                 "default.api.timeout.ms", TIMEOUT_MS, "reconnect.backoff.max.ms", TIMEOUT_MS, "metric.reporters", "",
-                "metadata.recovery.strategy", "none"));
+                "metadata.max.age.ms", TIMEOUT_MS, "metadata.recovery.strategy", "none"));
         BrokerConfigs.pairs(client).forEach(next::putIfAbsent);
         if (!next.equals(config)) end();
         config = next;
