@@ -78,6 +78,7 @@ def is_open(node: KafkaNode) -> bool:
     return end_offset(node, "copy") < written(node, "copy")
 
 
+@pytest.mark.proves("faults.streams")
 def test_a_streams_application_loses_and_doubles_nothing_by_a_pause_and_goes_on_by_itself(
     node: KafkaNode, application: LoggedProcess
 ) -> None:
