@@ -50,6 +50,16 @@ def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaN
     node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
 
 
+def test_who_asks_for_a_topic_that_exists_is_told_so_as_without_a_pause(node: KafkaNode) -> None:
+    before = refused(node)
+    (error,) = mutate(node, "connect", "create", {"old": 1}).values()  # as a Connect worker at each start
+    assert error is not None
+    assert error.error == "TopicExistsException"
+    errors = mutate(node, "connect", "create", {"old": 1, "newer": 1}).values()
+    assert {error and error.error for error in errors} == {"PolicyViolationException"}
+    assert refused(node) == before + 1
+
+
 def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:
     config = node.client_config("alice", "names") | {"message.timeout.ms": "3000"}
     before = refused(node)

@@ -115,5 +115,7 @@ def test_the_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(clus
     eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
     eventually(lambda: "broker 1, volume" in causes(controller))
     assert refused("meanwhile")
+    with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
+        refused("before")
     alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
     eventually(lambda: not refused("after"), what="created once there is room")

@@ -50,6 +50,7 @@ KNOWN: Final = DECLARED | {each.name for each in PROPERTIES}
 #: They begin with the same word as one of quotahost's properties: clients' and brokers' own.
 KAFKAS: Final = {
     "max.message.bytes", "max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection",
+    "max.block.ms", "max.poll.interval.ms", "max.poll.records",
 }  # fmt: skip
 METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
 FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"

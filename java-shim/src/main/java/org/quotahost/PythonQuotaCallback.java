@@ -13,6 +13,7 @@ import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
 import org.apache.kafka.server.quota.ClientQuotaType;
+import org.quotahost.fence.Fence;
 import org.quotahost.host.PythonHost;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.KafkaBeans;
@@ -116,6 +117,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
     public boolean updateClusterMetadata(Cluster cluster) {
         PythonHost now = host();
         if (now != null && cluster != null) {
+            Fence.existing(cluster.topics());
             List<String> brokers = cluster.nodes().stream().map(Node::idString).sorted().toList();
             String id = cluster.clusterResource() == null ? "" : cluster.clusterResource().clusterId();
             now.inbox.cluster(id == null ? "" : id, brokers);

@@ -2,6 +2,7 @@ package org.quotahost.fence;
 
 import java.net.InetAddress;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.acl.AclOperation;
@@ -30,7 +31,8 @@ import org.slf4j.LoggerFactory;
  * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards
  * (with the client's principal and client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and
  * those for Kafka's internal topics alone pass: without the latter no consumer could commit. So do those for topics that the
- * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk.
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk. And so do those for
+ * topics that exist: Kafka creates none and says so, as a Connect worker expects, which asks for its topics at each start.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -65,6 +67,8 @@ public final class Fence {
     private static volatile Addresses addresses;
     private static volatile double allowance;
     private static volatile boolean diskFull, creationAllowed;
+    /** The names of the cluster's topics, as Kafka has told them last. */
+    private static volatile Set<String> existing = Set.of();
     /** Whose creation was refused last, for the log; null once it was logged. */
     private static volatile AuthorizableRequestContext refusedLast;
     private static long loggedRefusals;
@@ -162,7 +166,7 @@ public final class Fence {
             List<AuthorizationResult> results) {
         if (!refusesCreations() || !creates(context.requestType(), actions, results)) return null;
         if (Exemptions.exempt(context.principal(), context.clientId())) return null;
-        if (Exemptions.isSuperUser(context.principal()) || isHarmless(Requests.toCreate(context))) return null;
+        if (Exemptions.isSuperUser(context.principal()) || isHarmless(context)) return null;
         if (rules.shadow) {
             creationsShadowed.increment();
             return null;
@@ -183,9 +187,11 @@ public final class Fence {
         return false;
     }
 
-    private static boolean isHarmless(Requests.ToCreate request) {
-        return request != null && (request.validateOnly()
-                || request.topics().stream().allMatch(topic -> Requests.isInternal(topic) || Exemptions.spares(topic)));
+    private static boolean isHarmless(AuthorizableRequestContext context) {
+        Requests.ToCreate asked = Requests.toCreate(context);
+        Set<String> there = context.requestType() == CREATE_TOPICS ? existing : Set.of();
+        return asked != null && (asked.validateOnly() || asked.topics().stream().allMatch(
+                topic -> Requests.isInternal(topic) || Exemptions.spares(topic) || there.contains(topic)));
     }
 
     // ---- the table, the topic quotas and the host ------------------------------------------------------------
@@ -222,6 +228,11 @@ public final class Fence {
     /** Whether the host knows of a volume at its hard limit. An unknown state is no full disk: then creations pass. */
     public static void diskFull(boolean known) {
         diskFull = known;
+    }
+
+    /** Up to Kafka 4.3.1 it isn't heard of while a broker with replicas is down (KAFKA-20746): then what was heard before holds. */
+    public static void existing(Set<String> topics) {
+        existing = Set.copyOf(topics);
     }
 
     /** With pause.creation=allow no creation is refused. */

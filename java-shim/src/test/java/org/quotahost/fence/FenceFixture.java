@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.network.ClientInformation;
@@ -111,6 +112,7 @@ public final class FenceFixture {
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.diskFull(false);
         Fence.allowCreation(false);
+        Fence.existing(Set.of());
         Fence.logRefusals();
         Fence.refusalLines = new LineLimit(1);
         Fence.turnBack(null);
