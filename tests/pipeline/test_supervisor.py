@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from harness.system.waiting import eventually
 from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
@@ -212,28 +210,6 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert before.is_dir(), "there was no other one to be kept"
     (tmp_path / "volumes").mkdir()
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
-
-
-def test_of_a_file_that_was_cut_off_the_kind_of_error_is_told(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    counts = spark.readStream.format("rate").load().groupBy("value").count().writeStream.outputMode("complete")
-
-    def start() -> StreamingQuery:
-        return counts.format("noop").option("checkpointLocation", str(tmp_path)).trigger(once=True).start()
-
-    before = start()
-    before.awaitTermination()
-    (tmp_path / "state/0/0/_metadata/schema").write_bytes(b"")
-    world = World()
-    world.supervisor.add("volumes", start)
-
-    def told() -> bool:
-        world.look()
-        return bool(caplog.messages)
-
-    eventually(told)
-    assert caplog.messages[0] == "query volumes failed and is started again: java.io.EOFException"
 
 
 def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(

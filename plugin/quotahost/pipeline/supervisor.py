@@ -139,11 +139,9 @@ class Supervisor:
             if query.running.isActive:
                 self._report(name, query, query.running)
                 return
-            problem: object = query.running.exception() or "it ended"
-            if "(no cause message)" in str(problem):  # such as an EOFException, of a file that was cut off
-                problem = getattr(problem, "_cause", problem)
+            problem = str(query.running.exception() or "it ended")
             query.running = None
-            self._failed(name, query, str(problem))
+            self._failed(name, query, problem)
         if self._clock() >= query.due:
             try:
                 query.running = query.start()

@@ -154,8 +154,8 @@ final class Marks {
         }
         if (mark == null) {
             add(name, id, topic);
-        } else if (mark.renew(topic, clock.getAsInt(), affected)) {
-            ended.accept(ofPrincipal == null ? null : name, ofPrincipal == null || ofPrincipal.get(id) != mark ? null : id);
+        } else if (mark.renew(topic, clock.getAsInt(), affected) && ofPrincipal != null && ofPrincipal.get(id) == mark) {
+            ended.accept(name, id); // not of all who share a mark: a request would wait for a walk through them
             changed();
         }
     }
