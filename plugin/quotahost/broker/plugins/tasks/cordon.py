@@ -114,8 +114,9 @@ class Cordon:
     def _compare(self, full: set[str], free: set[str]) -> None:
         """Change what Kafka has cordoned, as far as that is for this task to change. Raises NoAnswer."""
         # Each time: credentials, or this broker's address, may be others by now.
-        admin = login(self._context).admin(self._context.settings.snapshots_topic)
-        broker = BrokerConfig(admin, self._context.node_id, self._context.broker.client_config())
+        mine = login(self._context)
+        admin = mine.admin(self._context.settings.snapshots_topic)
+        broker = BrokerConfig(admin, self._context.node_id, mine.config(careful=False))
         now = broker.listed(CORDONED)
         if self._settled_at == math.inf:
             self._settled_at = self._ask_at = self._clock() + _SETTLED

@@ -93,7 +93,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
 
     def login(context: Context[object]) -> SimpleNamespace:
-        return SimpleNamespace(admin=lambda topic: context.broker.client_config().get("sasl.password"))
+        given = context.broker.client_config()
+        return SimpleNamespace(admin=lambda topic: given.get("sasl.password"), config=lambda *, careful: given)
 
     monkeypatch.setattr(cordon, "login", login)
     monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker, config: made.kafka.asked_as(admin))

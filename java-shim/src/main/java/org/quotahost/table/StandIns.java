@@ -110,12 +110,15 @@ final class StandIns {
     }
 
     private boolean lower(Late each, Rule rule, int now) {
-        double before = each.scope.standIn(each.type), next = Math.max(each.rate, before * rule.windows().stepShare());
+        double before = each.scope.standIn(each.type);
         if (Double.isNaN(before)) return false; // it was forgotten in this second
-        boolean due = now - each.since >= rule.backBeats();
-        if (due) each.scope.standIn(each.type, next);
-        if (!due) late.add(each);
-        else if (next > each.rate) late.add(new Late(each.scope, each.type, each.rate, now));
-        return due;
+        if (now - each.since < rule.backBeats()) {
+            late.add(each);
+            return false;
+        }
+        double next = Math.max(each.rate, before * rule.windows().stepShare());
+        each.scope.standIn(each.type, next);
+        if (next > each.rate) late.add(new Late(each.scope, each.type, each.rate, now));
+        return true;
     }
 }

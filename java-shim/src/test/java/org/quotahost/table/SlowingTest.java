@@ -408,15 +408,21 @@ class SlowingTest {
         assertEquals(1_000.0, limit("alice", "a"));
     }
 
-    /** Kafka has forgotten by then what was sent by the slowed tags. */
-    @Test
-    void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
+    /** Of a client that was slowed for 10 s, and has sent nothing since. */
+    private Map<String, String> ownTagsAsTheMarkEnds() {
         table.configureTap(10, 1_000, 30_000);
         slow(Scopes.CLIENT);
         limit("alice", "a");
         pass(10);
         Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));
         affect(0.5, "bills");
+        return own;
+    }
+
+    /** Kafka has forgotten by then what was sent by the slowed tags. */
+    @Test
+    void whoIsSilentAfterItsMarkEndedHasItsFullLimitOnceKafkasWindowsAreEmpty() {
+        Map<String, String> own = ownTagsAsTheMarkEnds();
         assertTrue(table.limit(PRODUCE, own) < 200);
         pass(13);
 
@@ -426,12 +432,7 @@ class SlowingTest {
     /** As after a process was stopped for longer than Kafka looks back, and the host was quicker than the watch. */
     @Test
     void whoseMarkEndsWhileTheWatchStandsStillHasItsFullLimitOnceKafkasWindowsAreEmpty() {
-        table.configureTap(10, 1_000, 30_000);
-        slow(Scopes.CLIENT);
-        limit("alice", "a");
-        pass(10);
-        Map<String, String> own = new HashMap<>(Map.of("user", "alice", "client-id", "a"));
-        affect(0.5, "bills");
+        Map<String, String> own = ownTagsAsTheMarkEnds();
         table.beat(ms += 20_000);
         table.beat(ms += QuotaTable.BEAT_MS);
 
