@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
@@ -17,7 +16,7 @@ from harness.kafka.cluster import Cluster
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import ensure_compacted
+from quotahost.records.topics import COMPACTED
 from tests.broker.support.node import callback_properties
 from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
 from tests.broker.support.prometheus import Server, empty, firing, health, prometheus, without_delay
@@ -69,7 +68,7 @@ def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, se
     since = time.time()
     eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
     config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
-    ensure_compacted(AdminClient(config), SHARES)
+    create_topic(cluster.brokers[0], SHARES, config=COMPACTED)
     set_cluster_quota(config, client_id="p", produce=1e6)
     create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
     stranger = Producer(config)

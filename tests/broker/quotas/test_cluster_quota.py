@@ -15,12 +15,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import introduce_clients
-from harness.kafka.admin import set_quota
+from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
 from harness.system.waiting import eventually
-from quotahost.kafka.admin import ensure_compacted
+from quotahost.records.topics import COMPACTED
 from tests.broker.support.commands import Terminal, top
 from tests.broker.support.node import callback_properties
 from tests.broker.support.pipeline import SHARES, FakeShares
@@ -37,9 +37,9 @@ def three_brokers(directory: Path) -> Iterator[Cluster]:
     properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS)
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
+        create_topic(made.brokers[0], SHARES, replicas=3, config=COMPACTED)
         on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
         admin = AdminClient(config)
-        ensure_compacted(admin, SHARES)
         for done in admin.create_topics(on_each).values():
             done.result(30)
         del admin  # it would go on connecting after the brokers have ended
