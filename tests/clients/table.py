@@ -6,11 +6,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.clients.libraries import INSTALLED, LIBRARIES
-from tests.clients.rides import RIDES, Outcome, Ride
+from tests.clients.libraries import INSTALLED, LIBRARIES, RIDES, Ride
 
 DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs/clients.md"
 _BEGIN, _END = "<!-- clients -->", "<!-- /clients -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a ride through a PAUSE; times are in seconds."""
+
+    library: str
+    settings: str
+    version: str
+    sent: int
+    acked: int
+    failed: int
+    lost: int  # acknowledged, and not in the topic
+    written_though_failed: int
+    duplicates: int
+    out_of_order: int
+    first_failure: float | None  # after the PAUSE began
+    back: float | None  # after it ended
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,9 +38,9 @@ def environment(folder: Path, version: str) -> None:
     packages = next(folder.glob("lib/python*/site-packages"))
     # Its own folder is first: a plugin of another version elsewhere has no say.
     (packages / "ours.pth").write_text(f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n")
-    copytree(PLUGINS / "crashing-1.0.dist-info", packages / "crashing-1.0.dist-info")
-    code = (PLUGINS / "crashing.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {RATES[version] or '1 / 0'}")
-    (packages / "crashing.py").write_text(code)
+    copytree(PLUGINS / "outsider-1.0.dist-info", packages / "outsider-1.0.dist-info")
+    code = (PLUGINS / "outsider.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {RATES[version] or '1 / 0'}")
+    (packages / "outsider.py").write_text(code)
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +56,15 @@ def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "current"
 
 
-@pytest.fixture(scope="module")
-def fault(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("fault") / "mode"
-    file.write_text("fine")
-    return file
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, current: Path, fault: Path) -> Iterator[KafkaNode]:
-    settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
+def node_of(directory: Path, current: Path) -> KafkaNode:
+    settings = {"supplier": "outsider", "python.process": "child", "python.executable": str(current / "bin/python3")}
     settings |= {"kafka.ssl.key.password": "hunter2-secret", "metrics.port": str(free_port())}
-    with callback_node(tmp_path_factory.mktemp("node"), settings, env={"FAULT": str(fault)}) as node:
+    return callback_node(directory, settings, env={"ROLES": str(directory)})
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, current: Path) -> Iterator[KafkaNode]:
+    with node_of(tmp_path_factory.mktemp("node"), current) as node:
         create_topic(node, "t")
         yield node
 
@@ -92,6 +89,11 @@ def _the_client_keeps_its_quota(node: KafkaNode, load: ProducerLoad) -> Iterator
 def pythons(pid: int) -> list[int]:
     """The processes that this one has started, of a Python that serves or is to serve."""
     return [child for child in children(pid) if "broker.host.bridge" in command(child)]
+
+
+def harm(node: KafkaNode, how: str) -> None:
+    """Has the supplier do this to its process when it is next asked about a client whose id begins with "faulty"."""
+    tell(Path(node.env["ROLES"]) / "supplier", how)
 
 
 def known_again(node: KafkaNode, *client_ids: str) -> None:
@@ -122,25 +124,25 @@ def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(n
 
 
 @pytest.mark.parametrize(
-    ("mode", "ended"),
-    [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("exit", "with exit code 3"), ("fork", "with exit code 3")],
+    ("how", "ended"),
+    [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("end", "with exit code 3"), ("fork", "with exit code 3")],
 )
 @pytest.mark.proves("faults.native-crash")
 def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answered_by_the_next(
-    node: KafkaNode, fault: Path, mode: str, ended: str
+    node: KafkaNode, how: str, ended: str
 ) -> None:
     start = node.log.end()
-    tell(fault, mode)
-    known_again(node, f"bad-{mode}")
+    harm(node, how)
+    known_again(node, f"faulty-{how}")
     node.wait_for_log(f"it starts again .* ended {ended}", start=start)
-    if mode in ("segfault", "abort"):
-        node.wait_for_log("crashing.py", start=start)  # where it was: a stack by faulthandler
+    if how in ("segfault", "abort"):
+        node.wait_for_log("outsider.py", start=start)  # where it was: a stack by faulthandler
 
 
-def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: KafkaNode, fault: Path) -> None:
+def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: KafkaNode) -> None:
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
-    tell(fault, "print")
-    known_again(node, "bad-print")
+    harm(node, "print")
+    known_again(node, "faulty-print")
     node.wait_for_log(r"printed by a plugin, with \*\*\* (\\x00)+ +x+", start=start)
     node.wait_for_log("written to descriptor 1", start=start)
     assert max(map(len, node.log_text(start).splitlines())) < 5_000
@@ -148,14 +150,14 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
 
 
 @pytest.mark.proves("faults.hang")
-def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode, fault: Path) -> None:
+def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode) -> None:
     start = node.log.end()
     # In this test alone, since a busy machine may hold up the Python of the others for some seconds.
     with changed(node, {"validity": f"{VALIDITY}s"}):
-        tell(fault, "gil")
-        introduce_clients(node, ["bad-gil"])
+        harm(node, "gil-for-good")
+        introduce_clients(node, ["faulty-gil"])
         node.wait_for_log(f"ended by SIGKILL: it was silent for {PREFIX}validity, and killed", start=start)
-        eventually(lambda: has_own_quota(node, ANYONE, "bad-gil"))
+        eventually(lambda: has_own_quota(node, ANYONE, "faulty-gil"))
         eventually(lambda: gauge(node, "Lease", "Expired") == 0)
 
 
@@ -195,10 +197,8 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
 @pytest.mark.proves("faults.bad-plugin-version")
 @pytest.mark.parametrize(
     ("version", "reason"),
-    [("broken", "ZeroDivisionError"),
-     ("half", "ended with exit code 1: ImportError: pydantic is half installed")],
-    ids=["that fails to be built", "that cannot import quotahost, by what it printed last"],
-)  # fmt: skip
+    [("broken", "ZeroDivisionError"), ("half", "ended with exit code 1: ImportError: pydantic is half installed")],
+)
 def test_a_version_that_does_not_come_up_is_refused_with_the_reason_and_the_old_one_stays(
     node: KafkaNode, current: Path, version: str, reason: str
 ) -> None:
@@ -212,9 +212,8 @@ def test_a_version_that_does_not_come_up_is_refused_with_the_reason_and_the_old_
 
 
 @pytest.mark.proves("faults.orphan")
-def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path, fault: Path) -> None:
-    settings = {"supplier": "crashing", "python.process": "child", "python.executable": str(current / "bin/python3")}
-    with callback_node(tmp_path, settings, env={"FAULT": str(fault)}) as other:
+def test_a_broker_leaves_no_process_behind(tmp_path: Path, current: Path) -> None:
+    with node_of(tmp_path, current) as other:
         last = pythons(other.pid)
         assert len(last) == 1
         alter_broker_config(other, {GENERATION: "2"})

@@ -1,4 +1,4 @@
-"""The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
+"""The plugins' own Kafka client: by mutual TLS, without rights, by a login that is refused, by a network that fails."""
 
 import re
 import shutil
@@ -12,21 +12,22 @@ from typing import Final
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import CLIENTS
+from harness.kafka.settings import CLIENTS, INTERNAL
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
+from tests.broker.support.commands import explain_client
 from tests.broker.support.node import callback_node, callback_properties, listener_properties
 from tests.broker.support.numbers import end_offset
-from tests.broker.support.seen import OPEN, PAUSE, gauge, state
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
 
 SETTINGS: Final = {
@@ -36,6 +37,8 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
+#: The broker asks each connection for its password again after so many ms.
+AGAIN: Final = {"connections.max.reauth.ms": "3000"}
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +60,18 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
     return listener_properties(node, "TLS", "SSL", port, port) | own
 
 
-def plugins_connections(node: KafkaNode) -> float:
-    """How many of the plugins' clients are connected to the listener TLS, which asks each for its certificate."""
-    listener = "kafka.server:type=socket-server-metrics,listener=TLS,*"
-    found = Jmx(node).query(f"{listener},clientSoftwareName=confluent-kafka-python")
-    return sum(float(bean["connections"]) for bean in found.values())
+def connected(node: KafkaNode, name: str = "publish-volumes") -> bool:
+    return gauge(node, f"Connection,name={name}", "Connected") == 1
+
+
+def of_sockets(node: KafkaNode, attribute: str, which: str) -> float:
+    """The sum of this number of Kafka's over those of its listeners' beans that are meant."""
+    found = Jmx(node).query(f"kafka.server:type=socket-server-metrics,listener={which}")
+    return sum(float(bean[attribute]) for bean in found.values())
 
 
 def check_publishes_in_a_pause(node: KafkaNode) -> None:
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+    eventually(lambda: connected(node))
     eventually(lambda: state(node) == OPEN)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
@@ -77,7 +83,9 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
         return gauge(node, "Publication", "Errors") == errors
 
     eventually(flow, what="snapshots flow while producers are stopped")
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1 and plugins_connections(node))
+    # The listener TLS asks each for its certificate.
+    of_plugins = "TLS,*,clientSoftwareName=confluent-kafka-python"
+    eventually(lambda: connected(node) and of_sockets(node, "connections", of_plugins))
     assert PASSWORD not in node.log_text()
     assert "PRIVATE KEY" not in node.log_text()
 
@@ -139,7 +147,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
         # Kafka takes the files over for one thread after the other: the first that does must be the last.
         node.properties |= {"inter.broker.listener.name": "TLS", "num.network.threads": "1"}
         with node:
-            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+            eventually(lambda: connected(node))
             renew("truststore", truststore(both, [broker, replace(renewed, name="renewed")]))
             eventually(lambda: admits(renewed))
             renew("keystore", renewed.keystore)
@@ -148,7 +156,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
             renew("truststore", truststore(new, [renewed]))
             eventually(lambda: not admits(broker))
             network.cut()
-            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+            eventually(lambda: not connected(node))
             network.heal()
             check_publishes_in_a_pause(node)
             alone = "the cluster doesn't say which brokers are registered"
@@ -158,10 +166,9 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
 def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(
     tmp_path: Path,
 ) -> None:
-    node = callback_node(tmp_path, SETTINGS, users={"weak": "hush-hush"})
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    node = callback_node(tmp_path, users={"weak": "hush-hush"})
     weak = {
-        "fence.authorizer": authorizer,
+        "fence.authorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "kafka.bootstrap.servers": f"127.0.0.1:{node.ports[CLIENTS]}",
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "PLAIN",
@@ -180,6 +187,88 @@ def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_t
         give = "kafka-acls.sh --add --allow-principal User:weak --operation"
         node.wait_for_log(f"not connected: User:weak may not Read topic {SNAPSHOTS}; {give} Read --topic {SNAPSHOTS}")
         node.wait_for_log(f"not connected: User:weak may not Write topic {SNAPSHOTS}; {give} Write --topic {SNAPSHOTS}")
+
+
+# ---- logins that are refused; tests/unit/kafka/test_clients.py has the same of a certificate ----
+
+
+def give(node: KafkaNode, password: str, user: str = "quotahost") -> None:
+    """The user has this password from now on."""
+    admin = AdminClient(node.client_config())
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion(user, scram, password.encode())
+    admin.alter_user_scram_credentials([change])[user].result(10)
+
+
+def refused(node: KafkaNode) -> float:
+    """How many logins the broker has refused since its start."""
+    return of_sockets(node, "failed-authentication-total", "*,networkProcessor=*")
+
+
+def check_costs_little_and_is_over_soon(node: KafkaNode) -> None:
+    def three_take_long() -> bool:
+        before, began = refused(node), time.monotonic()
+        eventually(lambda: refused(node) >= before + 3)
+        return time.monotonic() - began > 20
+
+    eventually(three_take_long, what="six logins a minute, of a dozen clients")
+    give(node, "now")
+    right = time.monotonic()
+    for name in ("publish-volumes", "publish-usage", "publish-usage-watch", "cluster-quota-quotas"):
+        eventually(lambda name=name: connected(node, name), what=name)
+    assert time.monotonic() - right < 20
+
+
+@pytest.mark.long
+def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp_path: Path) -> None:
+    node = callback_node(tmp_path, users={"admin": "a", "quotahost": "before"}, mechanism="SCRAM-SHA-512")
+    with Proxy(node.ports[CLIENTS]) as proxy:
+        settings = {
+            "factor.source": "cluster-volumes",
+            "supplier": "cluster-quota",
+            "tasks": "publish-volumes,publish-usage",
+            "startup.grace": "1s",
+            "kafka.bootstrap.servers": f"127.0.0.1:{proxy.port}",
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "SCRAM-SHA-512",
+            "kafka.sasl.username": "quotahost",
+            "kafka.sasl.password": "now",
+        }
+        listeners = f"{INTERNAL}://127.0.0.1:{node.ports[INTERNAL]},{CLIENTS}://127.0.0.1:{proxy.port}"
+        node.properties |= callback_properties(settings) | AGAIN | {"advertised.listeners": listeners}
+        with node:
+            why = "__quotahost_cluster_volumes is not read yet (not connected: it refuses the user, the password"
+            eventually(lambda: why in explain_client(node, ANYONE, "app")[1])
+            check_costs_little_and_is_over_soon(node)
+            # Of a password with which all are connected.
+            give(node, "another")
+            check_costs_little_and_is_over_soon(node)
+            # While the network fails, each client knows already that it reaches nobody.
+            proxy.cut()
+            eventually(lambda: not connected(node))
+            give(node, "a third one")
+            before = refused(node)
+            proxy.heal()
+            check_costs_little_and_is_over_soon(node)
+            assert refused(node) - before < 30, "a few for each client, once"
+
+
+@pytest.mark.long
+def test_brokers_whose_own_login_was_refused_for_a_while_publish_again_soon_after(tmp_path: Path) -> None:
+    """An Admin client of Kafka's that was refused asks nobody until its metadata expires (AdminMetadataManager)."""
+    settings = {"factor.source": "snapshots", "tasks": "publish-volumes", "startup.grace": "1s"}
+    login = {"users": {"broker": "own"}, "mechanism": "SCRAM-SHA-512", "inter_broker_user": "broker"}
+    with callback_node(tmp_path, settings, properties=AGAIN, **login) as node:
+        eventually(lambda: connected(node))
+        give(node, "another", "broker")
+        asked, later = "AdminClient clientId=quotahost-1] Fatal error", "quotahost-1] Metadata update failed"
+        eventually(lambda: later in node.log_text().partition(asked)[2])
+        eventually(lambda: not connected(node))
+        give(node, "own", "broker")
+        eventually(lambda: connected(node), timeout=60)
+
+
+# ---- a network that fails ----
 
 
 @pytest.fixture
@@ -212,9 +301,9 @@ def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_unt
         fail(proxy)
     eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
     eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
-    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)
+    eventually(lambda: not connected(one))
     eventually(lambda: gauge(one, "Publication", "Errors") > 0)
     for proxy in proxies:
         proxy.heal()
     eventually(lambda: state(one) == state(two) == OPEN)
-    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 1)
+    eventually(lambda: connected(one))

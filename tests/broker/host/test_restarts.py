@@ -10,8 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -99,7 +98,6 @@ class Build(NamedTuple):
     python: str
 
 
-@cache
 def older() -> Build:
     """The older one, built once into ``build/``; the test is skipped if this tree has not its history."""
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
@@ -129,21 +127,6 @@ def _build(into: Path) -> None:
     shutil.rmtree(tree)
 
 
-@pytest.fixture(scope="module")
-def builds() -> tuple[Build, Build]:
-    return older(), Build(JAR, sys.executable)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, builds: tuple[Build, Build]) -> Iterator[Cluster]:
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    made = Cluster(tmp_path, brokers=3, properties=properties, probe=True)
-    for node in made.brokers:
-        choose(node, builds[0])
-    with made:
-        yield made
-
-
 def choose(node: KafkaNode, build: Build) -> None:
     """The node runs this build from its next start on."""
     node.classpath = [build.jar]
@@ -159,45 +142,34 @@ def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
         eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers))
         wait_for_state(cluster, OPEN)
         goes_on(load)
-        a_full_disk_stops_all(cluster, node)
+        # The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't.
+        alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
+        wait_for_state(cluster, PAUSE)
+        alter_broker_config(node, {HARD: None}, broker=node.node_id)
+        wait_for_state(cluster, OPEN)
         goes_on(load)
-
-
-def a_full_disk_stops_all(cluster: Cluster, node: KafkaNode) -> None:
-    """The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't."""
-    alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
-    wait_for_state(cluster, PAUSE)
-    alter_broker_config(node, {HARD: None}, broker=node.node_id)
-    wait_for_state(cluster, OPEN)
-
-
-def no_faults(cluster: Cluster) -> bool:
-    """Whether no plugin and no thread has failed on any broker since its start."""
-    beans = ("Plugin,name=snapshots", "Plugin,name=publish-volumes", "Watch")
-    return all(gauge(node, bean, "Errors") == 0 for node in cluster.brokers for bean in beans)
-
-
-def longest_silence(load: ProducerLoad) -> float:
-    """For how many seconds nothing was acknowledged, at most."""
-    return max(later - earlier for earlier, later in pairwise(load.meter._times))
+    for bean in ("Plugin,name=snapshots", "Plugin,name=publish-volumes", "Watch"):
+        assert [gauge(node, bean, "Errors") for node in cluster.brokers] == [0, 0, 0], bean
 
 
 @pytest.mark.proves("faults.two-versions")
-def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(
-    cluster: Cluster, builds: tuple[Build, Build]
-) -> None:
-    wait_for_state(cluster, OPEN)
-    create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
-    with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
-        change_over(cluster, builds[1], load)
-        assert no_faults(cluster)
-        alter_broker_config(cluster.brokers[0], {PREFIX + name: value for name, value in NEW.items()})
-        assert all(gauge(node, "Host", "ConfigRefused") == 0 for node in cluster.brokers)
-        change_over(cluster, builds[0], load)
-        assert no_faults(cluster)
-        for node in cluster.brokers:
-            assert gauge(node, "Host", "ConfigRefused") == 1
-            assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
-        assert load.drain() == 0
+def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(tmp_path: Path) -> None:
+    old, new = older(), Build(JAR, sys.executable)
+    made = Cluster(tmp_path, brokers=3, properties=callback_properties(SETTINGS) | QUICK_QUOTAS | FENCE, probe=True)
+    for node in made.brokers:
+        choose(node, old)
+    with made as cluster:
+        wait_for_state(cluster, OPEN)
+        create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
+        with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
+            change_over(cluster, new, load)
+            alter_broker_config(cluster.brokers[0], {PREFIX + name: value for name, value in NEW.items()})
+            assert all(gauge(node, "Host", "ConfigRefused") == 0 for node in cluster.brokers)
+            change_over(cluster, old, load)
+            for node in cluster.brokers:
+                assert gauge(node, "Host", "ConfigRefused") == 1
+                assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
+            assert load.drain() == 0
     assert load.errors == []
-    assert longest_silence(load) < VALIDITY
+    silences = (later - earlier for earlier, later in pairwise(load.meter._times))
+    assert max(silences) < VALIDITY, "seconds in which nothing was acknowledged"

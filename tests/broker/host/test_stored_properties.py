@@ -19,8 +19,6 @@ from tests.fakes.packages import distribute
 
 TOPIC = "t"
 MEGABYTE = 1 << 20
-
-
 GUEST = """
     class Guest:
         def __init__(self, context): pass
@@ -33,19 +31,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds the files that the plugins read, and the supplier ``guest``, in a folder that can be moved away."""
     made = tmp_path_factory.mktemp("stored")
     distribute(made / "guest", "guest", {"quotahost.suppliers": {"guest": "guest:Guest"}}, {"guest": GUEST})
-    (made / "fault").write_text("fine")
-    (made / "factor").write_text("1")
     return made
 
 
 @pytest.fixture(scope="module")
 def node(directory: Path) -> Iterator[KafkaNode]:
-    env = {
-        "PYTHONPATH": f"{PLUGINS}{os.pathsep}{directory / 'guest'}",
-        "FAULT": str(directory / "fault"),
-        "FACTOR": str(directory / "factor"),
-    }
-    settings = {"supplier": "faulty", "metrics.port": str(free_port())}
+    env = {"PYTHONPATH": f"{PLUGINS}{os.pathsep}{directory / 'guest'}", "ROLES": str(directory)}
+    settings = {"supplier": "outsider", "metrics.port": str(free_port())}
     with callback_node(directory / "node", settings, env=env) as node:
         create_topic(node, TOPIC)
         yield node
@@ -97,17 +89,19 @@ def holds(node: KafkaNode, megabytes: int) -> None:
 def end_host(node: KafkaNode, directory: Path) -> int:
     """Has the Python host end by itself, and returns where the log was before."""
     begin = node.log.end()
-    (directory / "fault").write_text("end-host")
+    (directory / "supplier").write_text("end-host")
     node.wait_for_log("The Python host ended; it starts again", start=begin)
     return begin
 
 
-def scrape_port(node: KafkaNode) -> str:
-    return node.properties[PREFIX + "metrics.port"]
-
-
 def refused(node: KafkaNode) -> bool:
     return gauge(node, "Host", "ConfigRefused") == 1
+
+
+def unset(node: KafkaNode, *settings: str) -> None:
+    """Takes these settings of quotahost back in one request, and waits until none is refused any more."""
+    alter_broker_config(node, dict.fromkeys(PREFIX + name for name in settings))
+    eventually(lambda: not refused(node))
 
 
 @pytest.mark.proves("faults.stored-property")
@@ -123,8 +117,7 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint shows it too")
     store(node, 3)
     alter_broker_config(node, {PREFIX + "static.produce": "30M"})
-    alter_broker_config(node, {PREFIX + "static.prodcue": None, PREFIX + "static.produce": None})
-    eventually(lambda: not refused(node))
+    unset(node, "static.prodcue", "static.produce")
     assert node.log_text(begin).count("static.prodcue: unknown property") == 1
 
 
@@ -134,7 +127,7 @@ def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(no
     begin = restart(node)
     node.wait_for_log("static.fecth: unknown property; did you mean .*static.fetch", start=begin)
     node.wait_for_log("kafka.socket.timeout.ms: can't change while the broker runs", start=begin)
-    alter_broker_config(node, {PREFIX + "static.fecth": None, PREFIX + "kafka.socket.timeout.ms": None})
+    unset(node, "static.fecth", "kafka.socket.timeout.ms")
 
 
 def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_request_is_stored(
@@ -143,7 +136,8 @@ def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_
     for name, text in {"clients.max": "777", "python.executable": "/nowhere", "topics.prefix": "other-"}.items():
         with pytest.raises(HelperError, match=f"{name}: can't change while the broker runs"):
             alter_broker_config(node, {PREFIX + name: text, PREFIX + "static.scope": "user"})
-    alter_broker_config(node, {PREFIX + "clients.max": None, PREFIX + "metrics.port": scrape_port(node)})
+    port = node.properties[PREFIX + "metrics.port"]
+    alter_broker_config(node, {PREFIX + "clients.max": None, PREFIX + "metrics.port": port})
     assert gauge(node, "QuotaTable", "ClientsMax") == 50_000
     assert not refused(node)
 
@@ -156,15 +150,14 @@ def test_what_is_not_live_and_stored_unasked_has_no_effect_and_costs_no_other_pr
     store(node, 3, **{"static.fetch": "20M"})
     node.wait_for_log("a property has no effect.*kafka.bootstrap.servers: can't change while", start=begin)
     eventually(lambda: refused(node))
-    alter_broker_config(node, {PREFIX + "kafka.bootstrap.servers": None, PREFIX + "static.fetch": None})
-    eventually(lambda: not refused(node))
+    unset(node, "kafka.bootstrap.servers", "static.fetch")
 
 
 @pytest.mark.proves("faults.stored-property")
 def test_a_supplier_that_was_removed_costs_no_other_property(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
-    store(node, 4, supplier="faulty,guest")
+    store(node, 4, supplier="outsider,guest")
     guest_removed(True)
     begin = restart(node)
     holds(node, 4)
@@ -174,7 +167,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     eventually(lambda: refused(node))
     store(node, 5)
     end_host(node, directory)
-    eventually(lambda: node.log_text(begin).count("serves with suppliers faulty") == 2)
+    eventually(lambda: node.log_text(begin).count("serves with suppliers outsider") == 2)
     eventually(lambda: refused(node))
     with pytest.raises(HelperError, match=rf"'guest': there is none; .*take it out of {PREFIX}supplier, by "):
         alter_broker_config(node, {PREFIX + "static.produce": "20M"})
@@ -186,11 +179,11 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
 
 def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, directory: Path) -> None:
     store(node, 6, **{"static.fetch": "30M"})
-    (directory / "fault").write_text("slow-tick")
+    (directory / "supplier").write_text("slow-tick")
     restart(node)
     holds(node, 6)
     store(node, 7)
-    (directory / "fault").write_text("fine")
+    (directory / "supplier").write_text("")
     # A change of quotahost's own properties is refused until the host has time for it.
     eventually(lambda: alter_broker_config(node, {PREFIX + "static.fetch": None}) is None)
 
@@ -215,22 +208,22 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
     begin = node.log.end()
-    alter_broker_config(node, {PREFIX + "supplier": "faulty,guest"})
+    alter_broker_config(node, {PREFIX + "supplier": "outsider,guest"})
     node.wait_for_log("reconfigured", start=begin)
     guest_removed(True)
     end_host(node, directory)
     node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': there is none", start=begin)
     guest_removed(False)
-    node.wait_for_log("serves with suppliers faulty, guest", start=begin)
+    node.wait_for_log("serves with suppliers outsider, guest", start=begin)
 
 
 @pytest.mark.proves("faults.host-restart")
 def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason_for_it(
     node: KafkaNode, directory: Path
 ) -> None:
-    (directory / "factor").write_text("0")
-    alter_broker_config(node, {PREFIX + "factor.source": "from-file"})
+    (directory / "consumed").write_text("1000")
+    alter_broker_config(node, {PREFIX + "factor.source": "outsider", PREFIX + "policy": "outsider"})
     eventually(lambda: state(node) == PAUSE)
     end_host(node, directory)
-    (directory / "factor").write_text("1")
+    (directory / "consumed").write_text("0")
     eventually(lambda: state(node) == OPEN)

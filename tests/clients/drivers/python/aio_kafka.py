@@ -8,23 +8,15 @@ import time
 import aiokafka
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from driver import Driver, report
+from driver import Driver, created
 
 driver = Driver(aiokafka.__version__)
 spec = driver.spec
-CONFIG = {
-    "bootstrap_servers": spec["Bootstrap"],
-    "client_id": spec["User"],
-    "security_protocol": "SASL_PLAINTEXT",
-    "sasl_mechanism": "PLAIN",
-    "sasl_plain_username": spec["User"],
-    "sasl_plain_password": spec["User"],
-}
 TUNED = {"enable_idempotence": True, "request_timeout_ms": 600_000}
 
 
 async def run() -> None:
-    producer = AIOKafkaProducer(acks="all", **CONFIG, **(TUNED if driver.tuned else {}))
+    producer = AIOKafkaProducer(acks="all", **driver.connection, **(TUNED if driver.tuned else {}))
     await producer.start()
     while not driver.ended:
         if not driver.due():
@@ -45,14 +37,11 @@ async def run() -> None:
 
 async def create() -> None:
     """A refused topic is no exception: it stands in the response alone."""
-    admin = AIOKafkaAdminClient(**CONFIG)
+    admin = AIOKafkaAdminClient(**driver.connection)
     await admin.start()
-    try:
-        await admin.create_topics([NewTopic(spec["Topic"], 1, 1)])
-        report("created")
-    except Exception as error:
-        report("refused", error=f"{type(error).__name__}: {error}")
-    driver.finish()
+    await admin.create_topics([NewTopic(spec["Topic"], 1, 1)])
 
 
-asyncio.run(create() if spec["Create"] else run())
+if spec["Create"]:
+    created(lambda: asyncio.run(create()))
+asyncio.run(run())

@@ -1,6 +1,6 @@
 """What the drivers of the Python libraries share: what they are told, when they send, what they print.
 
-``tests/clients/drivers.py`` says what the lines mean.
+``tests/clients/libraries.py`` says what the lines mean.
 """
 
 from __future__ import annotations
@@ -32,8 +32,18 @@ class Driver:
         self.spec: dict[str, Any] = json.loads(sys.argv[1])
         report("started", version=version)
         self.tuned = self.spec["Settings"] == "tuned"
+        user = self.spec["User"]
+        #: How kafka-python and aiokafka connect.
+        self.connection = {
+            "bootstrap_servers": self.spec["Bootstrap"],
+            "client_id": user,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": user,
+            "sasl_plain_password": user,
+        }
         self.ended = False
-        self._outstanding = 0
+        self.outstanding = 0  # records that are neither acknowledged nor failed
         self._sent = 0
         self._next = time.time()
         threading.Thread(target=self._wait_for_end, daemon=True).start()
@@ -44,14 +54,14 @@ class Driver:
 
     def due(self) -> bool:
         """Whether a record is to be sent now."""
-        return time.time() >= self._next and self._outstanding < self.spec["Outstanding"]
+        return time.time() >= self._next and self.outstanding < self.spec["Outstanding"]
 
     def next_record(self) -> tuple[int, bytes]:
         """The number and the value of the record that is sent now."""
         number = self._sent
         self._sent += 1
         with _lock:
-            self._outstanding += 1
+            self.outstanding += 1
         self._next = max(self._next + 1 / self.spec["Rate"], time.time() - 0.05)
         return number, f"{number:010d}".ljust(_VALUE_BYTES, "x").encode()
 
@@ -62,7 +72,7 @@ class Driver:
         else:
             report("failed", id=number, error=str(error) or type(error).__name__)
         with _lock:
-            self._outstanding -= 1
+            self.outstanding -= 1
 
     def run(self, send: Callable[[int, bytes], None], poll: Callable[[], object] = lambda: None) -> None:
         """Sends until standard input ends, then waits for up to 30 s for the ends of all records."""
@@ -73,7 +83,7 @@ class Driver:
                 continue
             send(*self.next_record())
         end = time.monotonic() + 30
-        while self._outstanding > 0 and time.monotonic() < end:
+        while self.outstanding > 0 and time.monotonic() < end:
             poll()
             time.sleep(0.01)
         self.finish()
@@ -82,11 +92,6 @@ class Driver:
         """Prints the last line and ends the process, whatever the library still does."""
         report("done", sent=self._sent)
         os._exit(0)
-
-    @property
-    def outstanding(self) -> int:
-        """How many records are neither acknowledged nor failed."""
-        return self._outstanding
 
 
 def created(create: Callable[[], object]) -> None:

@@ -9,14 +9,6 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 driver = Driver(kafka.__version__)
 spec = driver.spec
-CONFIG = {
-    "bootstrap_servers": spec["Bootstrap"],
-    "client_id": spec["User"],
-    "security_protocol": "SASL_PLAINTEXT",
-    "sasl_mechanism": "PLAIN",
-    "sasl_plain_username": spec["User"],
-    "sasl_plain_password": spec["User"],
-}
 # In version 3 the time for which it goes on is one setting; in version 2 it does not try again by default.
 TUNED = (
     {"delivery_timeout_ms": 600_000}
@@ -25,10 +17,10 @@ TUNED = (
 )
 
 if spec["Create"]:
-    admin = KafkaAdminClient(**CONFIG)
+    admin = KafkaAdminClient(**driver.connection)
     created(lambda: admin.create_topics([NewTopic(spec["Topic"], 1, 1)]))
 
-producer = kafka.KafkaProducer(acks="all", **CONFIG, **(TUNED if driver.tuned else {}))
+producer = kafka.KafkaProducer(acks="all", **driver.connection, **(TUNED if driver.tuned else {}))
 
 
 def send(number: int, value: bytes) -> None:
