@@ -53,8 +53,8 @@ class Library:
         return self.name.lower().replace(" ", "-")
 
 
-def _python(python: str, driver: str) -> tuple[str, ...]:
-    return python, str(DRIVERS / "python" / driver)
+def _python(python: str, library: str) -> tuple[str, ...]:
+    return python, str(DRIVERS / "python/driver.py"), library
 
 
 _OTHER_PYTHON: Final = str(INSTALLED / "python/bin/python")
@@ -63,17 +63,14 @@ _JAVA_CLASSES: Final = INSTALLED / "java"
 _JAVA: Final = (program("java"), "-Xmx128m", "-cp", class_path([broker_jars(), _JAVA_CLASSES]), "Driver")
 
 JAVA = Library("Java", "java", _JAVA)
-LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka.py"))
+LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka"))
 FRANZ_GO = Library("franz-go", "go", (str(INSTALLED / "go/franz"),))
-KAFKA_PYTHON_3 = Library("kafka-python 3", "python", _python(sys.executable, "kafka_python.py"))
-KAFKA_PYTHON_2 = Library("kafka-python 2", "pypi", _python(_OTHER_PYTHON, "kafka_python.py"))
-AIOKAFKA = Library("aiokafka", "pypi", _python(_OTHER_PYTHON, "aio_kafka.py"))
+KAFKA_PYTHON_3 = Library("kafka-python 3", "python", _python(sys.executable, "kafka_python"))
+KAFKA_PYTHON_2 = Library("kafka-python 2", "pypi", _python(_OTHER_PYTHON, "kafka_python"))
+AIOKAFKA = Library("aiokafka", "pypi", _python(_OTHER_PYTHON, "aiokafka"))
 SARAMA = Library("sarama", "go", (str(INSTALLED / "go/sarama"),))
 KAFKA_GO = Library("kafka-go", "go", (str(INSTALLED / "go/kafkago"),))
 KAFKAJS = Library("kafkajs", "node", ("node", str(DRIVERS / "node/kafkajs.js")))
-LIBRARIES: Final = (
-    JAVA, LIBRDKAFKA, FRANZ_GO, KAFKA_PYTHON_3, KAFKA_PYTHON_2, AIOKAFKA, SARAMA, KAFKA_GO, KAFKAJS,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +126,7 @@ RIDES: Final = (
         None, 5, True, "`send` takes as long as the PAUSE",
     ),
 )  # fmt: skip
+LIBRARIES: Final = tuple(dict.fromkeys(ride.library for ride in RIDES))
 
 
 # ---- installing --------------------------------------------------------------------------------------------------

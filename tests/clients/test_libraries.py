@@ -16,11 +16,11 @@ from typing import Final
 
 import pytest
 
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import FACTOR, FIXED, callback_node
+from tests.broker.support.node import FIXED, callback_node, set_factor
 from tests.broker.support.numbers import records
 from tests.broker.support.seen import gauge
 from tests.clients.libraries import (
@@ -59,46 +59,18 @@ def broker(directory: Path, users: Sequence[str]) -> Iterator[KafkaNode]:
         yield node
 
 
-def set_factor(node: KafkaNode, factor: float) -> None:
-    """Sets the factor, and waits until it is in force."""
-    alter_broker_config(node, {FACTOR: f"{factor:g}"})
-    eventually(lambda: gauge(node, "QuotaTable", "LimitFactor" if factor else "Factor") == factor, poll=0.02)
-    eventually(lambda: gauge(node, "Fence", "Closed") == (factor == 0), poll=0.02)
-
-
 def _logged(node: KafkaNode, state: str) -> float:
     """When the fence was in that state last, in the drivers' ms: on a busy machine JMX tells it seconds later."""
     *_, last = re.findall(rf"^\[(.{{23}})\] \w+ The fence is {state}", node.log_text(), re.MULTILINE)
     return datetime.strptime(last, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000
 
 
-def runnable(libraries: Sequence[Library]) -> list[Library]:
-    """Those that this machine can install; the test is skipped where it can install none."""
-    reasons = {library: missing(library.language) for library in libraries}
+def runnable() -> list[Library]:
+    """The libraries that this machine can install; the test is skipped where it can install none."""
+    reasons = {library: missing(library.language) for library in LIBRARIES}
     if all(reasons.values()):
         pytest.skip(f"{COULD_NOT_RUN}{'; '.join(sorted(set(filter(None, reasons.values()))))}")
-    return [library for library in libraries if reasons[library] is None]
-
-
-def through_a_pause(directory: Path, rides: Sequence[Ride], seconds: float) -> dict[Ride, Outcome]:
-    """Has all rides send through one PAUSE; those that this machine can't install are left out."""
-    libraries = runnable(list(dict.fromkeys(ride.library for ride in rides)))
-    rides = [ride for ride in rides if ride.library in libraries]
-    with broker(directory, [ride.topic for ride in rides]) as node, ExitStack() as stack:
-        drivers = {
-            ride: stack.enter_context(running(node, ride.library, ride.topic, settings=ride.settings)) for ride in rides
-        }
-        for ride, driver in drivers.items():
-            eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"{ride.topic} sends")
-        set_factor(node, 0)
-        paused = _logged(node, "closed")
-        time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
-        set_factor(node, 1)
-        released = _logged(node, "open")
-        eventually(lambda: all(driver.acked_after(released) for driver in drivers.values()), 240)
-        for driver in drivers.values():
-            driver.finish()
-        return {ride: _outcome(node, ride, driver, paused, released) for ride, driver in drivers.items()}
+    return [library for library in LIBRARIES if reasons[library] is None]
 
 
 def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, released: float) -> Outcome:
@@ -123,7 +95,23 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
 @pytest.mark.parametrize("seconds", [60, 20])
 @pytest.mark.proves("faults.impatient")
 def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
-    outcomes = through_a_pause(tmp_path, RIDES, seconds)
+    libraries = runnable()
+    rides = [ride for ride in RIDES if ride.library in libraries]
+    with broker(tmp_path, [ride.topic for ride in rides]) as node, ExitStack() as stack:
+        drivers = {
+            ride: stack.enter_context(running(node, ride.library, ride.topic, settings=ride.settings)) for ride in rides
+        }
+        for ride, driver in drivers.items():
+            eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"{ride.topic} sends")
+        set_factor(node, 0)
+        paused = _logged(node, "closed")
+        time.sleep(max(0, paused / 1000 + seconds - time.time()))  # the time is what is measured
+        set_factor(node, 1)
+        released = _logged(node, "open")
+        eventually(lambda: all(driver.acked_after(released) for driver in drivers.values()), 240)
+        for driver in drivers.values():
+            driver.finish()
+        outcomes = {ride: _outcome(node, ride, driver, paused, released) for ride, driver in drivers.items()}
     keep(f"pause-{seconds}", list(outcomes.values()))
     wrong = []
     for ride, outcome in outcomes.items():
@@ -143,9 +131,10 @@ def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_pa
 
 
 def test_in_a_throttle_no_library_sends_more_than_its_limit_allows_or_fails_a_record(tmp_path: Path) -> None:
-    libraries = runnable(LIBRARIES)
+    libraries = runnable()
     with broker(tmp_path, [f"{library.slug}-default" for library in libraries]) as node, ExitStack() as stack:
         set_factor(node, 0.01)
+        eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.01)
         drivers = [
             stack.enter_context(running(node, library, f"{library.slug}-default", rate=1_000, outstanding=500))
             for library in libraries
@@ -166,7 +155,7 @@ def test_in_a_throttle_no_library_sends_more_than_its_limit_allows_or_fails_a_re
 
 
 def test_a_refused_topic_is_an_error_of_all_admins_but_two(tmp_path: Path) -> None:
-    libraries = runnable(LIBRARIES)
+    libraries = runnable()
     with broker(tmp_path, [f"{library.slug}-default" for library in libraries]) as node:
         set_factor(node, 0)
         said = {}

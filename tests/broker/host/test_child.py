@@ -28,30 +28,23 @@ from tests.broker.support.seen import ANYONE, gauge, has_own_quota
 
 VALIDITY: Final = 5  # seconds
 GENERATION: Final = PREFIX + "python.generation"
-#: The supplier's versions, by the rate that each gives; the broken one gives none.
-RATES: Final = {"v1": 5e6, "v2": 7e6, "broken": None}
-
-
-def environment(folder: Path, version: str) -> None:
-    """Makes an environment with quotahost as it is here, and the supplier of this version."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    packages = next(folder.glob("lib/python*/site-packages"))
-    # Its own folder is first: a plugin of another version elsewhere has no say.
-    (packages / "ours.pth").write_text(f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n")
-    copytree(PLUGINS / "outsider-1.0.dist-info", packages / "outsider-1.0.dist-info")
-    code = (PLUGINS / "outsider.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {RATES[version] or '1 / 0'}")
-    (packages / "outsider.py").write_text(code)
+#: The supplier's versions, by the rate that each gives in its code; the last one can't import quotahost.
+RATES: Final = {"v1": "5e6", "v2": "7e6", "broken": "1 / 0", "half": "5e6"}
 
 
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A link to the environment that a new Python comes from; the others are beside it."""
+    """A link to the environment that a new Python comes from; beside it is one with each version of the supplier."""
     folder = tmp_path_factory.mktemp("environments")
-    for version in RATES:
-        environment(folder / version, version)
-    environment(folder / "half", "v1")
-    pydantic = next((folder / "half").glob("lib/python*/site-packages")) / "pydantic.py"
-    pydantic.write_text("raise ImportError('pydantic is half installed')\n")
+    for version, rate in RATES.items():
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / version)], check=True)
+        packages = next((folder / version).glob("lib/python*/site-packages"))
+        # Its own folder is first: a plugin of another version elsewhere has no say.
+        (packages / "ours.pth").write_text(f"import site; site.addsitedir({site.getsitepackages()[0]!r})\n")
+        copytree(PLUGINS / "outsider-1.0.dist-info", packages / "outsider-1.0.dist-info")
+        code = (PLUGINS / "outsider.py").read_text().replace("RATE = 5_000_000.0", f"RATE = {rate}")
+        (packages / "outsider.py").write_text(code)
+    (packages / "pydantic.py").write_text("raise ImportError('pydantic is half installed')\n")
     (folder / "current").symlink_to("v1")
     return folder / "current"
 
@@ -113,11 +106,8 @@ def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(n
     start, before = node.log.end(), gauge(node, "Host", "Restarts")
     lead(current, "broken")  # who dies comes back as it was
     os.kill(pythons(node.pid)[0], signal.SIGKILL)
-    introduce_clients(node, [f"new-{n}" for n in range(100)])
-    known_again(node, *(f"new-{n}" for n in (0, 50, 99)))
-    node.wait_for_log(
-        r"The Python host ended; it starts again in 500 ms. the process \d+ ended by SIGKILL", start=start
-    )
+    known_again(node, *(f"new-{n}" for n in range(100)))
+    node.wait_for_log(r"it starts again in 500 ms. the process \d+ ended by SIGKILL", start=start)
     assert gauge(node, "Host", "Restarts") == before + 1
     assert len(pythons(node.pid)) == 1
     lead(current, "v1")
@@ -186,7 +176,7 @@ def test_a_plugin_is_upgraded_under_load_and_back_without_a_restart(node: KafkaN
         def answers(version: str = version) -> bool:
             quota = quota_now(node, ANYONE, "good")
             assert not quota.newcomer, "it never was one"
-            return quota.base == RATES[version]
+            return quota.base == float(RATES[version])
 
         eventually(answers, what=version)
         eventually(lambda before=before: len(pythons(node.pid)) == 1 and pythons(node.pid) != before)

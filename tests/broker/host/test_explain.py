@@ -214,8 +214,8 @@ def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
     with load(node, "alice", "app"), load(node, "bob", "app"):
 
         def held() -> tuple[dict[str, Any], list[str]]:
-            """All rows by user, and what a person reads of bob's, at a moment at which no stall holds the two up."""
-            rows = {row["user"]: row for row in top("--pid", node.pid, "--type", "PRODUCE")["rows"]}
+            """Each user's busiest row, and what a person reads of bob's, while no stall holds the two up."""
+            rows = {row["user"]: row for row in reversed(top("--pid", node.pid, "--type", "PRODUCE")["rows"])}
             assert rows["alice"]["bound_by"] == rows["bob"]["bound_by"] == "quota"
             lines = quotahost(*once, "--held", "--filter", "bob").stdout.splitlines()
             assert re.match(r"bob +app +PRODUCE +[\d.]+ MB/s +3.00 MB/s +[\d.]+ % +.*quota", lines[3])

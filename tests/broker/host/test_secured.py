@@ -68,21 +68,7 @@ REFUSED: Final = {"TOPIC_AUTHORIZATION_FAILED", "_MSG_TIMED_OUT"}
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("secured")
     node = KafkaNode(directory, classpath=[JAR], users=USERS, mechanism=SCRAM, inter_broker_user="broker")
-    node.properties = _broker_properties(node)
-    with node:
-        _give_rights(node)
-        own = {topics.SNAPSHOTS.name, topics.USAGE.name}
-        eventually(lambda: own <= admin_of(node, "admin").list_topics(timeout=60).topics.keys(), what="made by plugins")
-        new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
-        for made in admin_of(node, "admin").create_topics(new).values():
-            with suppress(KafkaException):  # it exists
-                made.result(30)
-        yield node
-
-
-def _broker_properties(node: KafkaNode) -> dict[str, str]:
-    secrets = node.directory / "quotahost.secrets"
-    secrets.parent.mkdir(exist_ok=True)
+    secrets = directory / "quotahost.secrets"
     write_properties(secrets, {"password": USERS["quotahost"]})
     shown = (CONF / "broker.properties").read_text(encoding="utf-8")
     for told, here in {
@@ -96,16 +82,23 @@ def _broker_properties(node: KafkaNode) -> dict[str, str]:
         assert told in shown
         shown = shown.replace(told, here)
     # Controllers authenticate, too: otherwise everybody were what the broker is for them.
-    prefix = f"listener.name.{CONTROLLER.lower()}"
-    return javaproperties.loads(shown) | {
-        "listener.security.protocol.map": node.placement()["listener.security.protocol.map"].replace(
-            f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"
-        ),
+    protocols, prefix = "listener.security.protocol.map", f"listener.name.{CONTROLLER.lower()}"
+    node.properties = javaproperties.loads(shown) | {
+        protocols: node.placement()[protocols].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"),
         "sasl.mechanism.controller.protocol": "PLAIN",
         f"{prefix}.sasl.enabled.mechanisms": "PLAIN",
         f"{prefix}.plain.sasl.jaas.config": plain_jaas(USERS, "broker"),
         f"{PREFIX}volumes.period": "250ms",
     }
+    with node:
+        _give_rights(node)
+        own, admin = {topics.SNAPSHOTS.name, topics.USAGE.name}, admin_of(node, "admin")
+        eventually(lambda: own <= admin.list_topics(timeout=60).topics.keys(), what="made by the plugins")
+        new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
+        for made in admin.create_topics(new).values():
+            with suppress(KafkaException):  # it exists
+                made.result(30)
+        yield node
 
 
 def _give_rights(node: KafkaNode, script: Path = CONF / "acls.sh") -> None:
@@ -203,11 +196,6 @@ def test_doctor_reads_the_pipelines_own_file(node: KafkaNode, tmp_path: Path) ->
     levels = {each.level for each in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]}
     assert Level.GOOD in levels
     assert not levels & {Level.WEAK, Level.WRONG}
-    file.write_text(file.read_text().replace("CHANGE-ME", "hush"))
-    (found,) = ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]
-    assert found.level is Level.WRONG
-    assert "refuses the user, the password or the mechanism" in found.text
-    assert "hush" not in found.text
 
 
 def pipelines_file(directory: Path) -> Path:
@@ -216,15 +204,6 @@ def pipelines_file(directory: Path) -> Path:
     file = directory / "pipeline.properties"
     file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
     return file
-
-
-def test_doctor_names_each_topics_only_writer(node: KafkaNode) -> None:
-    texts = [each.text for each in findings(node, "admin") if each.level is Level.GOOD]
-    for topic in topics.TOPICS:
-        (writer,) = (PRINCIPALS[role] for role in AclRole if "Write" in topic.operations(role))
-        watched = "Write" in topic.watchers  # several people may watch
-        only, more = ("", ", and watch") if watched else ("nobody else than ", "")
-        assert f"ACLs let {only}User:{writer} write to {topic.name}{more}" in texts
 
 
 def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> None:

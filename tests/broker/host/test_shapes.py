@@ -96,7 +96,17 @@ def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     ],
 )
 def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
-    finding, *_ = check_internals(later_kafka(tmp_path, more))
+    # A Kafka whose callback has no updateClusterMetadata and this method more; Java takes the first jar by name.
+    libs, source, classes = tmp_path / "kafka/libs", tmp_path / "ClientQuotaCallback.java", tmp_path / "classes"
+    source.write_text(LATER.replace("MORE", more))
+    kafka = next(broker_jars().glob("kafka-clients-*.jar"))
+    subprocess.run([*tool("javac"), "-nowarn", "-d", str(classes), "-cp", str(kafka), str(source)], check=True)
+    shutil.copytree(broker_jars(), libs)
+    shutil.copy(JAR, libs / "quotahost-0.1.0.jar")
+    with zipfile.ZipFile(kafka) as old, zipfile.ZipFile(libs / kafka.name, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, (classes / name).read_bytes() if (classes / name).is_file() else old.read(name))
+    finding, *_ = check_internals(libs.parent)
     assert (finding.level, words in finding.text) == (level, True), finding.text
 
 
@@ -109,23 +119,6 @@ def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) ->
     assert finding.level is Level.WEAK
     assert finding.text.startswith("BrokerLog is missing")
     assert "the broker's log contains every request that the fence turns back" in finding.text
-
-
-def later_kafka(folder: Path, more: str) -> Path:
-    """A Kafka whose callback has no updateClusterMetadata and this method more; Java takes the first jar by name."""
-    libs = folder / "kafka/libs"
-    source = folder / "ClientQuotaCallback.java"
-    source.write_text(LATER.replace("MORE", more))
-    kafka = next(broker_jars().glob("kafka-clients-*.jar"))
-    compiled = [*tool("javac"), "-nowarn", "-d", str(folder / "classes"), "-cp", str(kafka), str(source)]
-    subprocess.run(compiled, check=True)
-    shutil.copytree(broker_jars(), libs)
-    shutil.copy(JAR, libs / "quotahost-0.1.0.jar")
-    with zipfile.ZipFile(kafka) as old, zipfile.ZipFile(libs / kafka.name, "w") as new:
-        for name in old.namelist():
-            inside = folder / "classes" / name
-            new.writestr(name, inside.read_bytes() if inside.is_file() else old.read(name))
-    return folder / "kafka"
 
 
 # ---- the clients inside brokers ----

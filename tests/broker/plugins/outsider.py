@@ -1,4 +1,4 @@
-"""Plugins of every role as a user writes them; they work, or fail as files of the folder ROLES say."""
+"""Plugins as a user writes them; those of the folder ROLES work, or fail as its files say."""
 
 import ctypes
 import os
@@ -6,13 +6,14 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Scope, Volume
+from quotahost.model import Client, ClusterVolumes, Limit, LimitType, Quota, QuotaType, Scope, Volume
 
 RATE = 5_000_000.0
 CAPACITY = 1000
@@ -60,7 +61,7 @@ def print_much() -> None:
     os.write(1, b"written to descriptor 1\n")
 
 
-HARMS = {
+HARMS: dict[str, Callable[[], object]] = {
     "segfault": lambda: ctypes.string_at(0),
     "abort": os.abort,
     "end": lambda: os._exit(3),
@@ -150,6 +151,44 @@ class Neighbour(Task):
 
     def run(self) -> None:
         self.context.metrics.count("Neighbour", "", "Runs", 1)
+
+
+class Witness:
+    """A supplier without an opinion; it writes each client into the file WITNESS: principal, tab, client-id.
+
+    The exempt never reach it.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["WITNESS"])
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        with self._file.open("a") as file:
+            file.write(f"{client.principal}\t{client.client_id}\n")
+        return None
+
+
+class Filling:
+    """A factor source whose volumes a test fills by the file FILLING.
+
+    It has a line for each volume: its name, the bytes consumed, and its topics, with a blank between. While it begins
+    with "hang", so does the host.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["FILLING"])
+
+    def read(self) -> ClusterVolumes:
+        while self._file.read_text().startswith("hang"):
+            time.sleep(0.05)
+        lines = [line.split() for line in self._file.read_text().splitlines()]
+        soft, hard = Limit(LimitType.CONSUMED_BYTES, 100), Limit(LimitType.CONSUMED_BYTES, 200)
+        return ClusterVolumes(
+            tuple(
+                Volume("3", name, CAPACITY, int(consumed), soft=soft, hard=hard, topics=frozenset(topics))
+                for name, consumed, *topics in lines
+            )
+        )
 
 
 # ---- suppliers that can't be built ----
