@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -35,7 +36,7 @@ from tests.clients.libraries import (
     missing,
     running,
 )
-from tests.clients.table import Outcome, Told, keep
+from tests.clients.table import Outcome, keep
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.clients
@@ -112,7 +113,7 @@ def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_pa
         for driver in drivers.values():
             driver.finish()
         outcomes = {ride: _outcome(node, ride, driver, paused, released) for ride, driver in drivers.items()}
-    keep(f"pause-{seconds}", list(outcomes.values()))
+    keep(f"pause-{seconds}", [asdict(outcome) for outcome in outcomes.values()])
     wrong = []
     for ride, outcome in outcomes.items():
         gives_up = ride.lasts is not None and ride.lasts < seconds
@@ -148,7 +149,7 @@ def test_in_a_throttle_no_library_sends_more_than_its_limit_allows_or_fails_a_re
         for driver in drivers:
             driver.finish()
     rates = {d.library.name: 1000 * sum(begin <= ms < end for ms in d.acked.values()) / LOADED_S for d in drivers}
-    keep("throttle", [Told(name, f"{rate / 1000:.0f}") for name, rate in rates.items()])
+    keep("throttle", {name: f"{rate / 1000:.0f}" for name, rate in rates.items()})
     assert not any(driver.failed for driver in drivers)
     # On a busy machine a driver may send less than its limit allows.
     assert all(0 < rate <= 1.15 * QUOTA for rate in rates.values()), rates
@@ -163,7 +164,7 @@ def test_a_refused_topic_is_an_error_of_all_admins_but_two(tmp_path: Path) -> No
             with running(node, library, f"refused-by-{library.slug}", create=True) as driver:
                 driver.finish()
             said[library.name] = driver.told.get("created") or driver.told["refused"]
-    keep("refused", [Told(name, _of_a_refusal(event)) for name, event in said.items()])
+    keep("refused", {name: _of_a_refusal(event) for name, event in said.items()})
     assert {name for name, event in said.items() if event["event"] == "created"} == SILENT & said.keys()
 
 
