@@ -24,7 +24,7 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -132,6 +132,9 @@ LIBRARIES: Final = tuple(dict.fromkeys(ride.library for ride in RIDES))
 # ---- installing --------------------------------------------------------------------------------------------------
 
 
+_run: Final = partial(subprocess.run, check=True)
+
+
 @cache
 def missing(language: str) -> str | None:
     """Installs what the drivers of a language need; returns why this machine can't, or None.
@@ -166,7 +169,8 @@ def _install_python() -> None:
 def _install_go() -> None:
     where = INSTALLED / "go"
     where.mkdir(parents=True, exist_ok=True)
-    _run(["go", "build", "-buildvcs=false", "-o", f"{where}/", "./..."], DRIVERS / "go")  # Go itself knows what is new
+    # Go itself knows what is new.
+    _run(["go", "build", "-buildvcs=false", "-o", f"{where}/", "./..."], cwd=DRIVERS / "go")
 
 
 def _install_node() -> None:
@@ -177,11 +181,7 @@ def _install_node() -> None:
     where.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(DRIVERS / "node" / name, where)
-    _run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], where)
-
-
-def _run(command: list[str], cwd: Path | None = None) -> None:
-    subprocess.run(command, cwd=cwd, check=True)
+    _run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=where)
 
 
 # ---- running -----------------------------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ from tests.skips import COULD_NOT_RUN
 
 FILES: Final = sorted((ROOT / "containers").glob("*.Containerfile"))
 REGISTRY: Final = re.compile(r"^(?:[\w.-]+\.[\w-]+|localhost)(?::\d+)?/")
-SUITE: Final = "trixie"
 RATE: Final = 2e6
 START: Final = "kafka-server-start.sh"
 FORMAT: Final = "kafka-storage.sh"
@@ -49,7 +48,7 @@ apt-get install -y --no-install-recommends openjdk-21-jre-headless python3 pytho
 @pytest.fixture(scope="module")
 def debian() -> Path:
     try:
-        return debian_root(SUITE)
+        return debian_root("trixie")
     except NoRoots as error:
         pytest.skip(f"{COULD_NOT_RUN}{error}")
 

@@ -19,14 +19,13 @@ from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
 CLIENT: Final = "steady"
-SETTINGS: Final = {"supplier": "cluster-quota"}
 WITHIN: Final = 0.05
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """With Kafka's own quota windows: over 11 s a steady client's rate hardly moves."""
-    settings = SETTINGS | {"metrics.port": str(free_port())}
+    settings = {"supplier": "cluster-quota", "metrics.port": str(free_port())}
     with callback_node(tmp_path_factory.mktemp("node"), settings) as node:
         create_topic(node, "t")
         set_cluster_quota(node.client_config(), client_id=CLIENT, produce=3e6)

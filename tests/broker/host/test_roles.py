@@ -30,8 +30,7 @@ LATE = """
     from quotahost.model import Quota
 
     class Late:
-        def __init__(self, context):
-            pass
+        def __init__(self, context): pass
 
         def quota(self, client, quota_type):
             return Quota(7_000_000) if client.client_id.startswith("late-") else None
@@ -166,7 +165,7 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
 def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_is_asked_again_and_answers(
     world: World,
 ) -> None:
-    clients = {mood: f"faulty-{mood}" for mood in (*ERRORS, "long-group")}
+    clients = {mood: f"faulty-{mood}" for mood in (*ERRORS, "zero", "long-group")}
     for mood, client_id in clients.items():
         world.tell("supplier", mood)
         before = world.errors("supplier")

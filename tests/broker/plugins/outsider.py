@@ -45,7 +45,7 @@ class Moody:
         while self.mood() == "hang":
             self.file.with_suffix(".hangs").touch()
             time.sleep(0.05)
-        return "nonsense" if mood == "nonsense" else None
+        return {"nonsense": "nonsense", "zero": 0}.get(mood)
 
 
 def fork() -> None:
@@ -154,10 +154,7 @@ class Neighbour(Task):
 
 
 class Witness:
-    """A supplier without an opinion; it writes each client into the file WITNESS: principal, tab, client-id.
-
-    The exempt never reach it.
-    """
+    """A supplier without an opinion, whom the exempt never reach; it writes principal, tab, client-id into WITNESS."""
 
     def __init__(self, context: Context) -> None:
         self._file = Path(os.environ["WITNESS"])
@@ -169,10 +166,9 @@ class Witness:
 
 
 class Filling:
-    """A factor source whose volumes a test fills by the file FILLING.
+    """A factor source whose volumes a test fills; while the file FILLING begins with "hang", the host hangs.
 
-    It has a line for each volume: its name, the bytes consumed, and its topics, with a blank between. While it begins
-    with "hang", so does the host.
+    It has a line for each volume: its name, the bytes consumed, and its topics, with a blank between.
     """
 
     def __init__(self, context: Context) -> None:
