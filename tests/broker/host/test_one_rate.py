@@ -19,7 +19,6 @@ from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
 CLIENT: Final = "steady"
-WITHIN: Final = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +62,7 @@ def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> Non
                 found = rates(node)
             except (LookupError, ValueError, StopIteration):
                 return False  # one of them doesn't show the client as yet
-            assert max(found.values()) <= min(found.values()) * (1 + WITHIN), found
+            assert max(found.values()) <= 1.05 * min(found.values()), found
             return True
 
         eventually(agree)
