@@ -1,8 +1,8 @@
 """Eight client libraries of four languages, each as a small program that sends to a real broker.
 
-``installed()`` gets the libraries, in the versions that the lock files beside the drivers name, into build/clients; a
+``missing()`` gets the libraries, in the versions that the lock files beside the drivers name, into build/clients; a
 language whose tools are missing is left out, with the reason. A ``Ride`` is one driver with one choice of settings.
-``Running`` starts it. The driver prints a line of JSON for what happens, each with ``ms``, the time:
+``running`` starts it. The driver prints a line of JSON for what happens, each with ``ms``, the time:
 
     started   version: of the library
     acked     id: of a record that the library reports as written
@@ -20,12 +20,13 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from harness.java.jars import BUILD, broker_jars
 from harness.java.jdk import class_path, program
@@ -52,8 +53,8 @@ class Library:
         return self.name.lower().replace(" ", "-")
 
 
-def _python(python: str, driver: str) -> tuple[str, ...]:
-    return python, str(DRIVERS / "python" / driver)
+def _python(python: str, library: str) -> tuple[str, ...]:
+    return python, str(DRIVERS / "python/driver.py"), library
 
 
 _OTHER_PYTHON: Final = str(INSTALLED / "python/bin/python")
@@ -62,20 +63,76 @@ _JAVA_CLASSES: Final = INSTALLED / "java"
 _JAVA: Final = (program("java"), "-Xmx128m", "-cp", class_path([broker_jars(), _JAVA_CLASSES]), "Driver")
 
 JAVA = Library("Java", "java", _JAVA)
-LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka.py"))
+LIBRDKAFKA = Library("librdkafka", "python", _python(sys.executable, "librdkafka"))
 FRANZ_GO = Library("franz-go", "go", (str(INSTALLED / "go/franz"),))
-KAFKA_PYTHON_3 = Library("kafka-python 3", "python", _python(sys.executable, "kafka_python.py"))
-KAFKA_PYTHON_2 = Library("kafka-python 2", "pypi", _python(_OTHER_PYTHON, "kafka_python.py"))
-AIOKAFKA = Library("aiokafka", "pypi", _python(_OTHER_PYTHON, "aio_kafka.py"))
+KAFKA_PYTHON_3 = Library("kafka-python 3", "python", _python(sys.executable, "kafka_python"))
+KAFKA_PYTHON_2 = Library("kafka-python 2", "pypi", _python(_OTHER_PYTHON, "kafka_python"))
+AIOKAFKA = Library("aiokafka", "pypi", _python(_OTHER_PYTHON, "aiokafka"))
 SARAMA = Library("sarama", "go", (str(INSTALLED / "go/sarama"),))
 KAFKA_GO = Library("kafka-go", "go", (str(INSTALLED / "go/kafkago"),))
 KAFKAJS = Library("kafkajs", "node", ("node", str(DRIVERS / "node/kafkajs.js")))
-LIBRARIES: Final = (
-    JAVA, LIBRDKAFKA, FRANZ_GO, KAFKA_PYTHON_3, KAFKA_PYTHON_2, AIOKAFKA, SARAMA, KAFKA_GO, KAFKAJS,
+
+
+@dataclass(frozen=True, slots=True)
+class Ride:
+    """One library with one choice of settings."""
+
+    library: Library  # the library
+    settings: str  # DEFAULT, TUNED or AWAITED
+    words: str  # the settings as a user writes them
+    lasts: float | None  # for how many seconds of a PAUSE no record is given up; None for 60 and more
+    back: float  # within how many seconds after the release the first record is acknowledged
+    ordered: bool  # whether the records are in the topic in the order in which they were sent
+    sees: str  # what the application sees of a PAUSE
+
+    @property
+    def topic(self) -> str:
+        """The topic, which is also the user."""
+        return f"{self.library.slug}-{self.settings}"
+
+
+RIDES: Final = (
+    Ride(JAVA, DEFAULT, "default", None, 5, True, "nothing"),
+    Ride(LIBRDKAFKA, DEFAULT, "default", None, 5, False, "nothing"),
+    Ride(LIBRDKAFKA, TUNED, "`enable.idempotence=true`", None, 5, True, "nothing"),
+    Ride(FRANZ_GO, DEFAULT, "default", None, 10, True, "nothing"),
+    Ride(FRANZ_GO, TUNED, "`MetadataMinAge(time.Second)`", None, 5, True, "nothing"),
+    Ride(KAFKA_PYTHON_3, DEFAULT, "default", None, 5, True, "lines in its log"),
+    Ride(KAFKA_PYTHON_2, DEFAULT, "default", 0, 5, False, "NotEnoughReplicasError for each record"),
+    Ride(
+        KAFKA_PYTHON_2, TUNED,
+        "`retries=1_000_000`, `max_in_flight_requests_per_connection=1`, `request_timeout_ms=600_000`",
+        None, 5, True, "lines in its log",
+    ),
+    Ride(AIOKAFKA, DEFAULT, "default", 30, 5, False, "`send()` blocks, then errors"),
+    Ride(AIOKAFKA, TUNED, "`enable_idempotence=True`, `request_timeout_ms=600_000`", None, 5, True, "`send()` blocks"),
+    Ride(SARAMA, DEFAULT, "default", 0, 5, False, "an error for each record"),
+    Ride(
+        SARAMA, TUNED,
+        "`Producer.Idempotent`, `Net.MaxOpenRequests=1`, `Producer.Retry.Max=10_000`, `Producer.Retry.BackoffFunc` of "
+        "at most 1 s",
+        None, 5, True, "nothing",
+    ),
+    Ride(KAFKA_GO, DEFAULT, "default", 5, 5, False, "error 19, NotEnoughReplicas"),
+    Ride(
+        KAFKA_GO, TUNED, "`MaxAttempts=1_000`, `WriteBackoffMin=250ms`, `WriteBackoffMax=1s`", None, 5, True, "nothing",
+    ),
+    Ride(KAFKAJS, DEFAULT, "default, `send` not awaited", 5, 10, False, "NumberOfRetriesExceeded"),
+    Ride(KAFKAJS, AWAITED, "default, each `send` awaited", 5, 10, True, "NumberOfRetriesExceeded"),
+    Ride(
+        KAFKAJS, TUNED,
+        "`idempotent`, `maxInFlightRequests: 1`, `retry: {maxRetryTime: 2000, retries: 1_000_000}`, each `send` "
+        "awaited",
+        None, 5, True, "`send` takes as long as the PAUSE",
+    ),
 )  # fmt: skip
+LIBRARIES: Final = tuple(dict.fromkeys(ride.library for ride in RIDES))
 
 
 # ---- installing --------------------------------------------------------------------------------------------------
+
+
+_run: Final = partial(subprocess.run, check=True)
 
 
 @cache
@@ -112,7 +169,8 @@ def _install_python() -> None:
 def _install_go() -> None:
     where = INSTALLED / "go"
     where.mkdir(parents=True, exist_ok=True)
-    _run(["go", "build", "-buildvcs=false", "-o", f"{where}/", "./..."], DRIVERS / "go")  # Go itself knows what is new
+    # Go itself knows what is new.
+    _run(["go", "build", "-buildvcs=false", "-o", f"{where}/", "./..."], cwd=DRIVERS / "go")
 
 
 def _install_node() -> None:
@@ -123,11 +181,7 @@ def _install_node() -> None:
     where.mkdir(parents=True, exist_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copy(DRIVERS / "node" / name, where)
-    _run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], where)
-
-
-def _run(command: list[str], cwd: Path | None = None) -> None:
-    subprocess.run(command, cwd=cwd, check=True)
+    _run(["npm", "ci", "--silent", "--no-audit", "--no-fund"], cwd=where)
 
 
 # ---- running -----------------------------------------------------------------------------------------------------
@@ -135,68 +189,19 @@ def _run(command: list[str], cwd: Path | None = None) -> None:
 
 @dataclass(slots=True)
 class Running:
-    """A driver that runs, and what it has printed so far; it is killed at the end of a ``with`` block."""
+    """A driver that runs, and what it has printed so far."""
 
     library: Library
-    settings: str
     process: subprocess.Popen[bytes]
-    version: str = ""
     acked: dict[int, int] = field(default_factory=dict)  # when, in ms, by record
     failed: dict[int, tuple[int, str]] = field(default_factory=dict)  # when and the error, by record
-    done: dict[str, Any] = field(default_factory=dict)
-    admin: dict[str, Any] = field(default_factory=dict)
-    _reader: threading.Thread | None = None
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)  # the other events, by their names
+    reader: threading.Thread = field(init=False)
 
-    @classmethod
-    def start(
-        cls,
-        node: KafkaNode,
-        library: Library,
-        topic: str,
-        *,
-        settings: str = DEFAULT,
-        rate: float = 100,
-        outstanding: int = 100_000,
-        create: bool = False,
-    ) -> Self:
-        """Starts the driver as a user of the broker with the library's name.
-
-        Args:
-            node: the broker; it has the library's slug as a user, whose password is the same.
-            library: whose driver.
-            topic: where it sends to, or what it creates.
-            settings: DEFAULT, TUNED or AWAITED.
-            rate: records a second.
-            outstanding: how many records may be neither acknowledged nor failed before it waits.
-            create: whether it creates the topic and sends nothing.
-        """
-        spec = {
-            "Bootstrap": f"127.0.0.1:{node.ports[CLIENTS]}", "User": f"{library.slug}-{settings}", "Topic": topic,
-            "Settings": settings, "Rate": rate, "Outstanding": outstanding, "Create": create,
-        }  # fmt: skip
-        pipe = subprocess.PIPE
-        INSTALLED.mkdir(parents=True, exist_ok=True)
-        log = (INSTALLED / f"{library.slug}-{settings}.log").open("wb")
-        env = {**os.environ, "NODE_PATH": str(INSTALLED / "node/node_modules")}
-        command = [*library.command, json.dumps(spec)]
-        running = cls(library, settings, start_guarded(command, env=env, stdin=pipe, stdout=pipe, stderr=log))
-        log.close()
-        running._reader = threading.Thread(target=running._read, daemon=True)
-        running._reader.start()
-        return running
-
-    def __enter__(self) -> Self:
-        """It runs already."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Kills what has not ended."""
-        kill_group(self.process)
-
-    @property
-    def name(self) -> str:
-        """The library, and its settings if they are not the default."""
-        return self.library.name if self.settings == DEFAULT else f"{self.library.name}, {self.settings}"
+    def __post_init__(self) -> None:
+        """Reads until the driver ends."""
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -207,30 +212,47 @@ class Running:
                     self.acked[event["id"]] = event["ms"]
                 case "failed":
                     self.failed[event["id"]] = event["ms"], event["error"]
-                case "started":
-                    self.version = event["version"]
-                case "created" | "refused":
-                    self.admin = event
-                case _:
-                    self.done = event
+                case other:
+                    self.told[other] = event
 
     def acked_after(self, ms: float) -> list[int]:
         """The times at which records were acknowledged after that moment, in order."""
         return sorted(when for when in list(self.acked.values()) if when > ms)
 
-    def failed_after(self, ms: float) -> list[int]:
-        """The times at which the library gave records up after that moment, in order."""
-        return sorted(when for when, _ in list(self.failed.values()) if when > ms)
-
-    def finish(self, timeout: float = 120) -> None:
+    def finish(self) -> None:
         """Ends the sending, and waits until the driver has ended."""
         assert self.process.stdin is not None
-        assert self._reader is not None
         if self.process.poll() is None:
             self.process.stdin.close()
-        self._reader.join(timeout)
+        self.reader.join(120)
 
 
-def now_ms() -> float:
-    """The clock of the drivers."""
-    return time.time() * 1000
+@contextmanager
+def running(
+    node: KafkaNode,
+    library: Library,
+    topic: str,
+    *,
+    settings: str = DEFAULT,
+    rate: float = 100,
+    outstanding: int = 100_000,
+    create: bool = False,
+) -> Iterator[Running]:
+    """Runs the driver as a user of the broker with the library's name, whose password is the same.
+
+    It sends ``rate`` records a second to the topic, and waits where so many are outstanding: neither acknowledged nor
+    failed. With ``create`` it creates the topic, and sends nothing. At the end it is killed if it has not ended.
+    """
+    spec = {
+        "Bootstrap": f"127.0.0.1:{node.ports[CLIENTS]}", "User": f"{library.slug}-{settings}", "Topic": topic,
+        "Settings": settings, "Rate": rate, "Outstanding": outstanding, "Create": create,
+    }  # fmt: skip
+    pipe, env = subprocess.PIPE, {**os.environ, "NODE_PATH": str(INSTALLED / "node/node_modules")}
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    with (INSTALLED / f"{library.slug}-{settings}.log").open("wb") as log:
+        command = [*library.command, json.dumps(spec)]
+        driver = Running(library, start_guarded(command, env=env, stdin=pipe, stdout=pipe, stderr=log))
+    try:
+        yield driver
+    finally:
+        kill_group(driver.process)

@@ -5,6 +5,7 @@ Kafka's image a folder with Kafka's jars at ``/opt/kafka`` and the two scripts t
 """
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Mapping
@@ -21,14 +22,13 @@ from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import write_properties
 from harness.plugin import FENCE, ROOT, plugin_properties
-from harness.system.image import Builder, Image, NoRoots, copy_root, debian_root
+from harness.system.image import Builder, Image, NoRoots, copy_root, debian_root, instructions
 from harness.system.waiting import eventually
 from tests.broker.support.seen import wait_for_rate
 from tests.skips import COULD_NOT_RUN
 
-pytestmark = pytest.mark.long
-
-SUITE: Final = "trixie"
+FILES: Final = sorted((ROOT / "containers").glob("*.Containerfile"))
+REGISTRY: Final = re.compile(r"^(?:[\w.-]+\.[\w-]+|localhost)(?::\d+)?/")
 RATE: Final = 2e6
 START: Final = "kafka-server-start.sh"
 FORMAT: Final = "kafka-storage.sh"
@@ -48,7 +48,7 @@ apt-get install -y --no-install-recommends openjdk-21-jre-headless python3 pytho
 @pytest.fixture(scope="module")
 def debian() -> Path:
     try:
-        return debian_root(SUITE)
+        return debian_root("trixie")
     except NoRoots as error:
         pytest.skip(f"{COULD_NOT_RUN}{error}")
 
@@ -69,12 +69,6 @@ def kafka_home(home: Path) -> Path:
 def build(name: str, tmp_path: Path, images: Mapping[str, Path], **arguments: str) -> Image:
     assert list((ROOT / "dist").glob("quotahost-*.whl")), "make wheel"
     return Builder(ROOT, images, tmp_path / "root", arguments).build(ROOT / "containers" / f"{name}.Containerfile")
-
-
-def config_of_the_kafka_resource() -> dict[str, str]:
-    documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
-    config = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]["config"]
-    return {name: str(value) for name, value in config.items()}
 
 
 class Container(KafkaNode):
@@ -105,39 +99,35 @@ class Container(KafkaNode):
         return code
 
 
-def node_of(image: Image, tmp_path: Path) -> Container:
-    node = Container(tmp_path / "node")
-    node.image = image
-    settings = {"python.executable": "/opt/quotahost/bin/python3", "static.produce": str(int(RATE))}
-    node.properties = plugin_properties(settings | {"fence.authorizer": "none"}) | FENCE | dict(QUICK_QUOTAS)
-    return node
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_each_image_ends_as_another_user_than_root_and_names_no_registry(file: Path) -> None:
+    steps = list(instructions(file.read_text(encoding="utf-8")))
+    assert [step.text for step in steps if step.name == "USER"][-1] in ("1000", "1001")
+    images = [step.text.partition("=")[2] for step in steps if step.name == "ARG" and "IMAGE" in step.text]
+    assert images
+    assert not [image for image in images if REGISTRY.match(image)]
+    assert not [step for step in steps if step.name == "FROM" and not step.text.startswith("${")]
 
 
-def check_throttles_and_stops(node: Container, topic: str) -> None:
-    with node:
-        create_topic(node, topic)
-        with ProducerLoad(node.client_config(client_id="c"), topic) as load:
-            wait_for_rate(pytest.approx(RATE, rel=0.15), load)
-            assert load.max_throttle() > 0
-        assert node.stop() == 143, "in good order"
-
-
-@pytest.fixture
-def kafka(tmp_path: Path) -> Path:
+@pytest.mark.long
+def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(debian: Path, tmp_path: Path) -> None:
     kafka_home(tmp_path / "kafka/opt/kafka")
-    return tmp_path / "kafka"
-
-
-def test_the_brokers_image_throttles_a_client_and_stops_in_good_order(
-    debian: Path, kafka: Path, tmp_path: Path
-) -> None:
-    image = build("broker", tmp_path, {"apache/kafka:4.3.1": kafka, "debian:trixie-slim": debian})
+    image = build("broker", tmp_path, {"apache/kafka:4.3.1": tmp_path / "kafka", "debian:trixie-slim": debian})
     assert image.run(["id", "-u"]).strip() == "1000"
-    node = node_of(image, tmp_path)
-    check_throttles_and_stops(node, "first")
-    check_throttles_and_stops(node, "second")  # its storage is formatted already
+    settings = {"python.executable": "/opt/quotahost/bin/python3", "static.produce": str(int(RATE))}
+    properties = plugin_properties(settings | {"fence.authorizer": "none"}) | FENCE | QUICK_QUOTAS
+    container = Container(tmp_path / "node", properties=properties)
+    container.image = image
+    for topic in ("first", "second"):  # the second time its storage is formatted already
+        with container as node:
+            create_topic(node, topic)
+            with ProducerLoad(node.client_config(client_id="c"), topic) as load:
+                wait_for_rate(pytest.approx(RATE, rel=0.15), load)
+                assert load.max_throttle() > 0
+            assert node.stop() == 143, "in good order"
 
 
+@pytest.mark.long
 def test_the_pipelines_image_finds_java_and_spark(debian: Path, tmp_path: Path) -> None:
     image = build("pipeline", tmp_path, {"debian:trixie-slim": debian})
     assert image.run(["id", "-u"]).strip() == "1000"
@@ -148,6 +138,7 @@ def test_the_pipelines_image_finds_java_and_spark(debian: Path, tmp_path: Path) 
     assert image.run(["/opt/quotahost/bin/python3", "-c", spark]).strip() == "3"
 
 
+@pytest.mark.long
 def test_the_steps_on_strimzis_image_put_jar_and_python_into_it(debian: Path, tmp_path: Path) -> None:
     """The image itself can't be had here: Debian stands for Red Hat's system, and apt-get for its microdnf."""
     base = tmp_path / "strimzi"
@@ -160,8 +151,10 @@ def test_the_steps_on_strimzis_image_put_jar_and_python_into_it(debian: Path, tm
     image = build("strimzi", tmp_path, {name: base}, PYTHON="python3")
     assert image.run(["id", "-u"]).strip() == "1001"
     # The jar, the interpreter and its library, and the properties of the Kafka resource: nothing is wrong.
+    documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
+    config = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]["config"]
     file = image.root / "etc/server.properties"
-    write_properties(file, config_of_the_kafka_resource())
+    write_properties(file, {name: str(value) for name, value in config.items()})
     file.chmod(0o644)
     told = image.run(["/opt/quotahost/bin/quotahost", "doctor", "--kafka-home", "/opt/kafka", "/etc/server.properties"])
     assert "libpython3.13" in told

@@ -13,7 +13,6 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic
-from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, ROOT
 from harness.system.waiting import eventually
@@ -25,14 +24,6 @@ SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internal
 NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
 RATE: Final = 500_000  # bytes/s
 SETTINGS: Final = FIXED | {"static.produce": str(RATE), "topics.total.bytes.in.per.sec.threshold": "1G"}
-
-
-def missing(node: KafkaNode) -> set[str]:
-    """The names whose gauge is 1; the gauges have all names."""
-    beans = Jmx(node).query("quotahost:type=Internals,name=*")
-    values = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
-    assert set(values) == set(NAMES)
-    return {name for name, value in values.items() if value}
 
 
 @pytest.mark.proves("faults.internals")
@@ -52,7 +43,9 @@ def test_without_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path
         alter_broker_config(node, {FACTOR: "0"})
         eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
         assert gauge(node, "Fence", "Rejections") > 0
-        assert missing(node) == without
+        beans = Jmx(node).query("quotahost:type=Internals,name=*")
+        missing = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
+        assert missing == {name: float(name in without) for name in NAMES}
         lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
         assert sorted(line.partition(" is missing")[0].split()[-1] for line in lines) == sorted(without)
         assert all("WARN" in line for line in lines)

@@ -19,78 +19,50 @@ from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import ANYONE, scrape, wait_for_watch_topic
 
 CLIENT: Final = "steady"
-SETTINGS: Final = {"supplier": "cluster-quota"}
-WITHIN: Final = 0.05
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """With Kafka's own quota windows: over 11 s a steady client's rate hardly moves."""
-    settings = SETTINGS | {"metrics.port": str(free_port())}
+    settings = {"supplier": "cluster-quota", "metrics.port": str(free_port())}
     with callback_node(tmp_path_factory.mktemp("node"), settings) as node:
         create_topic(node, "t")
         set_cluster_quota(node.client_config(), client_id=CLIENT, produce=3e6)
         yield node
 
 
-def in_kafkas_mbean(node: KafkaNode) -> float:
+def rates(node: KafkaNode) -> dict[str, float]:
+    """The client's rate in bytes/s, by where it is shown."""
+
+    def in_top(*whose: object) -> float:
+        (rate,) = (row["rate"] for row in top(*whose, "--type", "PRODUCE")["rows"] if row["client_id"] == CLIENT)
+        return float(rate)
+
     bean = f"kafka.server:type=Produce,user={ANYONE},client-id={CLIENT}"
-    return float(Jmx(node).get(bean, "byte-rate"))
-
-
-def in_jmx(node: KafkaNode) -> float:
-    rows: dict[str, dict[str, float]] = Jmx(node).get("quotahost:type=Clients", "Uses")
-    return rows[f"[{ANYONE}, {CLIENT}, client, PRODUCE]"]["Rate"]
-
-
-def in_explain(node: KafkaNode) -> float:
-    measured = field(explain_client(node, ANYONE, CLIENT)[1], "measured")
-    return float(measured.split()[0].replace(",", ""))
-
-
-def in_top(*whose: object) -> float:
-    (row,) = (row for row in top(*whose, "--type", "PRODUCE")["rows"] if row["client_id"] == CLIENT)
-    return float(row["rate"])
-
-
-def in_metrics(node: KafkaNode) -> float:
-    (rate,) = (
-        each.value
-        for each in scrape(node)
-        if each.name == "quotahost_client_rate"
-        and (each.labels["client_id"], each.labels["type"]) == (CLIENT, "PRODUCE")
-    )
-    return float(rate)
-
-
-def in_usage(node: KafkaNode) -> float:
-    """The newest record of publish-usage, of which the pipeline's report and history are made."""
+    series = {tuple(each.labels.values()): each.value for each in scrape(node) if each.name == "quotahost_client_rate"}
     usages = [decode(key, value) for key, value in records(node, "__quotahost_usage")]
-    return [each.rate for usage in usages for each in usage.clients if each.key.client_id == CLIENT][-1]
+    return {
+        "Kafka's MBean": float(Jmx(node).get(bean, "byte-rate")),
+        "JMX": Jmx(node).get("quotahost:type=Clients", "Uses")[f"[{ANYONE}, {CLIENT}, client, PRODUCE]"]["Rate"],
+        "explain": float(field(explain_client(node, ANYONE, CLIENT)[1], "measured").split()[0].replace(",", "")),
+        "top": in_top("--pid", node.pid),
+        "top of the cluster": in_top("--bootstrap", node.bootstrap),
+        "metrics": next(rate for labels, rate in series.items() if {CLIENT, "PRODUCE"} <= set(labels)),
+        # The newest record of publish-usage, of which the pipeline's report and history are made.
+        "usage": [each.rate for usage in usages for each in usage.clients if each.key.client_id == CLIENT][-1],
+    }
 
 
 def test_a_client_has_the_same_rate_wherever_it_is_shown(node: KafkaNode) -> None:
-    config = node.client_config(client_id=CLIENT)
-    with ProducerLoad(config, "t", rate=1e6) as load:
+    with ProducerLoad(node.client_config(client_id=CLIENT), "t", rate=1e6) as load:
         eventually(lambda: load.meter.bytes > 12e6, what="the windows are full")
-
-        def rates() -> dict[str, float]:
-            return {
-                "Kafka's MBean": in_kafkas_mbean(node),
-                "JMX": in_jmx(node),
-                "explain": in_explain(node),
-                "top": in_top("--pid", node.pid),
-                "top of the cluster": in_top("--bootstrap", node.bootstrap),
-                "metrics": in_metrics(node),
-                "usage": in_usage(node),
-            }
 
         def agree() -> bool:
             try:
-                found = rates()
-            except (LookupError, ValueError):
+                found = rates(node)
+            except (LookupError, ValueError, StopIteration):
                 return False  # one of them doesn't show the client as yet
-            assert max(found.values()) <= min(found.values()) * (1 + WITHIN), found
+            assert max(found.values()) <= 1.05 * min(found.values()), found
             return True
 
         eventually(agree)

@@ -1,32 +1,38 @@
-"""The plugins' own Kafka client: over mutual TLS, and over a network that fails for longer than validity."""
+"""The plugins' own Kafka client: with certificates, with tokens, with no rights, refused, and cut off."""
 
 import re
 import shutil
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import CLIENTS
+from harness.kafka.properties import write_properties
+from harness.kafka.settings import CLIENTS, INTERNAL, QUICK_START
 from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.certificates import PASSWORD, Identity, identity, truststore
 from harness.system.ports import free_port
 from harness.system.proxy import Proxy
+from harness.system.tokens import ALLOWED, AUDIENCE, TokenEndpoint
 from harness.system.waiting import eventually
+from quotahost.cli.console import Level
+from quotahost.cli.doctor.settings import check_weaknesses
+from quotahost.cli.property_files import read_broker_file
+from quotahost.settings.broker import read_properties
+from tests.broker.support.commands import explain_client, quotahost, top
 from tests.broker.support.node import callback_node, callback_properties, listener_properties
 from tests.broker.support.numbers import end_offset
-from tests.broker.support.seen import OPEN, PAUSE, gauge, state
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
 
 SETTINGS: Final = {
@@ -36,14 +42,8 @@ SETTINGS: Final = {
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
 }
-
-
-@pytest.fixture(scope="module")
-def parties(tmp_path_factory: pytest.TempPathFactory) -> tuple[Identity, Identity, Path]:
-    """The identities of broker and plugin, and the truststore with both."""
-    directory = tmp_path_factory.mktemp("tls")
-    broker, plugin = identity(directory, "broker"), identity(directory, "plugin")
-    return broker, plugin, truststore(directory, [broker, plugin])
+#: The broker asks each connection for its password again after so many ms.
+AGAIN: Final = {"connections.max.reauth.ms": "3000"}
 
 
 def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str, str]:
@@ -57,15 +57,18 @@ def tls(node: KafkaNode, broker: Identity, trusted: Path, port: int) -> dict[str
     return listener_properties(node, "TLS", "SSL", port, port) | own
 
 
-def plugins_connections(node: KafkaNode) -> float:
-    """How many of the plugins' clients are connected to the listener TLS, which asks each for its certificate."""
-    listener = "kafka.server:type=socket-server-metrics,listener=TLS,*"
-    found = Jmx(node).query(f"{listener},clientSoftwareName=confluent-kafka-python")
-    return sum(float(bean["connections"]) for bean in found.values())
+def connected(node: KafkaNode, name: str = "publish-volumes") -> bool:
+    return gauge(node, f"Connection,name={name}", "Connected") == 1
 
 
-def check_publishes_in_a_pause(node: KafkaNode) -> None:
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+def of_sockets(node: KafkaNode, attribute: str, which: str) -> float:
+    """The sum of this number of Kafka's over those of its listeners' beans that are meant."""
+    found = Jmx(node).query(f"kafka.server:type=socket-server-metrics,listener={which}")
+    return sum(float(bean[attribute]) for bean in found.values())
+
+
+def check_publishes_in_a_pause(node: KafkaNode, listener: str = "TLS") -> None:
+    eventually(lambda: connected(node))
     eventually(lambda: state(node) == OPEN)
     alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": "1000T"})
     eventually(lambda: state(node) == PAUSE)
@@ -77,17 +80,16 @@ def check_publishes_in_a_pause(node: KafkaNode) -> None:
         return gauge(node, "Publication", "Errors") == errors
 
     eventually(flow, what="snapshots flow while producers are stopped")
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1 and plugins_connections(node))
+    # The listener asks each for its certificate or token.
+    of_plugins = f"{listener},*,clientSoftwareName=confluent-kafka-python"
+    eventually(lambda: connected(node) and of_sockets(node, "connections", of_plugins))
     assert PASSWORD not in node.log_text()
     assert "PRIVATE KEY" not in node.log_text()
 
 
 @pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
-def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
-    tmp_path: Path, parties: tuple[Identity, Identity, Path]
-) -> None:
-    broker, plugin, trusted = parties
-    port = free_port()
+def test_with_properties_of_its_own_it_connects_with_its_own_certificate(tmp_path: Path) -> None:
+    broker, plugin, port = identity(tmp_path, "broker"), identity(tmp_path, "plugin"), free_port()
     own = {
         "kafka.bootstrap.servers": f"127.0.0.1:{port}",
         "kafka.security.protocol": "ssl",
@@ -96,8 +98,8 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(
         "kafka.ssl.keystore.password": PASSWORD,
         "static.excluded.principal.name.list": f"User:{plugin.name}",
     }
-    node = callback_node(tmp_path, SETTINGS | own)
-    node.properties |= FENCE | tls(node, broker, trusted, port)
+    node = callback_node(tmp_path / "node", SETTINGS | own)
+    node.properties |= FENCE | tls(node, broker, truststore(tmp_path, [broker, plugin]), port)
     with node:
         check_publishes_in_a_pause(node)
 
@@ -139,7 +141,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
         # Kafka takes the files over for one thread after the other: the first that does must be the last.
         node.properties |= {"inter.broker.listener.name": "TLS", "num.network.threads": "1"}
         with node:
-            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
+            eventually(lambda: connected(node))
             renew("truststore", truststore(both, [broker, replace(renewed, name="renewed")]))
             eventually(lambda: admits(renewed))
             renew("keystore", renewed.keystore)
@@ -148,7 +150,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
             renew("truststore", truststore(new, [renewed]))
             eventually(lambda: not admits(broker))
             network.cut()
-            eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 0)
+            eventually(lambda: not connected(node))
             network.heal()
             check_publishes_in_a_pause(node)
             alone = "the cluster doesn't say which brokers are registered"
@@ -158,10 +160,9 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
 def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(
     tmp_path: Path,
 ) -> None:
-    node = callback_node(tmp_path, SETTINGS, users={"weak": "hush-hush"})
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    node = callback_node(tmp_path, users={"weak": "hush-hush"})
     weak = {
-        "fence.authorizer": authorizer,
+        "fence.authorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "kafka.bootstrap.servers": f"127.0.0.1:{node.ports[CLIENTS]}",
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "PLAIN",
@@ -182,39 +183,212 @@ def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_t
         node.wait_for_log(f"not connected: User:weak may not Write topic {SNAPSHOTS}; {give} Write --topic {SNAPSHOTS}")
 
 
-@pytest.fixture
-def behind_proxies(tmp_path: Path) -> Iterator[tuple[Cluster, list[Proxy]]]:
-    """Two brokers whose plugins reach both of them through proxies only."""
-    cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], probe=True)
-    with ExitStack() as stack:
-        ports = [free_port() for _ in cluster.brokers]
-        proxies = [stack.enter_context(Proxy(port)) for port in ports]
-        servers = ",".join(f"127.0.0.1:{proxy.port}" for proxy in proxies)
-        for node, port, proxy in zip(cluster.brokers, ports, proxies, strict=True):
-            settings = SETTINGS | {"kafka.bootstrap.servers": servers, "startup.grace": "10s"}
-            own = callback_properties(settings)
-            node.properties = own | FENCE | listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
-        yield stack.enter_context(cluster), proxies
+# ---- tokens: brokers log in to each other by OAUTHBEARER, as for OpenID Connect, and so do the plugins ----
+
+# They name the brokers' principal, which so stands in no property: it is not exempt, and yet each PAUSE ends.
+SECRETS: Final = {"broker": "hush-of-the-broker", "alice": "hush-of-alice"}
+EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
+PORT: Final = free_port()
+KAFKAS: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
+
+
+def login(endpoint: TokenEndpoint, client: str, secret: str) -> dict[str, str]:
+    """That of a Java client."""
+    return {
+        "sasl.jaas.config": f'{KAFKAS}LoginModule required clientId="{client}" clientSecret="{secret}";',
+        "sasl.login.callback.handler.class": f"{KAFKAS}LoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+    }
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TokenEndpoint]:
+    with TokenEndpoint(tmp_path_factory.mktemp("tokens"), SECRETS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, endpoint: TokenEndpoint) -> Iterator[KafkaNode]:
+    allowed = f"-D{ALLOWED}={endpoint.url},{endpoint.keys}"
+    settings = SETTINGS | {"tasks": "publish-volumes,publish-usage"}
+    made = callback_node(tmp_path_factory.mktemp("node"), settings, jvm_options=[*QUICK_START, allowed])
+    own = (
+        login(endpoint, "broker", SECRETS["broker"])
+        | AGAIN
+        | {
+            "sasl.server.callback.handler.class": f"{KAFKAS}ValidatorCallbackHandler",
+            "sasl.oauthbearer.jwks.endpoint.url": endpoint.keys,
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+        }
+    )
+    made.properties |= FENCE | listener_properties(made, "TOKENS", "SASL_PLAINTEXT", PORT, PORT)
+    made.properties |= {f"listener.name.tokens.oauthbearer.{name}": value for name, value in own.items()} | {
+        "inter.broker.listener.name": "TOKENS", "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+    }  # fmt: skip
+    with made:
+        yield made
+
+
+def test_plugins_publish_by_the_brokers_own_token_also_in_a_pause(node: KafkaNode) -> None:
+    def renewed() -> float:
+        """How many logins were renewed on their connection (KIP-368)."""
+        return of_sockets(node, "successful-reauthentication-total", "TOKENS,networkProcessor=*")
+
+    check_publishes_in_a_pause(node, "TOKENS")
+    errors, before = gauge(node, "Publication", "Errors"), renewed()
+    eventually(lambda: renewed() > before + 3)
+    assert gauge(node, "Publication", "Errors") == errors
+    alter_broker_config(node, {PREFIX + "static.storage.hard.min-free-bytes": None})
+    eventually(lambda: state(node) == OPEN)
+    log = node.log_text()
+    assert "principal of brokers at listener TOKENS can't be found" in log
+    assert not [secret for secret in SECRETS.values() if secret in log]
+
+
+def test_doctor_says_beforehand_where_no_token_can_come_from(node: KafkaNode, tmp_path: Path) -> None:
+    def told(properties: dict[str, str]) -> dict[Level, str]:
+        write_properties(tmp_path / "server.properties", properties)
+        file = read_broker_file(tmp_path / "server.properties")
+        found = list(check_weaknesses(read_properties(file.properties)[0], file))
+        return {level: "; ".join(each.text for each in found if each.level is level) for level in Level}
+
+    given = node.server_properties()
+    nobody = "the principal of brokers at listener TOKENS stands in no property: they may be throttled"
+    assert nobody in told(given)[Level.WEAK]
+    assert nobody not in told(given | {EXCLUDED: "User:broker"})[Level.WEAK]
+    assert told(given)[Level.WRONG] == ""
+    without = {name: value for name, value in given.items() if "token.endpoint.url" not in name}
+    takes = "can't log in as this broker does: sasl.mechanism=OAUTHBEARER takes sasl.oauthbearer.token.endpoint.url"
+    assert takes in told(without)[Level.WRONG]
+    own = {"kafka.bootstrap.servers": "b:1", "kafka.security.protocol": "SSL"}
+    assert told(without | {PREFIX + name: value for name, value in own.items()})[Level.WRONG] == ""
+
+
+@pytest.mark.usefixtures("node")
+def test_commands_take_the_file_of_javas_client(endpoint: TokenEndpoint, tmp_path: Path) -> None:
+    file, address = tmp_path / "alice.properties", f"127.0.0.1:{PORT}"
+    bearer = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+    write_properties(file, bearer | login(endpoint, "alice", SECRETS["alice"]))
+    assert eventually(lambda: top("--bootstrap", address, "--command-config", file)["brokers"])
+    done = quotahost("quotas", "export", "--bootstrap", address, "--client-config", file)
+    assert "OAUTHBEARER can't be used here" in done.output
+    write_properties(file, bearer | login(endpoint, "alice", "a-wrong-one"))
+    done = quotahost("doctor", "--against", address, "--client-config", file)
+    words = " ".join(done.output.split())
+    assert "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses" in words
+    assert "a-wrong-one" not in words
+
+
+# ---- logins that are refused; tests/unit/kafka/test_clients.py has the same of a certificate ----
+
+
+def give(node: KafkaNode, password: str, user: str = "quotahost") -> None:
+    """The user has this password from now on."""
+    admin = AdminClient(node.client_config())
+    scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    change = UserScramCredentialUpsertion(user, scram, password.encode())
+    admin.alter_user_scram_credentials([change])[user].result(10)
+
+
+def refused(node: KafkaNode) -> float:
+    """How many logins the broker has refused since its start."""
+    return of_sockets(node, "failed-authentication-total", "*,networkProcessor=*")
+
+
+def check_costs_little_and_is_over_soon(node: KafkaNode) -> None:
+    def three_take_long() -> bool:
+        before, began = refused(node), time.monotonic()
+        eventually(lambda: refused(node) >= before + 3)
+        return time.monotonic() - began > 20
+
+    eventually(three_take_long, what="six logins a minute, of a dozen clients")
+    give(node, "now")
+    right = time.monotonic()
+    for name in ("publish-volumes", "publish-usage", "publish-usage-watch", "cluster-quota-quotas"):
+        eventually(lambda name=name: connected(node, name), what=name)
+    assert time.monotonic() - right < 20
+
+
+@pytest.mark.long
+def test_a_wrong_password_costs_a_few_logins_a_minute_and_is_over_soon_after(tmp_path: Path) -> None:
+    node = callback_node(tmp_path, users={"admin": "a", "quotahost": "before"}, mechanism="SCRAM-SHA-512")
+    with Proxy(node.ports[CLIENTS]) as proxy:
+        settings = {
+            "factor.source": "cluster-volumes",
+            "supplier": "cluster-quota",
+            "tasks": "publish-volumes,publish-usage",
+            "startup.grace": "1s",
+            "kafka.bootstrap.servers": f"127.0.0.1:{proxy.port}",
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "SCRAM-SHA-512",
+            "kafka.sasl.username": "quotahost",
+            "kafka.sasl.password": "now",
+        }
+        listeners = f"{INTERNAL}://127.0.0.1:{node.ports[INTERNAL]},{CLIENTS}://127.0.0.1:{proxy.port}"
+        node.properties |= callback_properties(settings) | AGAIN | {"advertised.listeners": listeners}
+        with node:
+            why = "__quotahost_cluster_volumes is not read yet (not connected: it refuses the user, the password"
+            eventually(lambda: why in explain_client(node, ANYONE, "app")[1])
+            check_costs_little_and_is_over_soon(node)
+            # Of a password with which all are connected.
+            give(node, "another")
+            check_costs_little_and_is_over_soon(node)
+            # While the network fails, each client knows already that it reaches nobody.
+            proxy.cut()
+            eventually(lambda: not connected(node))
+            give(node, "a third one")
+            before = refused(node)
+            proxy.heal()
+            check_costs_little_and_is_over_soon(node)
+            assert refused(node) - before < 30, "a few for each client, once"
+
+
+@pytest.mark.long
+def test_brokers_whose_own_login_was_refused_for_a_while_publish_again_soon_after(tmp_path: Path) -> None:
+    """An Admin client of Kafka's that was refused asks nobody until its metadata expires (AdminMetadataManager)."""
+    settings = {"factor.source": "snapshots", "tasks": "publish-volumes", "startup.grace": "1s"}
+    login = {"users": {"broker": "own"}, "mechanism": "SCRAM-SHA-512", "inter_broker_user": "broker"}
+    with callback_node(tmp_path, settings, properties=AGAIN, **login) as node:
+        eventually(lambda: connected(node))
+        give(node, "another", "broker")
+        asked, later = "AdminClient clientId=quotahost-1] Fatal error", "quotahost-1] Metadata update failed"
+        eventually(lambda: later in node.log_text().partition(asked)[2])
+        eventually(lambda: not connected(node))
+        give(node, "own", "broker")
+        eventually(lambda: connected(node), timeout=60)
+
+
+# ---- a network that fails ----
 
 
 @pytest.mark.proves("proposal-035.fallback", "proposal-035.metric-connection", "proposal-035.metric-errors")
 @pytest.mark.proves("faults.network")
 @pytest.mark.parametrize("fail", [Proxy.cut, Proxy.swallow])
 def test_a_network_that_fails_for_longer_than_validity_leads_to_the_fallback_until_it_heals(
-    behind_proxies: tuple[Cluster, list[Proxy]], fail: Callable[[Proxy], None]
+    tmp_path: Path, fail: Callable[[Proxy], None]
 ) -> None:
-    cluster, proxies = behind_proxies
+    cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], probe=True)
     one, two = cluster.brokers
-    # For startup.grace a broker waits for others; so each must know the other, and the silence outlast that.
-    eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
-    eventually(lambda: state(one) == state(two) == OPEN)
-    for proxy in proxies:
-        fail(proxy)
-    eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
-    eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
-    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 0)
-    eventually(lambda: gauge(one, "Publication", "Errors") > 0)
-    for proxy in proxies:
-        proxy.heal()
-    eventually(lambda: state(one) == state(two) == OPEN)
-    eventually(lambda: gauge(one, "Connection,name=publish-volumes", "Connected") == 1)
+    ports = free_port(), free_port()
+    with Proxy(ports[0]) as first, Proxy(ports[1]) as second:
+        # The plugins reach both brokers through proxies only.
+        servers = f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+        settings = SETTINGS | {"kafka.bootstrap.servers": servers, "startup.grace": "10s"}
+        for node, port, proxy in zip((one, two), ports, (first, second), strict=True):
+            own = listener_properties(node, "PROXIED", "PLAINTEXT", port, proxy.port)
+            node.properties = callback_properties(settings) | FENCE | own
+        with cluster:
+            # For startup.grace a broker waits for others; so each must know the other, and the silence outlast that.
+            eventually(lambda: all(Jmx(node).query("quotahost:type=Snapshot,*") for node in (one, two)))
+            eventually(lambda: state(one) == state(two) == OPEN)
+            for proxy in (first, second):
+                fail(proxy)
+            eventually(lambda: state(one) == state(two) == PAUSE, what="each is unknown to the other")
+            eventually(lambda: gauge(one, "Brokers", "Stale") == 1)
+            eventually(lambda: not connected(one))
+            eventually(lambda: gauge(one, "Publication", "Errors") > 0)
+            for proxy in (first, second):
+                proxy.heal()
+            eventually(lambda: state(one) == state(two) == OPEN)
+            eventually(lambda: connected(one))

@@ -1,4 +1,4 @@
-"""Three brokers under load are restarted in turn, killed, and changed over to another version of quotahost and back.
+"""Brokers that start are no worse than stock ones; under load they are restarted, killed, changed over and back.
 
 0.1.0 is the only version so far. In place of the version before it stands the commit before the records' field
 ``topics`` and the properties ``factor.scope``, ``pause.resume.free-share`` and ``pause.creation``, built from the
@@ -10,27 +10,27 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jars import BUILD, made_once
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import alter_broker_config, create_topic, creates
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, JAR, PREFIX, ROOT
+from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_properties, cluster_with_fence
-from tests.broker.support.seen import OPEN, PAUSE, gauge, silent_for, transitions, wait_for_state
+from tests.broker.support.node import callback_node, callback_properties, cluster_with_fence
+from tests.broker.support.numbers import attempt, end_offset
+from tests.broker.support.seen import OPEN, PAUSE, gauge, silent_for, state, transitions, wait_for_state
 from tests.skips import COULD_NOT_RUN
-
-pytestmark = pytest.mark.long
 
 TOPIC: Final = "replicated"
 COMMIT: Final = "516f3d4"
@@ -52,12 +52,85 @@ NEW: Final = {
 HARD: Final = PREFIX + "static.storage.hard"
 
 
+# ---- the start ----
+
+
+class FirstRequests(Background):
+    """Creates topics and writes to them from before the brokers listen until each broker has taken some."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        self._config = config | {"log_level": 0, "reconnect.backoff.max.ms": 100}
+        self.refusals: list[str] = []
+        self.created = 0
+
+    def _run(self) -> None:
+        tries = 0
+        while not self._stopping.is_set():
+            topic, tries = f"first-{tries}", tries + 1
+            if creates(self._config, topic, 3, 1, self.refusals):
+                self.created += 1
+                for partition in range(3):
+                    if (error := attempt(self._config, topic, partition)) is not None:
+                        self.refusals.append(f"record: {error}")
+
+
+@pytest.mark.parametrize("source", ["cluster-volumes", pytest.param("snapshots", marks=pytest.mark.long)])
+@pytest.mark.proves("faults.cold-start")
+def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
+    settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
+    settings["validity"] = "20s"  # of a record that never comes; then the standby answers
+    properties = callback_properties(settings) | FENCE
+    cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
+    with FirstRequests(cluster.client_config(client_id="first")) as first, cluster:
+        eventually(lambda: first.created > 5)
+        assert first.refusals == []
+        assert transitions(*cluster.brokers) == [0, 0, 0]
+        eventually(lambda: [gauge(node, "Factor", "Unknown") for node in cluster.brokers] == [0, 0, 0])
+        assert first.refusals == []
+        for node in cluster.brokers:
+            assert state(node) == OPEN
+            assert "-> PAUSE" not in node.log_text()
+            assert "The fence is closed" not in node.log_text()
+        first.stop()  # while somebody answers it
+
+
+@pytest.mark.proves("faults.full-at-start")
+def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Path) -> None:
+    settings = {"factor.source": "local", "fence.authorizer": "none"}
+    with callback_node(tmp_path, settings, properties=FENCE) as node:
+        create_topic(node, "t")
+        assert attempt(node.client_config(client_id="p"), "t") is None
+        before = end_offset(node, "t")
+        node.stop()
+    node.properties |= callback_properties(settings | {"static.storage.hard": "1"})
+
+    producer = Producer(
+        node.client_config(client_id="p") | {"log_level": 0, "reconnect.backoff.max.ms": 100, "linger.ms": 0}
+    )
+    for _ in range(500):
+        producer.produce("t", bytes(1000))
+    with node:
+        eventually(lambda: gauge(node, "Fence", "Rejections") > 0)
+        assert state(node) == PAUSE
+        assert end_offset(node, "t") == before
+        refusals = list[str]()
+        assert not creates(node.client_config(), "u", 1, 1, refusals)
+        assert [refusal.partition(":")[0] for refusal in refusals] == ["POLICY_VIOLATION"]
+        producer.purge()
+        producer.flush(10)
+
+
+# ---- under load, one after the other ----
+
+
 def goes_on(load: ProducerLoad) -> None:
     """Waits until a megabyte more has been acknowledged."""
     before = load.meter.bytes
     eventually(lambda: load.meter.bytes > before + 1_000_000)
 
 
+@pytest.mark.long
 @pytest.mark.proves("faults.rolling", "faults.killed-broker")
 @pytest.mark.parametrize(
     ("end", "validity"),
@@ -99,7 +172,6 @@ class Build(NamedTuple):
     python: str
 
 
-@cache
 def older() -> Build:
     """The older one, built once into ``build/``; the test is skipped if this tree has not its history."""
     known = subprocess.run(["git", "-C", str(ROOT), "cat-file", "-e", f"{COMMIT}^{{tree}}"], check=False)
@@ -129,21 +201,6 @@ def _build(into: Path) -> None:
     shutil.rmtree(tree)
 
 
-@pytest.fixture(scope="module")
-def builds() -> tuple[Build, Build]:
-    return older(), Build(JAR, sys.executable)
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, builds: tuple[Build, Build]) -> Iterator[Cluster]:
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS) | FENCE
-    made = Cluster(tmp_path, brokers=3, properties=properties, probe=True)
-    for node in made.brokers:
-        choose(node, builds[0])
-    with made:
-        yield made
-
-
 def choose(node: KafkaNode, build: Build) -> None:
     """The node runs this build from its next start on."""
     node.classpath = [build.jar]
@@ -159,45 +216,35 @@ def change_over(cluster: Cluster, build: Build, load: ProducerLoad) -> None:
         eventually(lambda: all(gauge(each, "Brokers", "LastKnown") == 0 for each in cluster.brokers))
         wait_for_state(cluster, OPEN)
         goes_on(load)
-        a_full_disk_stops_all(cluster, node)
+        # The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't.
+        alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
+        wait_for_state(cluster, PAUSE)
+        alter_broker_config(node, {HARD: None}, broker=node.node_id)
+        wait_for_state(cluster, OPEN)
         goes_on(load)
+    for bean in ("Plugin,name=snapshots", "Plugin,name=publish-volumes", "Watch"):
+        assert [gauge(node, bean, "Errors") for node in cluster.brokers] == [0, 0, 0], bean
 
 
-def a_full_disk_stops_all(cluster: Cluster, node: KafkaNode) -> None:
-    """The snapshots of a broker of one version tell those of the other that its disk is full, and that it isn't."""
-    alter_broker_config(node, {HARD: "1"}, broker=node.node_id)
-    wait_for_state(cluster, PAUSE)
-    alter_broker_config(node, {HARD: None}, broker=node.node_id)
-    wait_for_state(cluster, OPEN)
-
-
-def no_faults(cluster: Cluster) -> bool:
-    """Whether no plugin and no thread has failed on any broker since its start."""
-    beans = ("Plugin,name=snapshots", "Plugin,name=publish-volumes", "Watch")
-    return all(gauge(node, bean, "Errors") == 0 for node in cluster.brokers for bean in beans)
-
-
-def longest_silence(load: ProducerLoad) -> float:
-    """For how many seconds nothing was acknowledged, at most."""
-    return max(later - earlier for earlier, later in pairwise(load.meter._times))
-
-
+@pytest.mark.long
 @pytest.mark.proves("faults.two-versions")
-def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(
-    cluster: Cluster, builds: tuple[Build, Build]
-) -> None:
-    wait_for_state(cluster, OPEN)
-    create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
-    with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
-        change_over(cluster, builds[1], load)
-        assert no_faults(cluster)
-        alter_broker_config(cluster.brokers[0], {PREFIX + name: value for name, value in NEW.items()})
-        assert all(gauge(node, "Host", "ConfigRefused") == 0 for node in cluster.brokers)
-        change_over(cluster, builds[0], load)
-        assert no_faults(cluster)
-        for node in cluster.brokers:
-            assert gauge(node, "Host", "ConfigRefused") == 1
-            assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
-        assert load.drain() == 0
+def test_brokers_of_both_versions_serve_together_on_the_way_up_and_down(tmp_path: Path) -> None:
+    old, new = older(), Build(JAR, sys.executable)
+    made = Cluster(tmp_path, brokers=3, properties=callback_properties(SETTINGS) | QUICK_QUOTAS | FENCE, probe=True)
+    for node in made.brokers:
+        choose(node, old)
+    with made as cluster:
+        wait_for_state(cluster, OPEN)
+        create_topic(cluster.brokers[0], TOPIC, partitions=3, replicas=3, config={"min.insync.replicas": "2"})
+        with ProducerLoad(cluster.client_config(client_id="p"), TOPIC, rate=500e3) as load:
+            change_over(cluster, new, load)
+            alter_broker_config(cluster.brokers[0], {PREFIX + name: value for name, value in NEW.items()})
+            assert all(gauge(node, "Host", "ConfigRefused") == 0 for node in cluster.brokers)
+            change_over(cluster, old, load)
+            for node in cluster.brokers:
+                assert gauge(node, "Host", "ConfigRefused") == 1
+                assert "factor.scope: unknown property" in node.log_text(), "it is left out, and named"
+            assert load.drain() == 0
     assert load.errors == []
-    assert longest_silence(load) < VALIDITY
+    silences = (later - earlier for earlier, later in pairwise(load.meter._times))
+    assert max(silences) < VALIDITY, "seconds in which nothing was acknowledged"

@@ -58,7 +58,6 @@ PRINCIPALS: Final = {
     AclRole.WATCHERS: "quotahost-top",
     AclRole.OPERATORS: "quotahost-quotas",
 }
-OUTSIDERS: Final = ("outsider", "alice", None)
 SCRAM: Final = "SCRAM-SHA-512"
 #: A client to whom the topic is not shown waits in vain for a leader to send to.
 REFUSED: Final = {"TOPIC_AUTHORIZATION_FAILED", "_MSG_TIMED_OUT"}
@@ -68,15 +67,7 @@ REFUSED: Final = {"TOPIC_AUTHORIZATION_FAILED", "_MSG_TIMED_OUT"}
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     directory = tmp_path_factory.mktemp("secured")
     node = KafkaNode(directory, classpath=[JAR], users=USERS, mechanism=SCRAM, inter_broker_user="broker")
-    node.properties = _broker_properties(node)
-    with node:
-        _give_rights(node)
-        yield node
-
-
-def _broker_properties(node: KafkaNode) -> dict[str, str]:
-    secrets = node.directory / "quotahost.secrets"
-    secrets.parent.mkdir(exist_ok=True)
+    secrets = directory / "quotahost.secrets"
     write_properties(secrets, {"password": USERS["quotahost"]})
     shown = (CONF / "broker.properties").read_text(encoding="utf-8")
     for told, here in {
@@ -90,16 +81,29 @@ def _broker_properties(node: KafkaNode) -> dict[str, str]:
         assert told in shown
         shown = shown.replace(told, here)
     # Controllers authenticate, too: otherwise everybody were what the broker is for them.
-    prefix = f"listener.name.{CONTROLLER.lower()}"
-    return javaproperties.loads(shown) | {
-        "listener.security.protocol.map": node.placement()["listener.security.protocol.map"].replace(
-            f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"
-        ),
+    protocols, prefix = "listener.security.protocol.map", f"listener.name.{CONTROLLER.lower()}"
+    node.properties = javaproperties.loads(shown) | {
+        protocols: node.placement()[protocols].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SASL_PLAINTEXT"),
         "sasl.mechanism.controller.protocol": "PLAIN",
         f"{prefix}.sasl.enabled.mechanisms": "PLAIN",
         f"{prefix}.plain.sasl.jaas.config": plain_jaas(USERS, "broker"),
         f"{PREFIX}volumes.period": "250ms",
     }
+    with node:
+        _give_rights(node)
+        yield node
+
+
+@pytest.fixture(scope="module")
+def whole(node: KafkaNode) -> KafkaNode:
+    """The node with all topics: the plugins make their own, and nobody has made the others yet."""
+    own, admin = {topics.SNAPSHOTS.name, topics.USAGE.name}, admin_of(node, "admin")
+    eventually(lambda: own <= admin.list_topics(timeout=60).topics.keys(), what="made by the plugins")
+    new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
+    for made in admin.create_topics(new).values():
+        with suppress(KafkaException):  # it exists
+            made.result(30)
+    return node
 
 
 def _give_rights(node: KafkaNode, script: Path = CONF / "acls.sh") -> None:
@@ -115,28 +119,13 @@ def admin_of(node: KafkaNode, user: str | None) -> AdminClient:
     return AdminClient(node.client_config(user) | {"log_level": 0})
 
 
-def make_missing(node: KafkaNode) -> None:
-    """Whatever nobody has made yet; the first test saw that the plugins' own topics are there."""
-    admin = admin_of(node, "admin")
-    new = [NewTopic(each.name, 1, 1, config=dict(topics.COMPACTED)) for each in topics.TOPICS]
-    for made in admin.create_topics(new).values():
-        with suppress(KafkaException):  # it exists
-            made.result(30)
-
-
-def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(node: KafkaNode) -> None:
-    def published() -> bool:
-        made = admin_of(node, "admin").list_topics(timeout=60).topics
-        return {topics.SNAPSHOTS.name, topics.USAGE.name} <= made.keys()
-
-    eventually(published, what="topics made by the plugins' own principal")
-    eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
-    make_missing(node)
+def test_the_plugins_make_their_topics_and_work_by_the_rights_of_the_script(whole: KafkaNode) -> None:
+    eventually(lambda: gauge(whole, "Connection,name=publish-volumes", "Connected") == 1)
     for reader in ("cluster-volumes", "cluster-quota", "cluster-quota-quotas"):
-        eventually(lambda reader=reader: gauge(node, f"Connection,name={reader}", "Connected") == 1, what=reader)
+        eventually(lambda reader=reader: gauge(whole, f"Connection,name={reader}", "Connected") == 1, what=reader)
     # Until the pipeline runs, the standby reads the snapshots: one broker, whose disk is known.
-    eventually(lambda: gauge(node, "QuotaTable", "State") == 0, what="the disk is known by the snapshots")
-    log = node.log_text()
+    eventually(lambda: gauge(whole, "QuotaTable", "State") == 0, what="the disk is known by the snapshots")
+    log = whole.log_text()
     assert "GROUP_AUTHORIZATION" not in log
     assert not [secret for secret in USERS.values() if secret in log]
 
@@ -149,124 +138,101 @@ def operations(node: KafkaNode, user: str | None) -> dict[str, set[str]]:
     for name, answer in admin.describe_topics(asked, include_authorized_operations=True).items():
         found[name] = set()
         with suppress(KafkaException):  # denied
-            found[name] = {_camel(each.name) for each in answer.result(30).authorized_operations}
+            found[name] = {each.name.title().replace("_", "") for each in answer.result(30).authorized_operations}
     return found
 
 
-def _camel(name: str) -> str:
-    return "".join(part.title() for part in name.split("_"))
+def findings(node: KafkaNode, user: str | None, role: AclRole | None = None) -> list[Finding]:
+    """What doctor says of the cluster with these credentials, of which it shows none."""
+    config = {name: str(value) for name, value in node.client_config(user).items()}
+    found = ask_cluster(config["bootstrap.servers"], config if user else {}, None, role)[0]
+    assert not [each for each in found if user and USERS[user] in each.text + each.remedy]
+    return found
 
 
 @pytest.mark.parametrize("role", list(AclRole), ids=lambda role: role.name.lower())
-def test_each_has_the_rights_that_the_table_says_and_no_other(node: KafkaNode, role: AclRole) -> None:
-    make_missing(node)
-    expected = {}
-    for topic in topics.TOPICS:
-        wanted: set[str] = set(topic.operations(role))
-        expected[topic.name] = wanted | ({"Describe"} if wanted & {"Read", "Write"} else set())
-    assert operations(node, PRINCIPALS[role]) == expected
-
-
-@pytest.mark.parametrize("user", OUTSIDERS)
-def test_anybody_else_is_refused_on_every_topic(node: KafkaNode, user: str | None) -> None:
-    make_missing(node)
-    with ThreadPoolExecutor(len(topics.TOPICS)) as pool:
-        assert set(pool.map(lambda each: try_to_write(node, user, each.name), topics.TOPICS)) <= REFUSED
-    assert operations(node, user) == {each.name: set() for each in topics.TOPICS}
-    assert not admin_of(node, user).list_topics(timeout=60).topics.keys() & {each.name for each in topics.TOPICS}
-
-
-def try_to_write(node: KafkaNode, user: str | None, topic: str) -> str | None:
-    return attempt(node.client_config(user) | {"message.timeout.ms": 1000}, topic)
-
-
-def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(node: KafkaNode) -> None:
-    make_missing(node)
-    anybody = ask_cluster(node.bootstrap, {}, None)[0]
-    assert [each.level for each in anybody] == [Level.NOTE, Level.GOOD], anybody
-    with_credentials = {name: str(value) for name, value in node.client_config("admin").items()}
-    assert not [each for each in doctor(node, with_credentials) if each.level is Level.WEAK]
-    admin = admin_of(node, "admin")
-    give(admin, acl("*", "__quota", AclOperation.WRITE, ResourcePatternType.PREFIXED))
-    try:
-        found = eventually(lambda: [f.text for f in doctor(node, with_credentials) if f.level is Level.WEAK])
-        assert len(found) == len(topics.TOPICS)
-        assert "use __quotahost_snapshots than have to: User:* may Write by the ACL for prefixed __quota" in found[0]
-        weak = [f.text for f in ask_cluster(node.bootstrap, {}, None)[0] if f.level is Level.WEAK]
-        assert "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops" in weak[0]
-    finally:
-        everybody = (ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE)
-        admin.delete_acls([AclBindingFilter(*everybody, AclPermissionType.ALLOW)])
-        eventually(lambda: operations(node, None)[topics.SNAPSHOTS.name] == set())
-
-
-@pytest.mark.parametrize("role", list(AclRole), ids=lambda role: role.name.lower())
-def test_doctor_says_whether_a_principal_has_what_it_needs(node: KafkaNode, role: AclRole) -> None:
-    make_missing(node)
-    (having,) = [f for f in as_role(node, PRINCIPALS[role], role) if "all that" in f.text]
-    assert having.level is Level.GOOD
-    assert not [f for f in as_role(node, PRINCIPALS[role], role) if f.level in (Level.WEAK, Level.WRONG)]
-    lacking = [f.text for f in as_role(node, "outsider", role) if f.level is Level.WRONG]
-    for topic in topics.TOPICS:
-        wanted = [each for each in sorted(topic.operations(role)) if each in ("Read", "Write")]
-        assert any(f"may not {', '.join(wanted)} {topic.name}" in text for text in lacking) == bool(wanted), lacking
+def test_each_has_the_rights_that_the_table_says_and_no_other_and_doctor_finds_so(
+    whole: KafkaNode, role: AclRole
+) -> None:
+    wanted: dict[str, set[str]] = {topic.name: set(topic.operations(role)) for topic in topics.TOPICS}
+    implied = {name: {"Describe"} if of & {"Read", "Write"} else set() for name, of in wanted.items()}
+    assert operations(whole, PRINCIPALS[role]) == {name: of | implied[name] for name, of in wanted.items()}
+    found = findings(whole, PRINCIPALS[role], role)
+    assert [each.level for each in found if "all that" in each.text] == [Level.GOOD]
+    assert not {each.level for each in found} & {Level.WEAK, Level.WRONG}
+    lacking = [each.text for each in findings(whole, "outsider", role) if each.level is Level.WRONG]
+    for name, of in wanted.items():
+        needed = ", ".join(sorted(of & {"Read", "Write"}))
+        assert any(f"may not {needed} {name}" in text for text in lacking) == bool(needed), lacking
     assert any("groups quotahost-*" in text for text in lacking) == (role is AclRole.PLUGINS)
 
 
-def as_role(node: KafkaNode, user: str, role: AclRole) -> list[Finding]:
-    config = {name: str(value) for name, value in node.client_config(user).items()}
-    return ask_cluster(config["bootstrap.servers"], config, None, role)[0]
+@pytest.mark.parametrize("user", ["outsider", "alice", None])
+def test_anybody_else_is_refused_on_every_topic(whole: KafkaNode, user: str | None) -> None:
+    config = whole.client_config(user) | {"message.timeout.ms": 1000}
+    with ThreadPoolExecutor(len(topics.TOPICS)) as pool:
+        assert set(pool.map(lambda each: attempt(config, each.name), topics.TOPICS)) <= REFUSED
+    assert operations(whole, user) == {each.name: set() for each in topics.TOPICS}
+    assert not admin_of(whole, user).list_topics(timeout=60).topics.keys() & {each.name for each in topics.TOPICS}
 
 
-def test_doctor_reads_the_pipelines_own_file_and_names_each_topics_only_writer(node: KafkaNode, tmp_path: Path) -> None:
-    make_missing(node)
-    file = tmp_path / "pipeline.properties"
-    shown = (CONF / "pipeline.properties").read_text(encoding="utf-8").replace("SASL_SSL", "SASL_PLAINTEXT")
-    file.write_text(shown)
-    bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
-    levels = {f.level for f in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]}
+def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(whole: KafkaNode) -> None:
+    def weak(user: str | None) -> list[str]:
+        return [each.text for each in findings(whole, user) if each.level is Level.WEAK]
+
+    assert [each.level for each in findings(whole, None)] == [Level.NOTE, Level.GOOD]
+    assert weak("admin") == []
+    admin = admin_of(whole, "admin")
+    give(admin, acl("*", "__quota", AclOperation.WRITE, ResourcePatternType.PREFIXED))
+    try:
+        found = eventually(lambda: weak("admin"))
+        assert len(found) == len(topics.TOPICS)
+        assert "use __quotahost_snapshots than have to: User:* may Write by the ACL for prefixed __quota" in found[0]
+        anybody = "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops"
+        assert anybody in weak(None)[0]
+    finally:
+        everybody = (ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE)
+        admin.delete_acls([AclBindingFilter(*everybody, AclPermissionType.ALLOW)])
+        eventually(lambda: operations(whole, None)[topics.SNAPSHOTS.name] == set())
+
+
+def test_doctor_reads_the_pipelines_own_file(whole: KafkaNode, tmp_path: Path) -> None:
+    file, bootstrap = pipelines_file(tmp_path), f"127.0.0.1:{whole.ports[CLIENTS]}"
+    levels = {each.level for each in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]}
     assert Level.GOOD in levels
     assert not levels & {Level.WEAK, Level.WRONG}
-    file.write_text(shown.replace("CHANGE-ME", "hush"))
-    ((level, text),) = [
-        (f.level, f.text) for f in ask_cluster(bootstrap, read_client_config(file), None, AclRole.PIPELINE)[0]
-    ]
-    assert (level, "refuses the user, the password or the mechanism" in text) == (Level.WRONG, True), text
-    assert "hush" not in text
-    admins = {name: str(value) for name, value in node.client_config("admin").items()}
-    texts = [f.text for f in doctor(node, admins) if f.level is Level.GOOD]
-    for topic in topics.TOPICS:
-        (writer,) = (PRINCIPALS[role] for role in AclRole if "Write" in topic.operations(role))
-        watched = "Write" in topic.watchers  # several people may watch
-        only, more = ("", ", and watch") if watched else ("nobody else than ", "")
-        assert f"ACLs let {only}User:{writer} write to {topic.name}{more}" in texts
 
 
-def test_top_shows_the_cluster_by_the_rights_of_the_script(node: KafkaNode) -> None:
-    make_missing(node)
-    eventually(lambda: top(*connect_as(node, "quotahost-top", node.directory))["brokers"], what="a look")
-    refused = quotahost("top", "--json", *connect_as(node, "outsider", node.directory))
-    assert (refused.exit_code, "User:outsider may not Write topic __quotahost_watch" in refused.stderr) == (2, True), (
-        refused.stderr
-    )
+def pipelines_file(directory: Path) -> Path:
+    """Its principal's file, for this broker."""
+    shown = (CONF / "pipeline.properties").read_text(encoding="utf-8")
+    file = directory / "pipeline.properties"
+    file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
+    return file
+
+
+def test_top_shows_the_cluster_by_the_rights_of_the_script(whole: KafkaNode) -> None:
+    eventually(lambda: top(*connect_as(whole, "quotahost-top", whole.directory))["brokers"], what="a look")
+    refused = quotahost("top", "--json", *connect_as(whole, "outsider", whole.directory))
+    assert refused.exit_code == 2
+    assert "User:outsider may not Write topic __quotahost_watch" in refused.stderr
     assert not [secret for secret in USERS.values() if secret in refused.stderr + refused.stdout]
 
 
-def doctor(node: KafkaNode, config: dict[str, str]) -> list[Finding]:
-    """What doctor says of the cluster with these credentials, of which it shows none."""
-    found = ask_cluster(config["bootstrap.servers"], config, None)[0]
-    assert not [each for each in found if config["sasl.password"] in each.text + each.remedy]
-    return found
-
-
-def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(node: KafkaNode, tmp_path: Path) -> None:
+def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(whole: KafkaNode, tmp_path: Path) -> None:
     declared = tmp_path / "quotas.yaml"
     declared.write_text(
         "quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]\n"
     )
-    assert quotas(node, "plan", declared)[0] != 0
+
+    def quotas(command: str, *more: str) -> int:
+        """The exit code of ``quotahost quotas``, by the principal of the script."""
+        to = connect_as(whole, "quotahost-quotas", whole.directory)
+        return quotahost("quotas", command, declared, *to, *more).exit_code
+
+    assert quotas("plan") != 0
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.username": "quotahost"}
-    own = BrokerConfig(admin_of(node, "quotahost"), node.node_id, login)
+    own = BrokerConfig(admin_of(whole, "quotahost"), whole.node_id, login)
     with pytest.raises(NoAnswer, match=r"kafka-acls\.sh .*User:quotahost --operation DescribeConfigs --cluster "):
         own.listed("cordoned.log.dirs")
     with pytest.raises(NoAnswer, match=r"User:quotahost may not AlterConfigs cluster; kafka-acls\.sh --add "):
@@ -276,34 +242,23 @@ def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(nod
     kept = [line.removeprefix("# ") for line in lines if line.startswith(("plugins=", "operators=", '# "$@" '))]
     assert len(kept) == 5
     optional.write_text("\n".join(kept[:4]))
-    _give_rights(node, optional)
+    _give_rights(whole, optional)
     try:
-        eventually(lambda: quotas(node, "plan", declared)[0] == 0)
-        code, text = quotas(node, "apply", declared, "--yes")
-        assert code == 0, text
-        assert quotas(node, "drift", declared)[0] == 0
+        eventually(lambda: quotas("plan") == 0)
+        assert quotas("apply", "--yes") == 0
+        assert quotas("drift") == 0
         assert own.listed("cordoned.log.dirs") is not None
         own.change(append={"cordoned.log.dirs": []}, put={f"{PREFIX}plugin.cordon.added": None})
     finally:
         optional.write_text("\n".join(kept[:4]).replace("--add", "--remove --force"))
-        _give_rights(node, optional)
-    eventually(lambda: quotas(node, "plan", declared)[0] != 0)
-
-
-def quotas(node: KafkaNode, command: str, declared: Path, *more: str) -> tuple[int, str]:
-    """Exit code and output of ``quotahost quotas``, by the principal of the script."""
-    to = connect_as(node, "quotahost-quotas", node.directory)
-    done = quotahost("quotas", command, declared, *to, *more)
-    return done.exit_code, done.output
+        _give_rights(whole, optional)
+    eventually(lambda: quotas("plan") != 0)
 
 
 @pytest.mark.long
 def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode, tmp_path: Path) -> None:
-    shown = (CONF / "pipeline.properties").read_text(encoding="utf-8")
-    file = tmp_path / "pipeline.properties"
-    file.write_text(shown.replace("SASL_SSL", "SASL_PLAINTEXT"))
     bootstrap = f"127.0.0.1:{node.ports[CLIENTS]}"
-    with PipelineProcess(tmp_path, bootstrap, kafka_config=file, tick="1s") as pipeline:
+    with PipelineProcess(tmp_path, bootstrap, kafka_config=pipelines_file(tmp_path), tick="1s") as pipeline:
         answers = "FactorSource,name=cluster-volumes"
         eventually(lambda: gauge(node, answers, "Answers") == 1, what="the broker reads the pipeline's record")
         eventually(lambda: gauge(node, "Shares", "Stale") == 0, what="the broker reads its shares")

@@ -27,6 +27,7 @@ from tools.kafka_shapes import RESOURCE, VERSIONS, shapes
 #: The oldest, that of all other tests, and the newest; what lies between has the interfaces of one of them.
 BETWEEN: Final = ("4.1", "4.2")
 LINES: Final = [pytest.param(line, marks=[pytest.mark.long] * (line in BETWEEN)) for line in VERSIONS]
+ALL_THERE: Final = "it has all that quotahost uses of it"
 LATER: Final = """\
 package org.apache.kafka.server.quota;
 public interface ClientQuotaCallback extends org.apache.kafka.common.Configurable {
@@ -83,58 +84,41 @@ def test_every_class_of_kafka_that_the_jar_uses_is_there(line: str) -> None:
 @pytest.mark.parametrize("line", LINES)
 def test_doctor_finds_all_internals_in_each_kafka(line: str) -> None:
     (finding,) = check_internals(broker_jars(VERSIONS[line]).parent)
-    assert (finding.level, finding.text) == (Level.GOOD, "it has all that quotahost uses of it")
+    assert (finding.level, finding.text) == (Level.GOOD, ALL_THERE)
 
 
 @pytest.mark.parametrize(
     ("more", "level", "words"),
     [
-        ("", Level.GOOD, "it has all that quotahost uses of it"),
-        ("default void more(int[] all) {}", Level.GOOD, "it has all that quotahost uses of it"),
-        (
-            "void mustBeThere();",
-            Level.WRONG,
-            "This Kafka demands void mustBeThere() of org.quotahost.PythonQuotaCallback",
-        ),
+        ("", Level.GOOD, ALL_THERE),  # as 5.0 will be
+        ("default void more(int[] all) {}", Level.GOOD, ALL_THERE),
+        ("void mustBeThere();", Level.WRONG, "demands void mustBeThere() of org.quotahost.PythonQuotaCallback"),
     ],
-    ids=["as 5.0 will be", "a default method more", "an abstract method more"],
 )
 def test_doctor_says_what_a_later_kafka_demands(tmp_path: Path, more: str, level: Level, words: str) -> None:
-    home = later_kafka(tmp_path, more)
-    finding = next(iter(check_internals(home)))
-    assert finding.level is level
-    assert words in finding.text
+    # A Kafka whose callback has no updateClusterMetadata and this method more; Java takes the first jar by name.
+    libs, source, classes = tmp_path / "kafka/libs", tmp_path / "ClientQuotaCallback.java", tmp_path / "classes"
+    source.write_text(LATER.replace("MORE", more))
+    kafka = next(broker_jars().glob("kafka-clients-*.jar"))
+    subprocess.run([*tool("javac"), "-nowarn", "-d", str(classes), "-cp", str(kafka), str(source)], check=True)
+    shutil.copytree(broker_jars(), libs)
+    shutil.copy(JAR, libs / "quotahost-0.1.0.jar")
+    with zipfile.ZipFile(kafka) as old, zipfile.ZipFile(libs / kafka.name, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, (classes / name).read_bytes() if (classes / name).is_file() else old.read(name))
+    finding, *_ = check_internals(libs.parent)
+    assert (finding.level, words in finding.text) == (level, True), finding.text
 
 
 def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) -> None:
+    (finding,) = check_internals(tmp_path)
+    assert finding.level is Level.NOTE, "a folder without Kafka is not asked"
     libs = tmp_path / "libs"
     shutil.copytree(broker_jars(), libs, ignore=lambda _, names: {n for n in names if n.startswith("log4j-core")})
     (finding,) = check_internals(tmp_path)
     assert finding.level is Level.WEAK
     assert finding.text.startswith("BrokerLog is missing")
     assert "the broker's log contains every request that the fence turns back" in finding.text
-
-
-def test_a_folder_without_kafka_is_not_asked(tmp_path: Path) -> None:
-    (finding,) = check_internals(tmp_path)
-    assert finding.level is Level.NOTE
-
-
-def later_kafka(folder: Path, more: str) -> Path:
-    """A Kafka whose callback has no updateClusterMetadata and this method more; Java takes the first jar by name."""
-    libs = folder / "kafka/libs"
-    source = folder / "ClientQuotaCallback.java"
-    source.write_text(LATER.replace("MORE", more))
-    kafka = next(broker_jars().glob("kafka-clients-*.jar"))
-    compiled = [*tool("javac"), "-nowarn", "-d", str(folder / "classes"), "-cp", str(kafka), str(source)]
-    subprocess.run(compiled, check=True)
-    shutil.copytree(broker_jars(), libs)
-    shutil.copy(JAR, libs / "quotahost-0.1.0.jar")
-    with zipfile.ZipFile(kafka) as old, zipfile.ZipFile(libs / kafka.name, "w") as new:
-        for name in old.namelist():
-            inside = folder / "classes" / name
-            new.writestr(name, inside.read_bytes() if inside.is_file() else old.read(name))
-    return folder / "kafka"
 
 
 # ---- the clients inside brokers ----
@@ -175,23 +159,31 @@ _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "TopicBasedRemoteLogMetadataManager": ("__remote_log_metadata_client_1_admin",),
     "TransactionMarkerChannelManager": ("broker-1-txn-marker-sender",),
 }
-# How javap -c shows a call; without a class in front the method is one of the class itself.
+# How javap -c shows a plain word that is loaded, and a call; without a class the method is one of the class itself.
+_WORD: Final = re.compile(r"ldc(?:_w)? .*// String (\w+)$")
 _CALL: Final = re.compile(r"// (?:Interface)?Method (?:([\w/$]+)\.)?\"?(<init>|\w+)\"?:")
 _HEAD: Final = re.compile(r"^(?:[a-z]+ )*(?:class|interface) ([\w.$]+)")
 
 
 @cache
-def makers(version: str) -> dict[str, set[tuple[str, str]]]:
-    """The classes of Kafka's brokers that make a client, and what each calls; the clients' own jar is left out."""
+def makers(version: str) -> dict[str, set[tuple[tuple[str, str], str]]]:
+    """The classes of Kafka's brokers that make a client, with each call and the last plain word that was loaded before.
+
+    The clients' own jar is left out.
+    """
     jars = [jar for jar in broker_jars(version).glob("kafka*.jar") if not jar.name.startswith("kafka-clients")]
-    calls: dict[str, set[tuple[str, str]]] = {}
-    name = ""
-    for line in _javap(version, *(name for jar in jars for name in _candidates(jar))):
+    classes = [name for jar in jars for name in _candidates(jar)]
+    command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
+    calls: dict[str, set[tuple[tuple[str, str], str]]] = {}
+    name = word = ""
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
         if head := _HEAD.match(line):
             name = head[1].replace(".", "/")
+        elif loaded := _WORD.search(line):
+            word = loaded[1]
         elif call := _CALL.search(line):
-            calls.setdefault(name, set()).add((call[1] or name, call[2]))
-    return {name: called for name, called in calls.items() if called & _MAKERS}
+            calls.setdefault(name, set()).add(((call[1] or name, call[2]), word))
+    return {name: called for name, called in calls.items() if {call for call, _ in called} & _MAKERS}
 
 
 def _candidates(jar: Path) -> Iterator[str]:
@@ -203,47 +195,18 @@ def _candidates(jar: Path) -> Iterator[str]:
                 yield file.removesuffix(".class").replace("/", ".")
 
 
-def _javap(version: str, *classes: str) -> list[str]:
-    command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def _outer(name: str) -> str:
-    return name.rpartition("/")[2].partition("$")[0]
-
-
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
-def test_no_class_of_a_broker_makes_a_client_that_is_not_known(version: str) -> None:
-    outer = set(map(_outer, makers(version)))
+def test_no_class_of_a_broker_makes_a_client_that_is_not_known_or_not_exempt(version: str) -> None:
+    outer = {name.rpartition("/")[2].partition("$")[0] for name in makers(version)}
     assert outer - _KNOWN.keys() == set(), "its client-id must be among exemptions.INTERNAL_CLIENT_IDS"
     if version == DEFAULT_VERSION:
         assert _KNOWN.keys() - outer == set(), "these make no client any more"
-
-
-def is_internal(client_id: str) -> bool:
-    """As ``org.quotahost.fence.Exemptions`` takes the forms."""
-    return re.fullmatch(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"), client_id) is not None
-
-
-def test_the_client_ids_of_all_of_them_are_exempt() -> None:
-    ids = {client_id for names in _KNOWN.values() for client_id in names or ()}
-    ids |= {f"quotahost-{of}" for of in ("7", "pipeline", "top", "quotas")}  # quotahost's own on other machines
-    assert {each for each in ids if not is_internal(each)} == set()
-
-
-@pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
-def test_every_prefix_that_a_broker_gives_to_its_network_utils_makes_an_exempt_client_id(version: str) -> None:
-    callers = [name for name, called in makers(version).items() if (_UTILS, "buildNetworkClient") in called]
-    prefixes = {prefix for caller in callers for prefix in _prefixes(version, caller)}
+    builds = _UTILS, "buildNetworkClient"
+    prefixes = {word for called in makers(version).values() for call, word in called if call == builds}
     assert prefixes >= {"AddPartitionsManager", "Persister"}
-    assert {each for each in prefixes if not is_internal(f"{each}-client-1")} == set()
-
-
-def _prefixes(version: str, caller: str) -> Iterator[str]:
-    """The first argument of each call of buildNetworkClient: the last plain word that was loaded before it."""
-    word = ""
-    for line in _javap(version, caller.replace("/", ".")):
-        if loaded := re.search(r"ldc(?:_w)? .*// String (\w+)$", line):
-            word = loaded[1]
-        elif "NetworkUtils.buildNetworkClient:" in line:
-            yield word
+    ids = {client_id for names in _KNOWN.values() for client_id in names or ()}
+    ids |= {f"{prefix}-client-1" for prefix in prefixes}
+    ids |= {f"quotahost-{of}" for of in ("7", "pipeline", "top", "quotas")}  # quotahost's own on other machines
+    # As org.quotahost.fence.Exemptions takes the forms.
+    exempt = re.compile(INTERNAL_CLIENT_IDS.replace("#", "[0-9]+").replace("*", r"\S+"))
+    assert {each for each in ids if not exempt.fullmatch(each)} == set()

@@ -1,106 +1,210 @@
-"""A properties file written for Strimzi's plugin, with only the class changed, on real brokers."""
+"""A file for Strimzi's plugin with only the class changed; and conf/strimzi/kafka.yaml on Strimzi's listeners.
+
+By the latter Strimzi's own users go on in a PAUSE. The certificates have Strimzi's names, and the listeners'
+properties are those that its operator writes (KafkaBrokerConfigurationBuilder of 1.2.0). What depends on the place is
+replaced: addresses, paths, the number of replicas. The harness's own listener is there as well; nobody else uses it.
+"""
 
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
+import yaml
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.java.helper import HelperError
+from harness.kafka.admin import DEFAULT, alter_broker_config, create_topic, set_quota
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
-from harness.kafka.settings import CLIENTS
-from harness.plugin import CALLBACK, JAR, PREFIX
+from harness.kafka.settings import CONTROLLER
+from harness.plugin import CALLBACK, JAR, PREFIX, ROOT
+from harness.system.certificates import PASSWORD, Identity, identity, key_as_pem
+from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.seen import OPEN, PAUSE, gauge, has_own_quota, wait_for_rate
+from tests.broker.support.acls import acl, give
+from tests.broker.support.numbers import attempt
+from tests.broker.support.seen import OPEN, PAUSE, gauge, state, wait_for_rate
 
-RATE = 4e6
+# ---- a file written for Strimzi's plugin ----
+
+FILES_RATE = 4e6
 MORE_THAN_ANY_DISK_HAS_FREE = str(10**16)
 LIMIT = "static.storage.per.volume.limit.min.available.bytes"
 INTERVAL = "static.storage.check-interval"
-LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SECRET = "S3CR3T-word"
 
 
-def strimzi_file(node: KafkaNode, **more: str) -> dict[str, str]:
-    """The properties of an operator of Strimzi's plugin, without the class."""
+def test_the_file_stops_producers_by_quotahost_and_changed_live_lets_two_of_them_share_its_rate(tmp_path: Path) -> None:
+    node = KafkaNode(tmp_path, classpath=[JAR], properties=dict(QUICK_QUOTAS))
     settings = {
-        "static.produce": str(int(RATE)),
+        "class": CALLBACK,
+        "static.produce": str(int(FILES_RATE)),
         "static.fetch": "20000000",
         "static.request": "800",
         "static.excluded.principal.name.list": "User:admin;User:CN=mirror,O=example",
+        LIMIT: MORE_THAN_ANY_DISK_HAS_FREE,
         INTERVAL: "2",
         "static.throttle.factor.fallback": "1.0",
         "static.throttle.factor.validity.duration": "PT2M",
         "static.kafka.admin.bootstrap.servers": node.bootstrap,
         "static.kafka.admin.security.protocol": "PLAINTEXT",
     }
-    return {PREFIX + name: text for name, text in {**settings, **more}.items()}
-
-
-def as_user(node: KafkaNode) -> dict[str, str]:
-    """Properties with which Strimzi's Admin client connects as the first of the node's users."""
-    name, password = next(iter(node.users.items()), ("", ""))
-    client = {
-        "bootstrap.servers": f"127.0.0.1:{node.ports.get(CLIENTS)}",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{LOGIN} required username="{name}" password="{password}";',
-    }
-    return {f"static.kafka.admin.{key}": text for key, text in client.items()} if name else {}
-
-
-@contextmanager
-def broker(directory: Path, more: dict[str, str], users: dict[str, str] | None = None) -> Iterator[KafkaNode]:
-    """Runs a broker with the file."""
-    node = KafkaNode(directory, classpath=[JAR], properties=dict(QUICK_QUOTAS), users=users or {})
-    node.properties |= strimzi_file(node, **as_user(node), **more) | {PREFIX + "class": CALLBACK}
+    node.properties |= {PREFIX + name: text for name, text in settings.items()}
     # As with Strimzi's plugin no python.executable is set, so the broker starts the python3 of its PATH.
     node.env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
     with node:
-        yield node
+        eventually(lambda: state(node) == PAUSE)
+        node.wait_for_log(f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes")
+        assert node.log_text().count(f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s") == 1
+        alter_broker_config(node, {PREFIX + LIMIT: "1"})
+        eventually(lambda: state(node) == OPEN)
+        create_topic(node, "t", partitions=2)
+        loads = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
+        with loads[0], loads[1]:
+            wait_for_rate(pytest.approx(FILES_RATE, rel=0.15), *loads)
+        assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
+        with pytest.raises(HelperError, match=f"{re.escape(LIMIT)}=much"):
+            alter_broker_config(node, {PREFIX + LIMIT: "much"})
 
 
-def share_the_rate(node: KafkaNode) -> None:
-    """Checks that two producers get the file's rate together, and are slowed rather than refused."""
-    create_topic(node, "t", partitions=2)
-    loads = [ProducerLoad(node.client_config(client_id=name), "t") for name in ("one", "two")]
-    with loads[0], loads[1]:
-        wait_for_rate(pytest.approx(RATE, rel=0.15), *loads)
-    assert all(load.errors == [] and load.max_throttle() > 0 for load in loads)
+# ---- under Strimzi's operator ----
+
+REPLICATION: Final = "REPLICATION-9091"
+TLS: Final = "TLS-9093"
+CLUSTER: Final = "my-cluster"
+BROKERS: Final = f"{CLUSTER}-kafka"
+#: As the operator lists them in super.users.
+OWN: Final = (
+    BROKERS,
+    *(f"{CLUSTER}-{name}" for name in ("entity-topic-operator", "entity-user-operator", "kafka-exporter")),
+    f"{CLUSTER}-cruise-control",
+    "cluster-operator",
+)
+#: The administrator of the file, and a KafkaUser.
+ADMIN, ALICE = "admin", "alice"
+#: Bytes/s: the quota of each user that has no other.
+RATE: Final = 1e6
+
+
+@dataclass
+class Scene:
+    """The broker, and everybody's certificate by common name."""
+
+    node: KafkaNode
+    parties: dict[str, Identity]
+    port: int
+
+    def client(self, name: str) -> dict[str, Any]:
+        party = self.parties[name]
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.port}", "client.id": "c", "security.protocol": "ssl",
+            "ssl.ca.location": str(self.parties[BROKERS].certificate),
+            "ssl.keystore.location": str(party.keystore), "ssl.keystore.password": PASSWORD,
+        }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """The broker with quotahost's class."""
-    with broker(tmp_path_factory.mktemp("ours"), {LIMIT: MORE_THAN_ANY_DISK_HAS_FREE}) as node:
-        eventually(lambda: gauge(node, "QuotaTable", "State") == PAUSE)
-        yield node
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    directory = tmp_path_factory.mktemp("strimzi")
+    parties = {name: identity(directory, name, "io.strimzi") for name in OWN}
+    parties |= {name: identity(directory, name) for name in (ADMIN, ALICE)}
+    node = KafkaNode(directory / "node", classpath=[JAR])
+    made = Scene(node, parties, free_port())
+    node.properties = _of_the_file() | _listeners(made)
+    with node:
+        # A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full.
+        create_topic(node, "t")
+        rights = [acl(f"CN={ALICE}", *right) for right in (("t", AclOperation.WRITE), ("new", AclOperation.CREATE))]
+        # Through the fence, as supportsAdminApi tells the User Operator.
+        give(AdminClient(made.client(f"{CLUSTER}-entity-user-operator")), *rights)
+        set_quota(node, {"producer_byte_rate": RATE}, user=DEFAULT)
+        eventually(lambda: state(node) == OPEN)
+        for name in (*OWN, ADMIN, ALICE):
+            eventually(lambda name=name: attempt(made.client(name), "t") is None, what=f"{name} writes")
+        full = {"soft": "1.0", "hard": "0.999"}  # shares that would have to be free
+        alter_broker_config(node, {f"{PREFIX}static.storage.{s}.min-free-percent": text for s, text in full.items()})
+        eventually(lambda: state(node) == PAUSE)
+        yield made
 
 
-def test_more_free_space_demanded_than_there_is_stops_producers_by_quotahost(ours: KafkaNode) -> None:
-    ours.wait_for_log(f"{LIMIT}={MORE_THAN_ANY_DISK_HAS_FREE} read as static.storage.hard.min-free-bytes")
-    ours.wait_for_log(f"{INTERVAL}=2 read as plugin.log-dirs.interval=2s")
-    assert ours.log_text().count(f"{INTERVAL}=2 read as") == 1
+def _of_the_file() -> dict[str, str]:
+    """What the operator makes of the file's config and authorization."""
+    documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
+    kafka = next(each for each in documents if each["kind"] == "Kafka")["spec"]["kafka"]
+    config = {name: str(value) for name, value in kafka["config"].items()}
+    own = [f"User:CN={name},O=io.strimzi" for name in OWN]
+    more = [f"User:{name}" for name in kafka["authorization"]["superUsers"]]
+    here = {name: "1" for name in config if name.endswith((".replication.factor", ".isr", "insync.replicas"))}
+    return config | here | {
+        "authorizer.class.name": kafka["authorization"]["authorizerClass"],
+        "super.users": ";".join([*own, *more, "User:ANONYMOUS"]),  # the last one is the harness
+        f"{PREFIX}python.executable": sys.executable,
+        f"{PREFIX}metrics.port": str(free_port()),
+        f"{PREFIX}snapshots.period": "500ms",
+        f"{PREFIX}volumes.period": "250ms",
+    }  # fmt: skip
 
 
-def test_changed_live_the_same_names_let_two_producers_share_the_files_rate(ours: KafkaNode) -> None:
-    alter_broker_config(ours, {PREFIX + LIMIT: "1"})
-    eventually(lambda: gauge(ours, "QuotaTable", "State") == OPEN)
-    share_the_rate(ours)
-    with pytest.raises(Exception, match=f"{re.escape(LIMIT)}=much"):
-        alter_broker_config(ours, {PREFIX + LIMIT: "much"})
+def _listeners(scene: Scene) -> dict[str, str]:
+    placement, broker = scene.node.placement(), scene.parties[BROKERS]
+    stores = {
+        "ssl.keystore.certificate.chain": broker.certificate.read_text(),
+        "ssl.keystore.key": key_as_pem(broker),
+        "ssl.keystore.type": "PEM",
+        "ssl.truststore.certificates": "".join(each.certificate.read_text() for each in scene.parties.values()),
+        "ssl.truststore.type": "PEM",
+        "ssl.client.auth": "required",
+    }
+    names = (REPLICATION, TLS, CONTROLLER)
+    more = f"{REPLICATION}://127.0.0.1:{free_port()},{TLS}://127.0.0.1:{scene.port}"
+    protocols = placement["listener.security.protocol.map"].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SSL")
+    return {f"listener.name.{name.lower()}.{key}": text for name in names for key, text in stores.items()} | {
+        "listeners": f"{placement['listeners']},{more}",
+        "listener.security.protocol.map": f"{protocols},{REPLICATION}:SSL,{TLS}:SSL",
+        "inter.broker.listener.name": REPLICATION,
+    }
 
 
-def test_plugins_connect_with_the_properties_of_strimzis_admin_client(tmp_path: Path) -> None:
-    with broker(tmp_path, {"factor.source": "snapshots"}, users={"plugin": SECRET}) as node:
-        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1)
-        eventually(lambda: has_own_quota(node, "plugin", "quotahost-1"))
-        assert quota_now(node, "plugin", "quotahost-1").limit is None, "it is exempt"
-        assert f"{PREFIX}static.kafka.admin" not in node.log_text()
-        assert "static.kafka.admin.* (bootstrap.servers, " in node.log_text()
-        assert SECRET not in node.log_text()
+@pytest.mark.long
+@pytest.mark.parametrize("name", OWN)
+def test_each_of_strimzis_own_users_writes_in_a_pause_and_has_no_quota(scene: Scene, name: str) -> None:
+    assert attempt(scene.client(name), "t") is None
+    principal = f"CN={name},O=io.strimzi"
+    quota = quota_now(scene.node, principal, "c")
+    assert not quota.newcomer
+    assert quota.base is quota.limit is None, "the default quota is not for it"
+
+
+@pytest.mark.long
+def test_another_super_user_passes_the_fence_and_has_the_default_quota(scene: Scene) -> None:
+    assert attempt(scene.client(ADMIN), "t") is None
+    assert quota_now(scene.node, f"CN={ADMIN}", "c").base == RATE
+
+
+@pytest.mark.long
+def test_a_kafka_user_is_turned_back(scene: Scene) -> None:
+    before = gauge(scene.node, "Fence", "Rejections")
+    assert attempt(scene.client(ALICE), "t") == "NOT_ENOUGH_REPLICAS"
+    assert gauge(scene.node, "Fence", "Rejections") > before
+
+
+@pytest.mark.long
+def test_the_topic_operator_creates_topics_and_a_kafka_user_is_told_why_not(scene: Scene) -> None:
+    alice, operator = (AdminClient(scene.client(name)) for name in (ALICE, f"{CLUSTER}-entity-topic-operator"))
+    with pytest.raises(KafkaException, match="creates no topics and partitions in a PAUSE"):
+        alice.create_topics([NewTopic("new", 1)])["new"].result(60)
+    operator.create_topics([NewTopic("new", 1)])["new"].result(60)
+
+
+@pytest.mark.long
+def test_the_plugins_connect_as_the_broker_with_strimzis_certificate(scene: Scene) -> None:
+    eventually(lambda: gauge(scene.node, "Connection,name=publish-volumes", "Connected") == 1, 30)
+    log = scene.node.log_text()
+    assert "PRIVATE KEY" not in log
+    assert "can't be found in the configuration" not in log, "the brokers' name is found in the certificate"

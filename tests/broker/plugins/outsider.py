@@ -1,24 +1,26 @@
-"""A factor source, a policy and a task as a user writes them, that work or fail as files of the folder ROLES say."""
+"""Plugins as a user writes them; those of the folder ROLES work, or fail as its files say."""
 
 import ctypes
 import os
+import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from quotahost.api import Context
-from quotahost.model import ClusterVolumes, Volume
+from quotahost.model import Client, ClusterVolumes, Limit, LimitType, Quota, QuotaType, Scope, Volume
 
-GIL_SECONDS = 6
+RATE = 5_000_000.0
 CAPACITY = 1000
 
 
 class Moody:
-    """Fails in the way that the file ROLES/NAME names, NAME being that of the plugin's class; works if it is absent."""
+    """Fails in the way that the file ROLES/NAME says, NAME being that of its class; works while the file is empty."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -29,7 +31,7 @@ class Moody:
         return self.file.read_text() if self.file.exists() else ""
 
     def fail(self) -> Any:
-        """Raises, exits, hangs or holds the interpreter's lock; what it returns is no answer of any role."""
+        """Raises, exits, hangs or harms its process; what it returns is no answer of any role."""
         mood = self.mood()
         if mood == "raise":
             raise RuntimeError("the plugin's own bug")
@@ -37,13 +39,66 @@ class Moody:
             sys.exit(3)
         if mood == "interrupt":
             raise KeyboardInterrupt
-        if mood == "gil":
-            self.file.unlink()
-            ctypes.PyDLL(None).sleep(GIL_SECONDS)  # PyDLL keeps the interpreter's lock
+        if mood in HARMS:
+            self.file.write_text("")  # once: the next Python is asked for the same
+            HARMS[mood]()
         while self.mood() == "hang":
             self.file.with_suffix(".hangs").touch()
             time.sleep(0.05)
-        return "nonsense" if mood == "nonsense" else None
+        return {"nonsense": "nonsense", "zero": 0}.get(mood)
+
+
+def fork() -> None:
+    """Its copy goes on, as a worker of multiprocessing's may."""
+    if os.fork():
+        os._exit(3)
+    time.sleep(600)
+    os._exit(0)
+
+
+def print_much() -> None:
+    print("printed by a plugin, with hunter2-secret", "\0" * 100, sys.stdin.read(), "x" * 100_000)
+    os.write(1, b"written to descriptor 1\n")
+
+
+HARMS: dict[str, Callable[[], object]] = {
+    "segfault": lambda: ctypes.string_at(0),
+    "abort": os.abort,
+    "end": lambda: os._exit(3),
+    "fork": fork,
+    "print": print_much,
+    # PyDLL keeps the interpreter's lock.
+    "gil": lambda: ctypes.PyDLL(None).sleep(6),
+    "gil-for-good": lambda: ctypes.PyDLL(None).sleep(3600),
+}
+
+
+class Supplier(Moody):
+    """Gives all clients the same; only those whose client-id begins with "faulty" meet its mood."""
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Any:
+        if client.client_id.startswith("faulty"):
+            if self.mood() == "long-group":
+                return Quota(1.0, Scope.group("g" * 70_000_000))
+            if (failed := self.fail()) is not None:
+                return failed
+        return Quota(RATE)
+
+    def tick(self) -> None:
+        if self.mood() == "slow-tick":
+            time.sleep(5)
+        if self.mood() == "end-host":
+            self.file.write_text("")
+            end_host()
+
+
+def end_host() -> None:
+    """Breaks the host's own loop, as a bug of the host would; no failure of a plugin can."""
+    frame = sys._getframe()
+    while frame.f_code.co_name != "_serve":
+        assert frame.f_back
+        frame = frame.f_back
+    frame.f_locals["self"]._factor = None
 
 
 class Source(Moody):
@@ -96,3 +151,61 @@ class Neighbour(Task):
 
     def run(self) -> None:
         self.context.metrics.count("Neighbour", "", "Runs", 1)
+
+
+class Witness:
+    """A supplier without an opinion, whom the exempt never reach; it writes principal, tab, client-id into WITNESS."""
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["WITNESS"])
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        with self._file.open("a") as file:
+            file.write(f"{client.principal}\t{client.client_id}\n")
+        return None
+
+
+class Filling:
+    """A factor source whose volumes a test fills; while the file FILLING begins with "hang", the host hangs.
+
+    It has a line for each volume: its name, the bytes consumed, and its topics, with a blank between.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._file = Path(os.environ["FILLING"])
+
+    def read(self) -> ClusterVolumes:
+        while self._file.read_text().startswith("hang"):
+            time.sleep(0.05)
+        lines = [line.split() for line in self._file.read_text().splitlines()]
+        soft, hard = Limit(LimitType.CONSUMED_BYTES, 100), Limit(LimitType.CONSUMED_BYTES, 200)
+        return ClusterVolumes(
+            tuple(
+                Volume("3", name, CAPACITY, int(consumed), soft=soft, hard=hard, topics=frozenset(topics))
+                for name, consumed, *topics in lines
+            )
+        )
+
+
+# ---- suppliers that can't be built ----
+
+
+class Roleless:
+    def __init__(self, context: Context) -> None:
+        pass
+
+
+def ends_itself(context: Context) -> None:
+    sys.exit(7)
+
+
+def ends_the_process(context: Context) -> None:
+    os._exit(9)
+
+
+def takes_a_signal(context: Context) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: None)
+
+
+def hangs_when_built(context: Context) -> None:
+    time.sleep(3600)

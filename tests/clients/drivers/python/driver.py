@@ -1,10 +1,11 @@
-"""What the drivers of the Python libraries share: what they are told, when they send, what they print.
+"""The drivers of the Python libraries; the first argument is the library, which alone is imported, the second the spec.
 
-``tests/clients/drivers.py`` says what the lines mean.
+``tests/clients/libraries.py`` says what the lines mean that they print.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -29,11 +30,21 @@ class Driver:
 
     def __init__(self, version: str) -> None:
         """Takes the spec from the command line, and prints the library's version."""
-        self.spec: dict[str, Any] = json.loads(sys.argv[1])
+        self.spec: dict[str, Any] = json.loads(sys.argv[2])
         report("started", version=version)
         self.tuned = self.spec["Settings"] == "tuned"
+        user = self.spec["User"]
+        #: How kafka-python and aiokafka connect; librdkafka has dots, and no "plain".
+        self.connection = {
+            "bootstrap_servers": self.spec["Bootstrap"],
+            "client_id": user,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "sasl_plain_username": user,
+            "sasl_plain_password": user,
+        }
         self.ended = False
-        self._outstanding = 0
+        self.outstanding = 0  # records that are neither acknowledged nor failed
         self._sent = 0
         self._next = time.time()
         threading.Thread(target=self._wait_for_end, daemon=True).start()
@@ -44,14 +55,14 @@ class Driver:
 
     def due(self) -> bool:
         """Whether a record is to be sent now."""
-        return time.time() >= self._next and self._outstanding < self.spec["Outstanding"]
+        return time.time() >= self._next and self.outstanding < self.spec["Outstanding"]
 
     def next_record(self) -> tuple[int, bytes]:
         """The number and the value of the record that is sent now."""
         number = self._sent
         self._sent += 1
         with _lock:
-            self._outstanding += 1
+            self.outstanding += 1
         self._next = max(self._next + 1 / self.spec["Rate"], time.time() - 0.05)
         return number, f"{number:010d}".ljust(_VALUE_BYTES, "x").encode()
 
@@ -62,7 +73,7 @@ class Driver:
         else:
             report("failed", id=number, error=str(error) or type(error).__name__)
         with _lock:
-            self._outstanding -= 1
+            self.outstanding -= 1
 
     def run(self, send: Callable[[int, bytes], None], poll: Callable[[], object] = lambda: None) -> None:
         """Sends until standard input ends, then waits for up to 30 s for the ends of all records."""
@@ -73,9 +84,19 @@ class Driver:
                 continue
             send(*self.next_record())
         end = time.monotonic() + 30
-        while self._outstanding > 0 and time.monotonic() < end:
+        while self.outstanding > 0 and time.monotonic() < end:
             poll()
             time.sleep(0.01)
+        self.finish()
+
+    def create(self, create: Callable[[], object]) -> None:
+        """Calls the library's admin, and prints what it says of the new topic."""
+        try:
+            create()
+        except Exception as error:
+            report("refused", error=f"{type(error).__name__}: {error}")
+        else:
+            report("created")
         self.finish()
 
     def finish(self) -> None:
@@ -83,18 +104,93 @@ class Driver:
         report("done", sent=self._sent)
         os._exit(0)
 
-    @property
-    def outstanding(self) -> int:
-        """How many records are neither acknowledged nor failed."""
-        return self._outstanding
+
+def librdkafka() -> None:
+    """By confluent-kafka."""
+    from confluent_kafka import Producer, libversion
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    driver = Driver(libversion()[0])
+    topic = driver.spec["Topic"]
+    config = {name.replace("_plain", "").replace("_", "."): text for name, text in driver.connection.items()}
+    if driver.spec["Create"]:
+        admin = AdminClient(config)
+        driver.create(lambda: admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30))
+    producer = Producer(config | ({"enable.idempotence": True} if driver.tuned else {}))
+
+    def send(number: int, value: bytes) -> None:
+        producer.produce(topic, value, on_delivery=lambda error, _: driver.delivered(number, error))
+
+    driver.run(send, lambda: producer.poll(0))
 
 
-def created(create: Callable[[], object]) -> None:
-    """Calls the library's admin, and prints what it says of the new topic."""
-    try:
-        create()
-    except Exception as error:
-        report("refused", error=f"{type(error).__name__}: {error}")
-    else:
-        report("created")
-    os._exit(0)
+def kafka_python() -> None:
+    """Both 2 and 3."""
+    import kafka
+    from kafka.admin import KafkaAdminClient, NewTopic
+
+    driver = Driver(kafka.__version__)
+    topic = driver.spec["Topic"]
+    # In version 3 the time for which it goes on is one setting; in version 2 it does not try again by default.
+    tuned = (
+        {"delivery_timeout_ms": 600_000}
+        if int(kafka.__version__.split(".")[0]) >= 3
+        else {"retries": 1_000_000, "max_in_flight_requests_per_connection": 1, "request_timeout_ms": 600_000}
+    )
+    if driver.spec["Create"]:
+        admin = KafkaAdminClient(**driver.connection)
+        driver.create(lambda: admin.create_topics([NewTopic(topic, 1, 1)]))
+    producer = kafka.KafkaProducer(acks="all", **driver.connection, **(tuned if driver.tuned else {}))
+
+    def send(number: int, value: bytes) -> None:
+        try:
+            future = producer.send(topic, value)
+        except Exception as error:
+            driver.delivered(number, error)
+            return
+        future.add_callback(lambda _: driver.delivered(number))
+        future.add_errback(lambda error: driver.delivered(number, error))
+
+    driver.run(send)
+
+
+def aiokafka() -> None:
+    import aiokafka
+    from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+    driver = Driver(aiokafka.__version__)
+    topic = driver.spec["Topic"]
+    tuned = {"enable_idempotence": True, "request_timeout_ms": 600_000}
+
+    async def create() -> None:
+        """A refused topic is no exception: it stands in the response alone."""
+        admin = AIOKafkaAdminClient(**driver.connection)
+        await admin.start()
+        await admin.create_topics([NewTopic(topic, 1, 1)])
+
+    async def run() -> None:
+        producer = aiokafka.AIOKafkaProducer(acks="all", **driver.connection, **(tuned if driver.tuned else {}))
+        await producer.start()
+        while not driver.ended:
+            if not driver.due():
+                await asyncio.sleep(0.001)
+                continue
+            number, value = driver.next_record()
+            try:
+                future = await producer.send(topic, value)
+            except Exception as error:
+                driver.delivered(number, error)
+            else:
+                future.add_done_callback(lambda done, n=number: driver.delivered(n, done.exception()))
+        end = time.monotonic() + 30
+        while driver.outstanding > 0 and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        driver.finish()
+
+    if driver.spec["Create"]:
+        driver.create(lambda: asyncio.run(create()))
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    {each.__name__: each for each in (librdkafka, kafka_python, aiokafka)}[sys.argv[1]]()

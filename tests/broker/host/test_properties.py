@@ -1,4 +1,9 @@
-"""What Kafka has stored is in force after a restart, whatever a plugin thinks of it; a host's restart in one broker."""
+"""Wrong properties: at the start they end the broker with one error that names property, value and remedy.
+
+Each start takes seconds. So there is one for each way by which an error comes to Kafka; tests without a broker hold the
+words of all others. What Kafka has stored is in force after a restart, whatever a plugin thinks of it; and a host's
+restart, in the same broker.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,18 +14,79 @@ from confluent_kafka import Producer
 
 from harness.java.helper import HelperError
 from harness.kafka.admin import alter_broker_config, create_topic
-from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
+from harness.kafka.node import KafkaNode, StartFailed
+from harness.plugin import IN_CHILD, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from tests.broker.support.node import PLUGINS, callback_node
 from tests.broker.support.seen import OPEN, PAUSE, gauge, scrape, state
-from tests.fakes.packages import distribute
+from tests.fakes.packages import distribute, plant
+
+# ---- the start ----
+
+
+def start_fails(directory: Path, settings: dict[str, str]) -> StartFailed:
+    with pytest.raises(StartFailed) as failed:
+        callback_node(directory, settings, env={"PYTHONPATH": str(PLUGINS)}).start()
+    return failed.value
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected_words"),
+    [
+        ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
+        ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
+        ({"supplier": "ends-itself"}, ["ends-itself", "SystemExit"]),
+        pytest.param(
+            {"supplier": "hangs-when-built"},
+            ["python.start.seconds", "in hangs_when_built"],  # Python's stack
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            {"supplier": "takes-a-signal"},
+            ["ValueError: signal only works in main thread"],
+            marks=pytest.mark.skipif(IN_CHILD, reason="the signals of a process of its own are Python's"),
+        ),
+        ({"python.executable": "/no/such/python"}, ["python.executable=/no/such/python", "full path"]),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+@pytest.mark.proves("faults.unfit-start")
+def test_a_wrong_property_is_named_with_its_remedy(
+    tmp_path: Path, settings: dict[str, str], expected_words: list[str]
+) -> None:
+    failed = start_fails(tmp_path, settings | {"kafka.sasl.password": "hunter2"})
+    assert failed.exit_code == 1
+    (_,) = {line.partition("ConfigException")[2] for line in failed.log.splitlines() if "ConfigException" in line}
+    assert [word for word in expected_words if word not in failed.log] == []
+    assert "hunter2" not in failed.log
+
+
+@pytest.mark.proves("faults.unfit-start")
+def test_the_last_line_names_the_plugin_that_ends_the_process(tmp_path: Path) -> None:
+    log = start_fails(tmp_path, {"supplier": "ends-the-process"}).log
+    *_, imported, built = [line for line in log.splitlines() if "(quotahost." in line]
+    assert "supplier 'ends-the-process' is being imported: outsider:ends_the_process of outsider 1.0" in imported
+    assert "supplier 'ends-the-process' is being built (quotahost.plugins)" in built
+
+
+@pytest.mark.proves("faults.planted")
+def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = plant(tmp_path / "cwd")
+    monkeypatch.chdir(tmp_path / "cwd")
+    # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The other one's handler would
+    # take HotSpot's signals.
+    env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "ROLES": str(tmp_path)}
+    with callback_node(tmp_path / "node", {"supplier": "outsider"}, env=env) as node:
+        assert gauge(node, "Plugin,name=outsider", "Errors") == 0, "PYTHONPATH has the plugin all the same"
+        node.stop()
+    assert ran() == []
+
+
+# ---- what Kafka has stored ----
 
 TOPIC = "t"
 MEGABYTE = 1 << 20
-
-
 GUEST = """
     class Guest:
         def __init__(self, context): pass
@@ -33,19 +99,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds the files that the plugins read, and the supplier ``guest``, in a folder that can be moved away."""
     made = tmp_path_factory.mktemp("stored")
     distribute(made / "guest", "guest", {"quotahost.suppliers": {"guest": "guest:Guest"}}, {"guest": GUEST})
-    (made / "fault").write_text("fine")
-    (made / "factor").write_text("1")
     return made
 
 
 @pytest.fixture(scope="module")
 def node(directory: Path) -> Iterator[KafkaNode]:
-    env = {
-        "PYTHONPATH": f"{PLUGINS}{os.pathsep}{directory / 'guest'}",
-        "FAULT": str(directory / "fault"),
-        "FACTOR": str(directory / "factor"),
-    }
-    settings = {"supplier": "faulty", "metrics.port": str(free_port())}
+    env = {"PYTHONPATH": f"{PLUGINS}{os.pathsep}{directory / 'guest'}", "ROLES": str(directory)}
+    settings = {"supplier": "outsider", "metrics.port": str(free_port())}
     with callback_node(directory / "node", settings, env=env) as node:
         create_topic(node, TOPIC)
         yield node
@@ -97,17 +157,19 @@ def holds(node: KafkaNode, megabytes: int) -> None:
 def end_host(node: KafkaNode, directory: Path) -> int:
     """Has the Python host end by itself, and returns where the log was before."""
     begin = node.log.end()
-    (directory / "fault").write_text("end-host")
+    (directory / "supplier").write_text("end-host")
     node.wait_for_log("The Python host ended; it starts again", start=begin)
     return begin
 
 
-def scrape_port(node: KafkaNode) -> str:
-    return node.properties[PREFIX + "metrics.port"]
-
-
 def refused(node: KafkaNode) -> bool:
     return gauge(node, "Host", "ConfigRefused") == 1
+
+
+def unset(node: KafkaNode, *settings: str) -> None:
+    """Takes these settings of quotahost back in one request, and waits until none is refused any more."""
+    alter_broker_config(node, dict.fromkeys(PREFIX + name for name in settings))
+    eventually(lambda: not refused(node))
 
 
 @pytest.mark.proves("faults.stored-property")
@@ -123,8 +185,7 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint shows it too")
     store(node, 3)
     alter_broker_config(node, {PREFIX + "static.produce": "30M"})
-    alter_broker_config(node, {PREFIX + "static.prodcue": None, PREFIX + "static.produce": None})
-    eventually(lambda: not refused(node))
+    unset(node, "static.prodcue", "static.produce")
     assert node.log_text(begin).count("static.prodcue: unknown property") == 1
 
 
@@ -134,7 +195,7 @@ def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(no
     begin = restart(node)
     node.wait_for_log("static.fecth: unknown property; did you mean .*static.fetch", start=begin)
     node.wait_for_log("kafka.socket.timeout.ms: can't change while the broker runs", start=begin)
-    alter_broker_config(node, {PREFIX + "static.fecth": None, PREFIX + "kafka.socket.timeout.ms": None})
+    unset(node, "static.fecth", "kafka.socket.timeout.ms")
 
 
 def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_request_is_stored(
@@ -143,7 +204,8 @@ def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_
     for name, text in {"clients.max": "777", "python.executable": "/nowhere", "topics.prefix": "other-"}.items():
         with pytest.raises(HelperError, match=f"{name}: can't change while the broker runs"):
             alter_broker_config(node, {PREFIX + name: text, PREFIX + "static.scope": "user"})
-    alter_broker_config(node, {PREFIX + "clients.max": None, PREFIX + "metrics.port": scrape_port(node)})
+    port = node.properties[PREFIX + "metrics.port"]
+    alter_broker_config(node, {PREFIX + "clients.max": None, PREFIX + "metrics.port": port})
     assert gauge(node, "QuotaTable", "ClientsMax") == 50_000
     assert not refused(node)
 
@@ -156,15 +218,14 @@ def test_what_is_not_live_and_stored_unasked_has_no_effect_and_costs_no_other_pr
     store(node, 3, **{"static.fetch": "20M"})
     node.wait_for_log("a property has no effect.*kafka.bootstrap.servers: can't change while", start=begin)
     eventually(lambda: refused(node))
-    alter_broker_config(node, {PREFIX + "kafka.bootstrap.servers": None, PREFIX + "static.fetch": None})
-    eventually(lambda: not refused(node))
+    unset(node, "kafka.bootstrap.servers", "static.fetch")
 
 
 @pytest.mark.proves("faults.stored-property")
 def test_a_supplier_that_was_removed_costs_no_other_property(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
-    store(node, 4, supplier="faulty,guest")
+    store(node, 4, supplier="outsider,guest")
     guest_removed(True)
     begin = restart(node)
     holds(node, 4)
@@ -174,7 +235,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     eventually(lambda: refused(node))
     store(node, 5)
     end_host(node, directory)
-    eventually(lambda: node.log_text(begin).count("serves with suppliers faulty") == 2)
+    eventually(lambda: node.log_text(begin).count("serves with suppliers outsider") == 2)
     eventually(lambda: refused(node))
     with pytest.raises(HelperError, match=rf"'guest': there is none; .*take it out of {PREFIX}supplier, by "):
         alter_broker_config(node, {PREFIX + "static.produce": "20M"})
@@ -186,11 +247,11 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
 
 def test_a_supplier_that_is_slow_costs_no_other_property(node: KafkaNode, directory: Path) -> None:
     store(node, 6, **{"static.fetch": "30M"})
-    (directory / "fault").write_text("slow-tick")
+    (directory / "supplier").write_text("slow-tick")
     restart(node)
     holds(node, 6)
     store(node, 7)
-    (directory / "fault").write_text("fine")
+    (directory / "supplier").write_text("")
     # A change of quotahost's own properties is refused until the host has time for it.
     eventually(lambda: alter_broker_config(node, {PREFIX + "static.fetch": None}) is None)
 
@@ -215,22 +276,22 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]
 ) -> None:
     begin = node.log.end()
-    alter_broker_config(node, {PREFIX + "supplier": "faulty,guest"})
+    alter_broker_config(node, {PREFIX + "supplier": "outsider,guest"})
     node.wait_for_log("reconfigured", start=begin)
     guest_removed(True)
     end_host(node, directory)
     node.wait_for_log("The Python host ended; it starts again in 1000 ms. supplier 'guest': there is none", start=begin)
     guest_removed(False)
-    node.wait_for_log("serves with suppliers faulty, guest", start=begin)
+    node.wait_for_log("serves with suppliers outsider, guest", start=begin)
 
 
 @pytest.mark.proves("faults.host-restart")
 def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason_for_it(
     node: KafkaNode, directory: Path
 ) -> None:
-    (directory / "factor").write_text("0")
-    alter_broker_config(node, {PREFIX + "factor.source": "from-file"})
+    (directory / "consumed").write_text("1000")
+    alter_broker_config(node, {PREFIX + "factor.source": "outsider", PREFIX + "policy": "outsider"})
     eventually(lambda: state(node) == PAUSE)
     end_host(node, directory)
-    (directory / "factor").write_text("1")
+    (directory / "consumed").write_text("0")
     eventually(lambda: state(node) == OPEN)
