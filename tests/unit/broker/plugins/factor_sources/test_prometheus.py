@@ -1,9 +1,12 @@
-"""PromQL queries over HTTP and volumes of their answers: each fault is a sentence, and credentials go nowhere else."""
+"""The factor source ``prometheus``: its properties, queries over HTTP, the volumes of their answers, memory and log.
+
+Each fault is a sentence, and credentials go nowhere else.
+"""
 
 import math
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -11,14 +14,17 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.plugins.factor_sources import prometheus as promql
-from quotahost.broker.plugins.factor_sources.prometheus import Answer, PrometheusSettings, PromQL, Series, volumes_of
+from harness.system.waiting import eventually
+from quotahost.broker.plugins.factor_sources import prometheus as module
+from quotahost.broker.plugins.factor_sources.prometheus import Answer, Prometheus, PromQL, Series, volumes_of
 from quotahost.model import ClusterVolumes, Volume
-from tests.fakes.prometheus import Answers, FakePrometheus, Reply, Request, of_json, success
+from quotahost.settings.declaration import SettingsError
+from quotahost.settings.sections import read_section
+from tests.fakes.plugin_context import Clock, context
+from tests.fakes.prometheus import FakePrometheus, Reply, Request, of_json, success
 from tests.fakes.tls import tls_server
 
 SECRET = "s3cret-t0ken"
-LONG = 30.0  # seconds; no test waits for it
 BASIC = {"username": "Aladdin", "password": "open sesame"}
 
 
@@ -29,13 +35,18 @@ def server() -> Iterator[FakePrometheus]:
     fake.close()
 
 
+def section_of(url: str = "http://prometheus:9090", **more: str) -> Any:
+    given = {"url": url, "capacity": "size", "available": "avail"} | more
+    named = {name.replace("_", "-"): text for name, text in given.items() if text}
+    return read_section("prometheus", named, Prometheus.Section)
+
+
 def promql_client(url: str, timeout: str = "30s", **more: str) -> PromQL:
-    given = {"url": url, "capacity": "size", "available": "avail", "timeout": timeout}
-    return PromQL(PrometheusSettings.model_validate(given | more))
+    return PromQL(section_of(url, timeout=timeout, **more))
 
 
 def failure(client: PromQL) -> str:
-    with pytest.raises(promql.QueryFailed) as error:
+    with pytest.raises(module.QueryFailed) as error:
         client.query("up")
     return str(error.value)
 
@@ -77,11 +88,7 @@ def test_a_base_path_is_kept_and_any_expression_arrives_as_it_is(server: FakePro
     ],
 )  # fmt: skip
 def test_what_is_no_answer_is_a_failure_with_a_sentence(server: FakePrometheus, reply: Reply, sentence: str) -> None:
-    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> Reply:
-        handler.close_connection = True
-        return reply
-
-    server.answer = answer
+    server.replies["up"] = reply
     assert sentence in failure(promql_client(server.url))
 
 
@@ -90,7 +97,6 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
 
     def endless(asked: Request, handler: BaseHTTPRequestHandler) -> None:
         nonlocal written
-        handler.close_connection = True
         with suppress(OSError):  # the client hangs up
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
             while not server.ended.is_set():
@@ -100,32 +106,24 @@ def test_an_answer_is_read_to_16_mib_and_no_further(server: FakePrometheus) -> N
     ended = threading.Event()
     server.answer = endless
     assert "larger than 16 MiB" in failure(promql_client(server.url))
-    assert ended.wait(LONG)
-    assert written < 2 * promql.MAX_BYTES
+    assert ended.wait(30)
+    assert written < 2 * module.MAX_BYTES
 
 
 def silent(asked: Request, handler: BaseHTTPRequestHandler) -> None:
     handler.connection.recv(1)  # until the client hangs up
-    handler.close_connection = True
 
 
-def dripping(server: FakePrometheus) -> Answers:
-    """Sends a byte now and then, so that no single wait of the client is long."""
-
-    def answer(asked: Request, handler: BaseHTTPRequestHandler) -> None:
-        handler.close_connection = True
+def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
+    def dripping(asked: Request, handler: BaseHTTPRequestHandler) -> None:
+        """Sends a byte now and then, so that no single wait of the client is long."""
         with suppress(OSError):
             handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
             while not server.ended.wait(0.02):
                 handler.wfile.write(b"x")
 
-    return answer
-
-
-@pytest.mark.parametrize("drips", [False, True])
-def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus, drips: bool) -> None:
-    server.answer = dripping(server) if drips else silent
-    assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
+    for server.answer in (silent, dripping):
+        assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
 
 
 @pytest.mark.parametrize(
@@ -154,14 +152,12 @@ def test_credentials_that_a_server_repeats_are_hidden(
     server: FakePrometheus, credentials: dict[str, str], secrets: list[str], padding: int
 ) -> None:
     echo = "." * padding + " ".join(secrets)
-    error = of_json({"status": "error", "errorType": "auth", "error": echo}, 401)
-    warning = success({}, warnings=[echo])
     client = promql_client(server.url, **credentials)
-    server.replies["up"] = error
+    server.replies["up"] = of_json({"status": "error", "errorType": "auth", "error": echo}, 401)
     texts = [failure(client)]
-    server.replies["up"] = warning
+    server.replies["up"] = success({}, warnings=[echo])
     texts += client.query("up").warnings
-    assert not [part for text in texts for secret in secrets for part in (secret[:8],) if part in text]
+    assert not [text for text in texts for secret in secrets if secret[:8] in text]
 
 
 @pytest.fixture
@@ -192,25 +188,16 @@ def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secured: tuple[
 
 # ---- two vectors become volumes: a volume is sound in both of them, and anything else is unknown ----
 
-
 Rows = list[tuple[str, str, float]]
-
-
-def answer(rows: Rows, *warnings: str) -> Answer:
-    return Answer(tuple(Series({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
-
-
-def volumes(capacity: Rows, used: Rows, *warnings: str, available: bool = True, **more: Any) -> ClusterVolumes:
-    answers = answer(capacity), answer(used, *warnings)
-    return volumes_of(*answers, available=available, labels=("broker", "disk"), **more)
-
-
-def test_a_volume_may_be_fuller_than_its_capacity() -> None:
-    fuller = volumes([("1", "/", 100.0)], [("1", "/", 101.0)], available=False)
-    assert fuller == ClusterVolumes((Volume("1", "/", 100, 101),))
-
-
 FINE: Rows = [("1", "/", 100.0)]
+
+
+def volumes(capacity: Rows, available: Rows, *warnings: str, expected: tuple[str, ...] = ()) -> ClusterVolumes:
+    def answer(rows: Rows, warnings: tuple[str, ...] = ()) -> Answer:
+        return Answer(tuple(Series({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
+
+    answers = answer(capacity), answer(available, warnings)
+    return volumes_of(*answers, available=True, labels=("broker", "disk"), expected=expected)
 
 
 @pytest.mark.proves("faults.prometheus-down")
@@ -251,8 +238,125 @@ def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
 
 
 def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_many_are_left_out() -> None:
-    sentences = volumes([("1", str(n), 1.0) for n in range(promql.MAX_SENTENCES + 5)], []).unknown
-    assert len(sentences) == promql.MAX_SENTENCES
+    sentences = volumes([("1", str(n), 1.0) for n in range(module.MAX_SENTENCES + 5)], []).unknown
+    assert len(sentences) == module.MAX_SENTENCES
     assert sentences[-1] == "and 6 more"
     (sentence,) = volumes([("x" * 100_000 + "\n", "a\nb", 1.0)] * 99, []).unknown
     assert (len(sentence) < 500, "\n" in sentence) == (True, False)
+
+
+# ---- the source: its properties, its memory, its thread and its log ----
+
+SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
+FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
+KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+Make = Callable[..., Prometheus]
+
+
+@pytest.fixture
+def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
+    """Makes sources that ask the server, with more properties than the required ones."""
+    server.serve(SIZE, FREE)
+    made = []
+
+    def make(**more: str) -> Prometheus:
+        own = section_of(server.url, **{"interval": "100ms"} | more)
+        made.append(Prometheus(context(name="prometheus", own=own), clock))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each._context.closing.close()
+
+
+def answered(plugin: Prometheus) -> ClusterVolumes:
+    return eventually(plugin.read, what="the first answer")
+
+
+def test_consumed_may_be_asked_for_and_labels_may_be_named(source: Make, server: FakePrometheus) -> None:
+    server.replies["used"] = success({("kafka-1", "/data"): 101, ("kafka-2", "/data"): 50})
+    consumed = answered(source(available="", consumed="used"))
+    assert [each.consumed for each in consumed.volumes] == [101, 50], "a volume may be fuller than its capacity"
+    known = answered(source(broker_label="mountpoint", volume_label="instance"))
+    assert Volume("/data", "kafka-1", 100, 75) in known.volumes
+
+
+def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
+    server.replies = {}
+    plugin = source()
+    plugin.read()
+    eventually(lambda: len(server.asked) > 6, what="three more tries")
+    failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
+    assert caplog.messages == [failed]
+    server.serve(SIZE, FREE)
+    answered(plugin)
+    healed = "prometheus 127.0.0.1 knows all volumes again"
+    eventually(lambda: caplog.messages == [failed, healed])
+
+
+def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
+    def threads() -> list[str]:
+        return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
+
+    server.answer = lambda *_: success({}) if server.ended.wait() else None  # when the test ends
+    plugin = source(timeout="1m")
+    plugin.read()
+    eventually(lambda: server.asked, what="the query that hangs")
+    assert plugin.read() is None
+    assert threads()
+    plugin._context.closing.close()
+    server.ended.set()
+    eventually(lambda: not threads(), what="the end of the thread")
+
+
+WRONG: dict[str, list[dict[str, str]]] = {
+    "is no base URL; write one such as http://prometheus:9090, without ? and #": [
+        {"url": each}
+        for each in ("prometheus:9090", "ftp://prometheus", "http://", "http://a:0", "http://a b/", "http://a/?b=c")
+    ],
+    "exactly one of available and consumed": [{"available": ""}, {"consumed": "used"}],
+    "has 'a' twice": [{"expected": "a,b,a"}],
+    "set both username and password": [{"username": "me"}, {"password": "secret-word"}],
+    "username=me:***: String should match pattern '^[^:]+$'": [{"username": "me:hunter2", "password": "x"}],
+    "not both": [{"username": "me", "password": "secret-word", "bearer_token": "secret-token"}],
+    "ca-location is for https": [{"ca_location": "/etc/ca.pem"}],
+    # An error about a secret does not show it.
+    "url must not hold a user name, password or @; set": [
+        {"url": url} for url in ("http://scraper:hunter2@prometheus:9090", "scraper:hunter2@prometheus")
+    ],
+    "bearer-token": [{"bearer_token": token} for token in ("hunter2\r\nX-Other: 1", "hunter2 hunter2", "hunter2ä")],
+}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "section"), [(sentence, section) for sentence, sections in WRONG.items() for section in sections]
+)
+def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: dict[str, str]) -> None:
+    with pytest.raises(SettingsError) as error:
+        section_of(**section)
+    assert sentence in str(error.value)
+    assert not [secret for secret in ("hunter2", "scraper", "secret-word") if secret in str(error.value)]
+
+
+@pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
+def test_answers_hold_for_validity_or_two_intervals(source: Make, clock: Clock, interval: str, longest: float) -> None:
+    plugin = source(interval=interval)
+    answered(plugin)
+    clock.now += longest
+    assert plugin.read() == KNOWN
+    clock.now += 1
+    silent = plugin.read()
+    assert silent is not None
+    assert (silent.volumes, len(silent.unknown)) == (KNOWN.volumes, 1)
+
+
+def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
+        promql_client("https://prometheus", ca_location=str(tmp_path / "no.pem"))
