@@ -1,7 +1,8 @@
 """The factor source ``cluster-volumes``: which records it takes, what they decide, and when the standby answers."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,7 @@ from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget
-from quotahost.records.cluster_volumes import ClusterRecord, VolumeTrend, encode
+from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir, VolumeTrend, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
 from tests.fakes.plugin_context import Clocks, context, monitor, settings
@@ -31,11 +32,11 @@ GIVEN = {"factor__source": "cluster-volumes", "validity": "60s", "startup__grace
 class World(Clocks):
     """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
 
-    def __init__(self, **more: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.broker = FakeBroker()
         self.built: list[Mock] = []
-        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **GIVEN)
         brokers: Any = FakeThread
         reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, self.build)
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
@@ -84,29 +85,24 @@ class World(Clocks):
     def read(self) -> Any:
         return self.source.read()
 
+    def close(self) -> None:
+        self.context.closing.close()
+        monitor(self.context).close()
+
     def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
         return self.broker.number("FactorSource", attribute, name)
 
 
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+@pytest.fixture(autouse=True)
+def _disks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    made: list[World] = []
-
-    def new(**more: str) -> World:
-        made.append(World(**more))
-        return made[-1]
-
-    yield new
-    for each in made:
-        each.context.closing.close()
-        monitor(each.context).close()
 
 
 @pytest.fixture
-def world(make: Callable[..., World]) -> World:
-    return make()
+def world() -> Iterator[World]:
+    with closing(World()) as made:
+        yield made
 
 
 @pytest.fixture
@@ -119,22 +115,24 @@ def begun(world: World) -> World:
 
 
 def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
-    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
-    world = make()
-    assert world.read() == ClusterVolumes((OWN,), waiting="the cluster's id is not read from the log directories yet")
-    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    monitor(world.context).look()
-    assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
-    follower(world.source._reader).fault = " (not connected: it refuses the user)"
-    assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
-    world.publishes(FULL, live=False)
-    world.source._reader.caught_up()
-    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
-    world.knows("1", "2")
-    assert world.read() == ClusterVolumes((OWN, FULL))
-    assert not world.built
+    with closing(World()) as world:
+        unknown_id = "the cluster's id is not read from the log directories yet"
+        assert world.read() == ClusterVolumes((OWN,), waiting=unknown_id)
+        monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+        monitor(world.context).look()
+        assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
+        follower(world.source._reader).fault = " (not connected: it refuses the user)"
+        assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
+        world.publishes(FULL, OWN, live=False, stale=1, stale_brokers=("8",))
+        world.source._reader.caught_up()
+        assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
+        world.publishes(FULL)
+        world.knows("1", "2")
+        assert world.read() == ClusterVolumes((OWN, FULL))
+        assert not world.built
 
 
 def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -193,6 +191,44 @@ def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World)
     assert begun.read() == ClusterVolumes((OWN,), ("broker 2: no snapshot",))
 
 
+def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_those_left_out(begun: World) -> None:
+    other = Volume("2", "/e", 100, 10)
+    begun.publishes(FULL, volume_count=3, worst={LimitType.MIN_FREE_BYTES: tuple(map(VolumeTrend, (FULL, other)))})
+    assert begun.read().volumes == (OWN, FULL, other)
+    listed = (Volume("1", "/d", 100, 95), Volume("9", "/d", 100, 94), FULL)
+    begun.publishes(*listed, volume_count=4)
+    assert begun.read().volumes == (OWN, *listed), "a stranger's too, in a truncated list"
+    begun.publishes(*listed)
+    assert begun.read().volumes == (OWN, FULL)
+
+
+def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each(begun: World) -> None:
+    begun.knows("1", "2", "3")
+    begun.passes(31)
+    dirs = (OfflineDir("3", "/e\nOPEN"), OfflineDir("1", "/own"), OfflineDir("9", "/gone"))
+    begun.publishes(stale=3, stale_brokers=("2", "1", "9"), offline=3, offline_dirs=dirs)
+    unknown = ("broker 2: its newest snapshot is stale", "broker 3, log dir '/e\\nOPEN'")
+    assert begun.read() == ClusterVolumes((OWN,), unknown)
+
+
+def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(begun: World) -> None:
+    def missing(**told: Any) -> tuple[float | None, tuple[str, ...]]:
+        begun.publishes(**told)
+        begun.passes(1)
+        return begun.broker.number("Brokers", "Missing"), begun.read().unknown
+
+    begun.knows("1", "2", "3")
+    assert missing(reporting=0) == (3, ())
+    begun.passes(28)
+    assert missing(reporting=1) == (2, ())
+    begun.passes(1)
+    gone = tuple(f"gone-{number}" for number in range(64))
+    lost = (1, ("1 brokers run, of which the pipeline has no snapshot",))
+    assert missing(reporting=2, stale=66, stale_brokers=gone) == lost
+    assert missing(reporting=3) == (0, ())
+    assert missing(reporting=2) == (1, ()), "they were there in between"
+
+
 def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
     begun.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
     begun.passes(5)
@@ -204,19 +240,19 @@ def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
     assert number("ClusterRecord", "Age") is None
 
 
-def shown(broker: FakeBroker) -> set[str]:
-    return {type for type, *_ in broker.shown} - {"Volume", "LogDirs"}  # of the disks
-
-
 def test_a_source_that_is_built_shows_nothing_before_it_is_read_and_nothing_once_it_is_closed(world: World) -> None:
     """A live change that is only validated builds it, too, and one that takes it out closes it."""
-    assert shown(world.broker) == set()
+
+    def shown() -> set[str]:
+        return {type for type, *_ in world.broker.shown} - {"Volume", "LogDirs"}  # of the disks
+
+    assert shown() == set()
     world.started()
     world.publishes(FULL)
     world.read()
-    assert shown(world.broker) == {"FactorSource", "ClusterRecord", "Brokers"}
+    assert shown() == {"FactorSource", "ClusterRecord", "Brokers"}
     world.context.closing.close()
-    assert shown(world.broker) == set()
+    assert shown() == set()
 
 
 def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_disk_is_now(begun: World) -> None:
@@ -233,8 +269,8 @@ BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", 
 
 
 @pytest.fixture
-def budgeted(make: Callable[..., World]) -> World:
-    world = make(budgets="on")
+def budgeted(world: World) -> World:
+    world.context.settings = settings(**GIVEN, budgets="on")
     world.started()
     followed: Any = world.source._budgets
     followed.by_name = BY_NAME
