@@ -129,6 +129,14 @@ def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple
         make(*given)
 
 
+def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> None:
+    """As the diff says; version 15 says 101."""
+    rate = SampledRate(100, SECOND)
+    rate.record(BURST, NOW)
+    assert all(rate.measure(NOW + t * SECOND) > 5 for t in range(100))
+    assert rate.measure(NOW + 100 * SECOND) == 0
+
+
 def admitted_in_an_hour(each: int, every_ms: int) -> list[int]:
     """How many mutations each form admits at a quota of 5, of ``each`` that are tried at a time."""
     times = range(NOW, NOW + 3600 * SECOND, every_ms)
