@@ -3,11 +3,10 @@
 ``setpoint`` is mostly played in a closed loop: a disk that fills at the factor times the demand.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -81,11 +80,8 @@ def test_the_factor_is_the_exact_ramp(soft: Limit | None, hard: Limit | None, ca
         assert factor == pytest.approx(float(ramp), abs=1e-3)
 
 
-MIXED = (Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
-
-
 def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
-    judge = policy(*MIXED)
+    judge = policy(Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
     for volume in (used(5), used(5), Volume("2\n", "/data", 20, 5)):
         judge.quota_factor(volume)
     assert caplog.messages == [
@@ -97,23 +93,21 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
     assert caplog.messages[1].startswith("broker '2\\n', volume /data: the hard limit")
 
 
-OTHERS = Volume("2\n", "/data", 20, 12)
-
-
 def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    judge = policy(Limit(CONSUMED, 10))
-    judge.quota_factor(replace(OTHERS, consumed=10))
-    assert caplog.messages == [], "it slows nobody"
+    judge, others = policy(Limit(CONSUMED, 10)), Volume("2\n", "/data", 20, 12)
+    # It slows nobody, or is this broker's own or the volume's, or no number of bytes.
+    for volume in (
+        replace(others, consumed=10),
+        replace(others, broker="1"),
+        replace(others, hard=Limit(CONSUMED, 13)),
+    ):
+        judge.quota_factor(volume)
+    policy(Limit(PERCENT, 50)).quota_factor(others)
+    assert caplog.messages == []
     for _ in range(2):
-        judge.quota_factor(OTHERS)
+        judge.quota_factor(others)
     (line,) = caplog.messages
     assert "broker '2\\n' publishes no limits" in line
-    caplog.clear()
-    policy(Limit(PERCENT, 50)).quota_factor(OTHERS)
-    own = policy(Limit(CONSUMED, 10))
-    for volume in (replace(OTHERS, broker="1"), replace(OTHERS, hard=Limit(CONSUMED, 11))):
-        own.quota_factor(volume)
-    assert "publishes no limits" not in caplog.text, "any other limit is no news"
 
 
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
@@ -143,13 +137,10 @@ def filled(consumed: float, name: str = "/data") -> Volume:
     return Volume("1", name, CAPACITY, max(0, int(consumed)))
 
 
-def loop(
-    demand: float, drain: float, every: int, hours: float, properties: dict[str, str] | None = None,
-    restarts: Sequence[int] = (), **more: Any,
-) -> scenes.Course:  # fmt: skip
+def loop(demand: float, drain: float, every: int, hours: float, *properties: str, **more: Any) -> scenes.Course:
     """``setpoint`` with one disk, from which so much is deleted in lumps; ``more`` is the disk's."""
-    disk = Disk(demand, drain=drain, every=every, **more)
-    return scenes.play("setpoint", hours, disk, properties=properties, restarts=restarts)
+    given = dict(each.split("=") for each in properties)
+    return scenes.play("setpoint", hours, Disk(demand, drain=drain, every=every, **more), properties=given)
 
 
 # ---- in a closed loop ------------------------------------------------------------------------------
@@ -167,7 +158,7 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
 
 @pytest.mark.parametrize(("overload", "renewed"), [(1.5, 30), (5, 1)])
 def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed: float) -> None:
-    course = loop(overload * DRAIN, DRAIN, 300, hours=2, properties={"volumes.period": f"{renewed}s"})
+    course = loop(overload * DRAIN, DRAIN, 300, 2, f"volumes.period={renewed}s")
     assert deviation(course.factors[HOUR:]) < 0.25
     assert max(course.places[0][HOUR:]) < 0.9
     assert pauses(course.factors) == 0
@@ -210,31 +201,11 @@ def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_it
 
 
 def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
-    def shadow(drain: float, place: float, hours: float) -> scenes.Course:
-        return loop(2 * DRAIN, drain, 60, hours, {"shadow": "factor"}, place=place)
-
-    assert shadow(2 * DRAIN, 0.5, 1).factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
-    course = shadow(DRAIN, -3, 0.486)
+    course = loop(2 * DRAIN, 2 * DRAIN, 60, 1, "shadow=factor", place=0.5)
+    assert course.factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
+    course = loop(2 * DRAIN, DRAIN, 60, 0.486, "shadow=factor", place=-3)
     assert course.places[0][-1] < 1
     assert course.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
-
-
-def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> None:
-    course = loop(5 * DRAIN, DRAIN, 75, hours=3, restarts=(2 * HOUR,))
-    after = course.factors[2 * HOUR :]
-    assert after[0] == pytest.approx(1 - course.places[0][2 * HOUR - 1], abs=0.02)
-    assert all(abs(b - a) < 0.1 for a, b in pairwise(after))
-    assert pauses(course.factors) == 0
-    assert fmean(after[-HOUR // 3 :]) == pytest.approx(0.2, rel=0.1)
-
-
-def test_after_a_pause_producers_get_their_share_at_once() -> None:
-    begins = 2 * HOUR
-    others = ((begins, 25 * DRAIN), (begins + 20, 0.0))
-    course = loop(2 * DRAIN, DRAIN, 75, hours=2.1, others=others, cleanups=((begins + 60, scenes.BAND),))
-    assert set(course.factors[begins + 30 : begins + 58]) == {0.0}
-    assert 0 < course.places[0][begins + 61] < 1
-    assert course.factors[begins + 63] == pytest.approx(0.5, rel=0.3)
 
 
 # ---- read by read ----------------------------------------------------------------------------------

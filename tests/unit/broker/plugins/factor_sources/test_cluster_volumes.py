@@ -145,17 +145,15 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
 def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     before = begun.read()
     take = follower(begun.source._reader).take
-    take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
-    take(b"c-2", b"{", True)
+    for value in (encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), b"{"):
+        take(b"c-2", value, True)
     take(None, None, True)
     assert not [key for key in begun.broker.shown if key[0] == "Refused"]
     for value in (b"{", b'{"version": 1}', b'{"version": 2}', b'{"version": 2}'):
         take(b"c-1", value, True)
-    assert begun.read() == before
-    begun.sequence -= 1
-    begun.publishes(EMPTY)  # of the same run and number
-    begun.sequence -= 2
-    begun.publishes(EMPTY)  # late
+    for fewer in (1, 2):  # of the same run and number, and late
+        begun.sequence -= fewer
+        begun.publishes(EMPTY)
     assert begun.read() == before
     counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
@@ -236,18 +234,7 @@ def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(b
     assert missing(reporting=2) == (1, ()), "they were there in between"
 
 
-def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
-    begun.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
-    begun.passes(5)
-    number = begun.broker.number
-    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 2]
-    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
-    follower(begun.source._reader).take(b"c-1", None, True)
-    begun.passes(1)
-    assert number("ClusterRecord", "Age") is None
-
-
-def test_a_source_that_is_built_shows_nothing_before_it_is_read_and_nothing_once_it_is_closed(world: World) -> None:
+def test_the_record_and_the_brokers_are_shown_from_the_first_read_until_it_is_closed(world: World) -> None:
     """A live change that is only validated builds it, too, and one that takes it out closes it."""
 
     def shown() -> set[str]:
@@ -255,9 +242,14 @@ def test_a_source_that_is_built_shows_nothing_before_it_is_read_and_nothing_once
 
     assert shown() == set()
     world.started()
-    world.publishes(FULL)
-    world.read()
-    assert shown() == {"FactorSource", "ClusterRecord", "Brokers"}
+    world.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
+    world.passes(5)
+    number = world.broker.number
+    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 1]
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
+    follower(world.source._reader).take(b"c-1", None, True)
+    world.passes(1)
+    assert shown() == {"FactorSource", "Brokers"}
     world.context.closing.close()
     assert shown() == set()
 
@@ -272,43 +264,40 @@ def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_dis
 
 # ---- budgets, by the pipeline's sums ----
 
-BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
-
 
 @pytest.fixture
 def budgeted(world: World) -> World:
     world.context.settings = settings(**GIVEN, budgets="on")
     world.started()
     followed: Any = world.source._budgets
-    followed.by_name = BY_NAME
+    followed.by_name = {
+        "orders": Budget("orders", ("orders.*",), 100),
+        "all": Budget("all", ("*",), 100, replicas=True),
+    }
     world.context.disks.budgets.parts = {}
     return world
 
 
-def used(budgeted: World) -> dict[str, int]:
-    return {volume.name: volume.consumed for volume in budgeted.read().budgets or ()}
+def used(budgeted: World) -> dict[str, int] | None:
+    budgets = budgeted.read().budgets
+    return None if budgets is None else {volume.name: volume.consumed for volume in budgets}
 
 
 def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(budgeted: World) -> None:
-    assert budgeted.read().budgets is None, "nothing is known yet"
+    assert used(budgeted) is None, "nothing is known yet"
     budgeted.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
     assert used(budgeted) == {"orders": 40, "all": 58}
+    budgeted.passes(31)
+    budgeted.standby.read.return_value = ClusterVolumes((), budgets=())
+    budgeted.passes(30)
+    assert used(budgeted) == {}, "while the standby answers its sums count"
 
 
 def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(budgeted: World) -> None:
     budgeted.publishes(EMPTY, run=2, reporting=1, budgets=(("orders", 40, 0),))
-    assert budgeted.read().budgets is None
+    assert used(budgeted) is None
     budgeted.passes(31)
-    assert used(budgeted)["orders"] == 40, "it has none to tell"
-
-
-def test_while_the_standby_answers_its_sums_count(budgeted: World) -> None:
-    budgeted.publishes(EMPTY, budgets=(("orders", 40, 0),))
-    budgeted.passes(31)
-    assert used(budgeted)["orders"] == 40
-    budgeted.standby.read.return_value = ClusterVolumes((), budgets=())
-    budgeted.passes(30)
-    assert used(budgeted) == {}
+    assert used(budgeted) == {"orders": 40, "all": 0}, "it has none to tell"
 
 
 # ---- the standby ----
