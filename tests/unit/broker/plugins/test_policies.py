@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -137,10 +138,12 @@ def filled(consumed: float, name: str = "/data") -> Volume:
     return Volume("1", name, CAPACITY, max(0, int(consumed)))
 
 
-def loop(demand: float, drain: float, every: int, hours: float, *properties: str, **more: Any) -> scenes.Course:
+def loop(
+    demand: float, drain: float, every: int, hours: float, *properties: str, restarts: tuple[int, ...] = (), **more: Any
+) -> scenes.Course:
     """``setpoint`` with one disk, from which so much is deleted in lumps; ``more`` is the disk's."""
-    given = dict(each.split("=") for each in properties)
-    return scenes.play("setpoint", hours, Disk(demand, drain=drain, every=every, **more), properties=given)
+    given, disk = dict(each.split("=") for each in properties), Disk(demand, drain=drain, every=every, **more)
+    return scenes.play("setpoint", hours, disk, properties=given, restarts=restarts)
 
 
 # ---- in a closed loop ------------------------------------------------------------------------------
@@ -206,6 +209,24 @@ def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
     course = loop(2 * DRAIN, DRAIN, 60, 0.486, "shadow=factor", place=-3)
     assert course.places[0][-1] < 1
     assert course.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
+
+
+def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> None:
+    course = loop(5 * DRAIN, DRAIN, 75, hours=3, restarts=(2 * HOUR,))
+    after = course.factors[2 * HOUR :]
+    assert after[0] == pytest.approx(1 - course.places[0][2 * HOUR - 1], abs=0.02)
+    assert all(abs(b - a) < 0.1 for a, b in pairwise(after))
+    assert pauses(course.factors) == 0
+    assert fmean(after[-HOUR // 3 :]) == pytest.approx(0.2, rel=0.1)
+
+
+def test_after_a_pause_producers_get_their_share_at_once() -> None:
+    begins = 2 * HOUR
+    others = ((begins, 25 * DRAIN), (begins + 20, 0.0))
+    course = loop(2 * DRAIN, DRAIN, 75, hours=2.1, others=others, cleanups=((begins + 60, scenes.BAND),))
+    assert set(course.factors[begins + 30 : begins + 58]) == {0.0}
+    assert 0 < course.places[0][begins + 61] < 1
+    assert course.factors[begins + 63] == pytest.approx(0.5, rel=0.3)
 
 
 # ---- read by read ----------------------------------------------------------------------------------
