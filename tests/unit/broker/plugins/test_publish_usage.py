@@ -89,8 +89,10 @@ def test_it_publishes_at_once_and_then_every_five_seconds(usages: Usages) -> Non
     assert (one.key, one.rate, one.demand, one.quota) == (
         ClientKey("alice", "app", QuotaType.PRODUCE), 1e6, 1.25e6, 3e6,
     )  # fmt: skip
-    assert usages.run(use(), seconds=4.5) == 0
-    assert usages.run(use(), seconds=0.5) == 1
+    assert (usages.run(use(), seconds=4.5), usages.run(use())) == (0, 1)
+    change(usages.quotas, quota("alice", None, 4e6))
+    assert usages.run(use()) == 1, "of a quota that was changed live at once"
+    assert usages.kafka.sent[-1].clients[0].quota == 4e6
     assert [each[0] for each in usages.kafka.made] == ["__quotahost_usage", "__quotahost_quotas"]
     assert {"Usage", "ClusterQuotas"} <= {type for type, *_ in usages.broker.shown}
     usages.context.closing.close()
@@ -128,13 +130,6 @@ def test_the_busiest_with_a_cluster_wide_quota_are_published(usages: Usages, mon
     fetched = use(quota_type=QuotaType.FETCH)
     usages.run(use("dave", 9e6), use("carol"), fetched, use("bob", 2e6), use("alice", 1e6))
     assert [[each.key.principal for each in usage.clients] for usage in usages.kafka.sent] == [[], ["bob"]]
-
-
-def test_quotas_changed_live_are_published_at_once(usages: Usages) -> None:
-    usages.run(use())
-    change(usages.quotas, quota("alice", None, 4e6))
-    assert usages.run(use()) == 1
-    assert usages.kafka.sent[-1].clients[0].quota == 4e6
 
 
 def test_looks_that_take_long_are_made_less_often(usages: Usages, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +270,7 @@ def test_who_leaves_ends_it_unless_another_one_watches(looks: Looks) -> None:
     assert looks.passes(60) == []
 
 
-def test_a_question_is_answered_at_once_and_only_while_it_is_asked(looks: Looks) -> None:
+def test_a_question_is_answered_at_once_and_only_while_it_is_asked_also_after_a_failure(looks: Looks) -> None:
     looks.passes(5)
     looks.watch()
     looks.passes(2.5)
@@ -284,6 +279,10 @@ def test_a_question_is_answered_at_once_and_only_while_it_is_asked(looks: Looks)
     assert answered.answers == (Answered("me", ("broker\t42\t1", "state\tfactor\t1.0")),)
     looks.watch()
     assert looks.passes(0.5)[0].answers == ()
+    seen, looks.broker.looked = looks.broker.looked, ConnectionError("no sensors")
+    assert looks.passes(3) == []
+    looks.broker.looked = seen
+    assert looks.passes(3)[0].uses, "a broker that could not be looked at goes on"
 
 
 def test_old_records_and_those_of_strangers_are_no_reason_to_publish(looks: Looks) -> None:
@@ -306,30 +305,18 @@ def test_old_records_and_those_of_strangers_are_no_reason_to_publish(looks: Look
 def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.LogCaptureFixture) -> None:
     looks.passes(5)
     for number in range(16):
-        looks.watch(watcher=f"invented-{number}", client=BOB)
-    looks.watch(watcher="operator", client=ALICE)
-    looks.record(encode(Watch("other", 30, volume=VolumeOf("1", "/dev/sdb"))))
-    assert "operator" in [answer.watcher for answer in looks.passes(0.5)[0].answers]
-    assert looks.broker.number("Refused", "Records", "crowd") == 2.0
-    assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
-
-
-def test_who_has_left_displaces_nobody(looks: Looks) -> None:
-    for number in range(16):
         looks.watch(watcher=str(number))
         looks.watch(0, watcher=str(number))
     looks.watch(watcher="operator", client=ALICE)
     assert [answer.watcher for answer in looks.passes(0.5)[0].answers] == ["operator"]
-    assert looks.broker.number("Refused", "Records", "crowd") is None
-
-
-def test_a_broker_that_cannot_be_looked_at_goes_on(looks: Looks, caplog: pytest.LogCaptureFixture) -> None:
-    looks.passes(5)
-    looks.broker.looked = ConnectionError("no sensors")
-    looks.watch()
-    assert looks.passes(3) == []
-    looks.broker.looked = look([any_use()])
-    assert looks.passes(3)[0].uses
+    assert looks.broker.number("Refused", "Records", "crowd") is None, "who has left displaces nobody"
+    for number in range(16):
+        looks.watch(watcher=f"invented-{number}", client=BOB)
+    looks.watch(watcher="operator", client=ALICE)
+    looks.record(encode(Watch("other", 30, volume=VolumeOf("1", "/dev/sdb"))))
+    assert "operator" in [answer.watcher for answer in looks.passes(0.5)[0].answers]
+    assert looks.broker.number("Refused", "Records", "crowd") == 3.0
+    assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
 
 
 # ---- what fills an opened volume ----
