@@ -36,8 +36,6 @@ PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
 
 # ---- the quotas of the topic: which a broker takes, keeps, finds and forgets ----
 
-BROKEN = b'{"version":1,"produce":-3}'
-
 
 @pytest.fixture
 def broker() -> FakeBroker:
@@ -46,16 +44,22 @@ def broker() -> FakeBroker:
 
 @pytest.fixture
 def quotas(broker: FakeBroker) -> ClusterQuotas:
-    return ClusterQuotas(context(broker, "cluster-quota"))
+    return ClusterQuotas(context(broker, "cluster-quota", startup__grace="1ms"))
 
 
 def produced(quotas: ClusterQuotas, user: str, client_id: str = "") -> float | None:
     return quotas.rate(user, client_id, PRODUCE)
 
 
-def test_nobody_has_a_quota_until_the_topic_is_read(quotas: ClusterQuotas, broker: FakeBroker) -> None:
+def test_nobody_has_a_quota_until_the_topic_is_read_and_that_is_told_after_a_while(
+    quotas: ClusterQuotas, broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     quotas.record(b"users/alice", b'{"version":1,"produce":5}', False)
-    quotas.show()
+    quotas._began -= 1
+    for _ in range(2):
+        quotas.show()
+    unread = "topic __quotahost_quotas can't be read so far: no client has a cluster-wide quota on this broker"
+    assert caplog.messages == [unread]
     assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (None, 0)
     quotas.caught_up()
     quotas.show()
@@ -68,25 +72,15 @@ def test_a_topic_that_is_read_again_is_what_it_is_now(quotas: ClusterQuotas, cap
     set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0), quota("carol", "app", 3.0))
     quotas.take_changed()
     follower(quotas).begins()
-    quotas.record(b"users/erin", b'{"version":1,"produce":5}', False)
-    follower(quotas).begins()  # the topic was made anew before its end was reached
-    follower(quotas).take(b"users/bob", BROKEN, False)  # compaction has kept the broken record alone
-    quotas.record(b"users/dave", b'{"version":1,"produce":4}', False)
+    for name in (b"users/bob", b"users/dave"):
+        follower(quotas).take(name, b'{"version":1,"produce":2}', False)
     assert produced(quotas, "alice") == 1.0
     quotas.caught_up()
-    found = [produced(quotas, name, "app") for name in ("alice", "bob", "carol", "dave", "erin")]
-    assert found == [None, 2.0, None, 4.0, None]
+    assert [produced(quotas, name, "app") for name in ("alice", "bob", "carol", "dave")] == [None, 2.0, None, 2.0]
     assert quotas.take_changed() == {Entity("alice", None), Entity("carol", "app"), Entity("dave", None)}
     assert quotas.distinct_client_ids("carol") == frozenset()
-    remove(quotas, "bob")
-    follower(quotas).take(b"users/bob", BROKEN, True)
-    assert produced(quotas, "bob") is None, "what was removed since doesn't come back"
-    set_quotas(quotas)
-    assert produced(quotas, "dave") is None, "the topic is empty by now"
-    assert [each.getMessage() for each in caplog.records if "read again" in each.getMessage()] == [
-        f"topic __quotahost_quotas was read again: {gone} of {of} cluster-wide quotas are no longer in it"
-        for gone, of in ((2, 3), (1, 1))
-    ]
+    gone = "topic __quotahost_quotas was read again: 2 of 3 cluster-wide quotas are no longer in it"
+    assert caplog.messages == [gone]
 
 
 def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,19 +93,9 @@ def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkey
     assert (produced(quotas, "e"), broker.number("Refused", "Records", "size")) == (5.0, 1)
     monkeypatch.setattr(LatestQuotas, "most", 100)
     monkeypatch.setattr(LatestQuotas, "most_octets", 1000)
-    change(quotas, quota("f" * 990, None, 1.0))
-    assert produced(quotas, "f" * 990) is None
-    change(quotas, quota("f" * 950, None, 1.0))
-    assert produced(quotas, "f" * 950) == 1.0
-
-
-def test_a_topic_that_cannot_be_read_is_told(broker: FakeBroker, caplog: pytest.LogCaptureFixture) -> None:
-    quotas = ClusterQuotas(context(broker, "cluster-quota", startup__grace="1ms"))
-    quotas._began -= 1
-    quotas.show()
-    quotas.show()
-    (line,) = caplog.messages
-    assert line == "topic __quotahost_quotas can't be read so far: no client has a cluster-wide quota on this broker"
+    for length, expected in ((990, None), (950, 1.0)):
+        change(quotas, quota("f" * length, None, 1.0))
+        assert produced(quotas, "f" * length) == expected
 
 
 @pytest.mark.parametrize(
@@ -213,14 +197,10 @@ def world() -> Iterator[World]:
     made.host.close()
 
 
-def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: World) -> None:
-    assert world.host.quota("bob", "app", FETCH) is None
-    assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
-    assert world.rate("free", "app") is None
-    assert world.rate("alice", "app", FETCH) == 3e6
-
-
 def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_supplier(world: World) -> None:
+    assert world.host.quota("bob", "app", FETCH) is None, "it is left to the next supplier"
+    assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
+    assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
@@ -246,8 +226,13 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
     world.plugin.record(b"1", None, True)
-    world.plugin.look()
-    world.plugin.look()
+    world.broker.usages = ConnectionError("not now")
+    with pytest.raises(ConnectionError):
+        world.plugin.look()
+    assert world.rate("alice", "app") == 3.5e6, "while the use is not known nothing is taken from anybody"
+    world.broker.usages = []
+    for _ in range(2):
+        world.plugin.look()
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
     world.shares(3.5e6)
     assert caplog.messages == [
@@ -269,8 +254,8 @@ def test_a_quota_that_is_changed_or_removed_holds_at_once_and_is_announced_for_i
     world.plugin.look()
     assert set(world.host.announced) == {(None, None)}
     world.host.announced.clear()
-    change(world.quotas, quota("alice", "app", 6e6))
-    change(world.quotas, quota("bob", None, 6e6))
+    for user, client_id in (("alice", "app"), ("bob", None)):
+        change(world.quotas, quota(user, client_id, 6e6))
     for _ in range(2):
         world.plugin.look()
         assert sorted(world.host.announced) == [("alice", "app"), ("bob", None)]
@@ -287,16 +272,6 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
         change(world.quotas, quota(f"user-{n}", None, 1e6))
     world.plugin.look()
     assert world.host.announced == [(None, None)] * 2
-
-
-def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
-    world.broker.usages = [use(rate=3.5e6, limit=3.5e6)]
-    world.shares(3.5e6)
-    world.broker.usages = ConnectionError("not now")
-    world.plugin.record(b"1", None, True)
-    with pytest.raises(ConnectionError):
-        world.plugin.look()
-    assert world.rate("alice", "app") == 3.5e6
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,8 +309,7 @@ def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: Worl
 
 # ---- the rate that one client is given: its newest share, in steps, and an equal part without shares ----
 
-
-KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
+KEY = ClientKey("alice", "app", PRODUCE)
 QUOTA = 3e6
 WINDOW, MUTE = 12.0, 30.0
 STEP = WINDOW / (WINDOW + MUTE)
@@ -401,12 +375,9 @@ def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference
 
 def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(client: Client) -> None:
     client.share(50e3)
-    client.look()
-    assert client.given == 1e6
-    client.look(2e5)
-    assert client.given == 1e6
-    client.look(2e5, after=2.4)
-    assert client.given == 1e6, "the shares may not know of it yet"
+    for rate, after in ((None, 0.5), (2e5, 0.5), (2e5, 2.4)):
+        client.look(rate, after=after)
+        assert client.given == 1e6, "the shares may not know of it yet"
     client.look(2e5, after=0.6)
     assert client.given == pytest.approx(2e5 * STEP)
 
