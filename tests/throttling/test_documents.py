@@ -20,13 +20,13 @@ from quotahost.throttling import (
     quota_window,
     samples_of_burst,
 )
-from tests.reference.ewma import EwmaMeter
+from tests.throttling.oracle import EwmaMeter
 
 SECOND = 1000
 NOW = 1_700_000_000_000
 MB = 1_000_000
 BURST = 7 * 80
-Make = Callable[[float, int, int], Any]
+Make = Callable[..., Any]
 FORMS: list[Make] = [TokenBucket, RevisionDiffRate, Version15Rate]
 
 
@@ -111,20 +111,18 @@ def test_nobody_has_less_than_the_burst_where_it_is_no_whole_number_of_samples(
     assert form.admit(1, NOW)
 
 
-@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (5, 0), (float("nan"), 1), (5, float("inf")), (1e-308, 1e308)])
-def test_a_burst_without_a_finite_number_of_samples_raises_an_error(rate: float, burst: float) -> None:
-    with pytest.raises(ValueError, match="above"):
-        samples_of_burst(rate, burst)
-
-
 @pytest.mark.parametrize(
     ("make", "given", "words"),
     [*((make, (5, *windows), "must be") for windows in ((0, 1000), (10, 0), (-1, 1000))
        for make in (lambda _, *windows: SampledRate(*windows), RevisionDiffRate, Version15Rate)),
      *((make, (quota, 10, 1000), "above 0") for quota in (0, -1, float("nan"))
-       for make in (RevisionDiffRate, Version15Rate))],
+       for make in (RevisionDiffRate, Version15Rate)),
+     *((samples_of_burst, (rate, burst), "above") for rate, burst in (
+         (0, 1), (5, 0), (float("nan"), 1), (5, float("inf")), (1e-308, 1e308)))],
 )  # fmt: skip
-def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple[Any, ...], words: str) -> None:
+def test_no_quota_samples_or_length_of_them_and_no_finite_number_of_samples_is_an_error(
+    make: Make, given: tuple[Any, ...], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         make(*given)
 

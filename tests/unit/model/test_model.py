@@ -16,8 +16,7 @@ from quotahost.model.budgets import Budget, Replica, Topics, sums
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
-    good: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1}
-    return Volume(**(good | changes))
+    return Volume(**{"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | changes)
 
 
 @pytest.mark.parametrize(
@@ -31,14 +30,10 @@ def volume_with(changes: dict[str, Any]) -> Volume:
            f"the level of a {kind} limit must be") for kind in LimitType),
         (partial(Limit, LimitType.MIN_FREE_PERCENTAGE), [100.5], "at most 100 %"),
         (partial(Limit, LimitType.MIN_FREE_BYTES), [0.5], "whole bytes"),
-        (volume_with, [{"broker": 1}], "broker"),
-        (volume_with, [{"name": None}], "name"),
-        (volume_with, [{"capacity": -1}, {"capacity": 1.0}], "capacity"),
-        (volume_with, [{"consumed": True}, {"consumed": "1"}, {"consumed": -1}, {"consumed": 10**5000}], "consumed"),
-        (volume_with, [{"capacity": 10**5000}], "capacity"),
-        (volume_with, [{"soft": 5}], "soft"),
-        (volume_with, [{"hard": "5%"}], "hard"),
-        (volume_with, [{"topics": frozenset({"t" * 250})}], "topic"),
+        *((volume_with, [{name: wrong} for wrong in values], name.rstrip("s")) for name, values in (
+            ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0, 10**5000]),
+            ("consumed", [True, "1", -1, 10**5000]), ("soft", [5]), ("hard", ["5%"]),
+            ("topics", [frozenset({"t" * 250})]))),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:
@@ -76,7 +71,7 @@ def test_a_number_of_numpys_is_the_number_that_it_prints() -> None:
 # ---- budgets ----
 
 LETTERS = st.text("ab.", min_size=1, max_size=4)
-PATTERNS = st.one_of(LETTERS, st.text("ab.", max_size=3).map(lambda begin: begin + "*"))
+PATTERNS = LETTERS | st.text("ab.", max_size=3).map(lambda begin: begin + "*")
 
 
 @given(st.lists(st.lists(PATTERNS, min_size=1, max_size=3), max_size=6), LETTERS)
@@ -94,10 +89,8 @@ def test_a_topic_belongs_to_each_budget_that_names_its_begin(patterns: Sequence[
 def test_a_budget_of_all_topics_leaves_kafkas_own_and_quotahosts_out() -> None:
     """Else nobody could raise it when it is used up: `apply` writes to one of these topics."""
     found = Topics([Budget("all", ("*",), 1), Budget("named", ("__quotahost_quotas", "__consumer*"), 1)])
-    of = {
-        topic: [budget.name for budget in found.budgets(topic)] for topic in ("t", "__quotahost_quotas", "__consumer")
-    }
-    assert of == {"t": ["all"], "__quotahost_quotas": ["named"], "__consumer": ["named"]}
+    for topic, name in (("t", "all"), ("__quotahost_quotas", "named"), ("__consumer", "named")):
+        assert [budget.name for budget in found.budgets(topic)] == [name]
 
 
 def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
