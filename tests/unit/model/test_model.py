@@ -16,7 +16,8 @@ from quotahost.model.budgets import Budget, Replica, Topics, sums
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
-    return Volume(**{"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | changes)
+    given: dict[str, Any] = {"broker": "1", "name": "/data", "capacity": 1, "consumed": 1} | changes
+    return Volume(**given)
 
 
 @pytest.mark.parametrize(
