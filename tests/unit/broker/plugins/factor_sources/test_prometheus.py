@@ -51,24 +51,18 @@ def failure(client: PromQL) -> str:
     return str(error.value)
 
 
-def test_an_instant_vector_is_read_with_labels_values_and_warnings(server: FakePrometheus) -> None:
-    server.replies["up"] = success({("a", "/"): "1.5", ("b", "/"): "NaN"}, warnings=["one shard is down"])
-    answer = promql_client(server.url).query("up")
+def test_an_expression_arrives_as_it_is_and_an_instant_vector_is_read_with_warnings(server: FakePrometheus) -> None:
+    expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
+    server.replies[expression] = success({("a", "/"): "1.5", ("b", "/"): "NaN"}, warnings=["one shard is down"])
+    answer = promql_client(server.url + "/prom/").query(expression)
     assert [dict(s.labels) for s in answer.series] == [{"instance": name, "mountpoint": "/"} for name in "ab"]
-    assert answer.series[0].value == 1.5
-    assert math.isnan(answer.series[1].value)
+    assert (answer.series[0].value, math.isnan(answer.series[1].value)) == (1.5, True)
     assert answer.warnings == ("one shard is down",)
-    assert server.asked[0].path == "/api/v1/query"
+    (asked,) = server.asked
+    assert (asked.path, asked.authorization) == ("/prom/api/v1/query", None)
     result = [{"metric": {}, "histogram": [0, {}]}]
     server.replies["up"] = of_json({"status": "success", "data": {"resultType": "vector", "result": result}})
     assert math.isnan(promql_client(server.url).query("up").series[0].value), "a histogram has no number"
-
-
-def test_a_base_path_is_kept_and_any_expression_arrives_as_it_is(server: FakePrometheus) -> None:
-    expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
-    server.answer = lambda asked, handler: success({})
-    promql_client(server.url + "/prom/").query(expression)
-    assert (server.asked[0].path, server.asked[0].query) == ("/prom/api/v1/query", expression)
 
 
 @pytest.mark.parametrize(
@@ -126,16 +120,6 @@ def test_a_slow_server_has_the_timeout_in_all(server: FakePrometheus) -> None:
         assert failure(promql_client(server.url, "300ms")) == "no whole answer within 0.3 s"
 
 
-@pytest.mark.parametrize(
-    ("credentials", "header"),
-    [({}, None), ({"bearer_token": SECRET}, f"Bearer {SECRET}"), (BASIC, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")],
-)
-def test_credentials_go_as_http_says(server: FakePrometheus, credentials: dict[str, str], header: str | None) -> None:
-    server.replies["up"] = success({})
-    promql_client(server.url, **credentials).query("up")
-    assert server.asked[0].authorization == header
-
-
 def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server: FakePrometheus) -> None:
     with closing(FakePrometheus()) as other:
         server.replies["up"] = Reply(307, b"", {"Location": other.url})
@@ -148,7 +132,7 @@ def test_a_redirect_is_not_followed_since_credentials_are_the_servers_own(server
     ("credentials", "secrets"),
     [({"bearer_token": SECRET}, [SECRET]), (BASIC, ["open sesame", "QWxhZGRpbjpvcGVuIHNlc2FtZQ=="])],
 )
-def test_credentials_that_a_server_repeats_are_hidden(
+def test_credentials_go_as_http_says_and_are_hidden_where_a_server_repeats_them(
     server: FakePrometheus, credentials: dict[str, str], secrets: list[str], padding: int
 ) -> None:
     echo = "." * padding + " ".join(secrets)
@@ -157,6 +141,7 @@ def test_credentials_that_a_server_repeats_are_hidden(
     texts = [failure(client)]
     server.replies["up"] = success({}, warnings=[echo])
     texts += client.query("up").warnings
+    assert server.asked[0].authorization == f"{'Basic' if 'password' in credentials else 'Bearer'} {secrets[-1]}"
     assert not [text for text in texts for secret in secrets if secret[:8] in text]
 
 
@@ -175,6 +160,8 @@ def test_only_a_server_with_a_certificate_of_ca_location_is_trusted(secured: tup
     assert not secure.asked
     secure.replies["up"] = success({("a", "/"): 1})
     assert len(promql_client(secure.url, ca_location=certificate).query("up").series) == 1
+    with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
+        promql_client(secure.url, ca_location=certificate + ".gone")
 
 
 def test_a_server_silent_in_or_after_the_tls_handshake_times_out(secured: tuple[FakePrometheus, str]) -> None:
@@ -225,16 +212,12 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: list[float], avail
     assert result.volumes == (Volume("1", "/", 100, 0),)
 
 
-def test_a_series_without_a_label_a_warning_and_nothing_at_all_are_unknown() -> None:
+def test_a_series_without_a_label_a_warning_nothing_at_all_and_an_expected_broker_that_lacks_are_unknown() -> None:
     assert "broker '', disk /: " in volumes([*FINE, ("", "/", 9.0)], [*FINE, ("", "/", 9.0)]).unknown[0]
     assert volumes(FINE, FINE, "a shard is down").unknown == ("the server warns: a shard is down",)
     assert volumes([], []).unknown == ("the queries find no series",)
-
-
-def test_an_expected_broker_without_a_sound_volume_is_unknown() -> None:
-    broken: Rows = [*FINE, ("2", "/", math.nan)]
-    result = volumes(broken, [*FINE, ("2", "/", 1.0)], expected=("1", "2", "3"))
-    assert result.unknown[1:] == tuple(f"expected broker '{broker}' has no volume" for broker in (2, 3))
+    missing = volumes([*FINE, ("2", "/", math.nan)], [*FINE, ("2", "/", 1.0)], expected=("1", "2", "3"))
+    assert missing.unknown[1:] == tuple(f"expected broker '{broker}' has no volume" for broker in (2, 3))
 
 
 def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_many_are_left_out() -> None:
@@ -249,15 +232,14 @@ def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_
 
 SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
 FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
-KNOWN = ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
+
+
+Make = Callable[..., Prometheus]
 
 
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-Make = Callable[..., Prometheus]
 
 
 @pytest.fixture
@@ -276,15 +258,11 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
         each._context.closing.close()
 
 
-def answered(plugin: Prometheus) -> ClusterVolumes:
-    return eventually(plugin.read, what="the first answer")
-
-
 def test_consumed_may_be_asked_for_and_labels_may_be_named(source: Make, server: FakePrometheus) -> None:
     server.replies["used"] = success({("kafka-1", "/data"): 101, ("kafka-2", "/data"): 50})
-    consumed = answered(source(available="", consumed="used"))
+    consumed = eventually(source(available="", consumed="used").read)
     assert [each.consumed for each in consumed.volumes] == [101, 50], "a volume may be fuller than its capacity"
-    known = answered(source(broker_label="mountpoint", volume_label="instance"))
+    known = eventually(source(broker_label="mountpoint", volume_label="instance").read)
     assert Volume("/data", "kafka-1", 100, 75) in known.volumes
 
 
@@ -296,9 +274,7 @@ def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, ca
     failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
     assert caplog.messages == [failed]
     server.serve(SIZE, FREE)
-    answered(plugin)
-    healed = "prometheus 127.0.0.1 knows all volumes again"
-    eventually(lambda: caplog.messages == [failed, healed])
+    eventually(lambda: caplog.messages == [failed, "prometheus 127.0.0.1 knows all volumes again"])
 
 
 def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
@@ -348,15 +324,11 @@ def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: di
 @pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
 def test_answers_hold_for_validity_or_two_intervals(source: Make, clock: Clock, interval: str, longest: float) -> None:
     plugin = source(interval=interval)
-    answered(plugin)
+    known = eventually(plugin.read, what="the first answer")
+    assert known == ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
     clock.now += longest
-    assert plugin.read() == KNOWN
+    assert plugin.read() == known
     clock.now += 1
-    silent = plugin.read()
-    assert silent is not None
-    assert (silent.volumes, len(silent.unknown)) == (KNOWN.volumes, 1)
-
-
-def test_a_file_of_certificates_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="ca-location can't be read: No such file"):
-        promql_client("https://prometheus", ca_location=str(tmp_path / "no.pem"))
+    too_old = plugin.read()
+    assert too_old is not None
+    assert (too_old.volumes, len(too_old.unknown)) == (known.volumes, 1)
