@@ -27,6 +27,13 @@ from tests.fakes.quotas import follower
 OWN = Volume("1", "/own", 100, 10)
 
 
+def listed(source: Snapshots, *brokers: str, fenced: str = "") -> None:
+    """The cluster lists these brokers."""
+    registered: Any = source._registered_brokers
+    registered.argument({broker: broker == fenced for broker in brokers})
+    registered.answered = True
+
+
 class World(Clocks):
     def __init__(self) -> None:
         super().__init__()
@@ -38,9 +45,7 @@ class World(Clocks):
     def knows(self, *brokers: str, fenced: str = "") -> None:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
-        registered: Any = self.source._registered_brokers
-        registered.argument({broker: broker == fenced for broker in brokers})
-        registered.answered = True
+        listed(self.source, *brokers, fenced=fenced)
 
     def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
         snapshot = Snapshot(broker, self.at(-ago), (Volume(broker, "/d", 100, consumed),), **more)
@@ -66,13 +71,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
-    answer = world.read()
-    assert answer.volumes == (OWN,)
-    assert answer.waiting == "the cluster has not listed its brokers yet"
+    assert world.read() == ClusterVolumes((OWN,), waiting="the cluster has not listed its brokers yet")
     assert world.source._follower is None, "it would not know whose records to take"
-    registered: Any = world.source._registered_brokers
-    registered.argument({"1": False})
-    registered.answered = True
+    listed(world.source, "1")
     assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
     follower(world.source).fault = " (not connected: it refuses the user)"
     assert world.read().waiting.endswith("snapshots is not read yet (not connected: it refuses the user)")
@@ -86,6 +87,10 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
+    for ago in (3, 2, 1, 3, 2, 1):  # what was in the topic before is not counted, whenever it is read
+        world.publishes("2", ago=ago, live=False)
+        for broker in (b"9", b"2"):
+            world.record(broker, b"{", live=False)
     world.publishes("2", 20)
     before = world.read()
     for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000), (None, None), (b"\xff", None)]:
@@ -140,8 +145,7 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
     world.read()
     other = replace(world.context, closing=ExitStack())
     standby = Snapshots(other, world.wall, world.clock, Budgets(world.context))
-    registered: Any = standby._registered_brokers
-    registered.argument({"1": False, "4": False})
+    listed(standby, "1", "4")
     standby.record(b"4", encode(Snapshot("4", world.at(), ())), True)
     standby.read()
     assert world.broker.number("Snapshot", "Age", "4") == 0
@@ -150,14 +154,6 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
     assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
     world.context.closing.close()
     assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
-
-
-def test_what_was_in_the_topic_before_is_counted_no_more_whenever_it_is_read(world: World) -> None:
-    world.source._roster.register({"1": False, "2": False})
-    old = [(b"9", b"{"), (b"1", b"{"), *((b"2", encode(Snapshot("2", world.at(-ago), ()))) for ago in (3, 2, 1))]
-    for key, value in old * 2:
-        world.record(key, value, live=False)
-    assert not {key for key in world.broker.shown if key[0] == "Refused"}
 
 
 # ---- budgets of storage, as volumes ----
@@ -214,9 +210,8 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
     # Where it stands by for another source, that one ends the reading of the topic.
-    other = replace(world.context, closing=ExitStack())
-    Snapshots(other, world.wall, world.clock, budgets)
-    other.closing.close()
+    with ExitStack() as closing:
+        Snapshots(replace(world.context, closing=closing), world.wall, world.clock, budgets)
     assert budgets.by_name
 
 
@@ -386,8 +381,7 @@ def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> N
     old, new = snapshot("1", WALL - 5, 1), snapshot("1", WALL, 2)
     assert world.roster.take(new, True, VALIDITY) == ""
     world.passes(VALIDITY - 1)
-    assert world.roster.take(new, True, VALIDITY) == "late"
-    assert world.roster.take(old, True, VALIDITY) == "late"
+    assert [world.roster.take(each, True, VALIDITY) for each in (new, old)] == ["late"] * 2
     assert world.consumed() == 2
     world.passes(2)
     assert world.consumed() is None
