@@ -160,26 +160,6 @@ def test_records_add_up_to_what_clients_moved(usages: Usages, windows: int, ever
 
 # ---- what a client demands ----
 
-WINDOW = 12.0
-
-
-class Demanded:
-    def __init__(self) -> None:
-        self.demands, self.now = Demands(WINDOW), 100.0
-
-    def look(
-        self, rate: float, limit: float | None = 1e6, idle: float = 0.0, delay: float = 0.0, after: float = 0.5
-    ) -> float | None:
-        self.now += after
-        used = use(rate=rate, limit=limit, delay_ms=1000 * delay, idle=idle)
-        return self.demands.look([used], self.now)[key_of(used)]
-
-
-@pytest.fixture
-def demanded() -> Demanded:
-    return Demanded()
-
-
 Look = tuple[float, dict[str, Any], float | None]  # a rate, its circumstances, and the demand at that look
 COURSES: dict[str, list[Look]] = {
     **{f"near its limit of {limit} it wants all": [(rate, {"limit": limit}, demand)] for rate, limit, demand in (
@@ -212,11 +192,16 @@ COURSES: dict[str, list[Look]] = {
 
 
 @pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
-def test_the_demand_of_a_client_from_look_to_look(demanded: Demanded, course: list[Look]) -> None:
+def test_the_demand_of_a_client_from_look_to_look(course: list[Look]) -> None:
+    demands, now = Demands(12.0), 100.0
     for rate, circumstances, demand in course:
-        assert demanded.look(rate, **circumstances) == (demand if demand is None else pytest.approx(demand))
-    demanded.demands.look([], demanded.now)
-    assert demanded.look(1e5, idle=5) == 0, "a client that is no longer seen is forgotten"
+        given: dict[str, Any] = {"limit": 1e6, "idle": 0.0, "delay": 0.0, "after": 0.5} | circumstances
+        now += given.pop("after")
+        used = use(rate=rate, delay_ms=1000 * given.pop("delay"), **given)
+        assert demands.look([used], now)[key_of(used)] == (demand if demand is None else pytest.approx(demand))
+    demands.look([], now)
+    silent = use(rate=1e5, limit=1e6, idle=5)
+    assert demands.look([silent], now)[key_of(silent)] == 0, "a client that is no longer seen is forgotten"
 
 
 # ---- looks, while somebody watches ----
@@ -332,19 +317,14 @@ def volumes(
     return OpenedVolumes(given, sleep, clock)
 
 
-def topic(directory: Path) -> Path:
-    log = directory / "orders-0" / "0.log"
-    log.parent.mkdir(parents=True)
-    log.write_bytes(b"x" * 8192)
-    return log
-
-
 def measured(opened: OpenedVolumes, *names: str) -> Sequence[MeasuredVolume]:
     return eventually(lambda: found if len(found := opened.of(names)) == len(names) else None)
 
 
 def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None:
-    log, goes_on = topic(tmp_path), threading.Event()
+    log, goes_on = tmp_path / "orders-0" / "0.log", threading.Event()
+    log.parent.mkdir()
+    log.write_bytes(b"x" * 8192)
 
     def sleep(seconds: float) -> None:
         goes_on.wait(30)
@@ -364,24 +344,20 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
 
 
 def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic(tmp_path)
     clock = Clock()
     monkeypatch.setattr(time, "thread_time", lambda: 1.5)
     opened = volumes(lambda _: None, clock, full=tmp_path)
     measured(opened, "full")
     opened.of([])
     clock.now += 29
-    assert opened.of(["full"]) == []
-    assert not opened._running
+    assert (opened.of(["full"]), opened._running) == ([], {})
     clock.now += 1
     measured(opened, "full")
 
 
 def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
-    topic(tmp_path / "1")
-    topic(tmp_path / "2")
     goes_on = threading.Event()
-    opened = volumes(lambda _: goes_on.wait(30), a=tmp_path / "1", b=tmp_path / "2")
+    opened = volumes(lambda _: goes_on.wait(30), a=tmp_path, b=tmp_path)
     assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
     # That of another test may be about to end.
     eventually(lambda: [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1)
@@ -390,7 +366,6 @@ def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic(tmp_path / "sound")
     clock, back = Clock(), threading.Event()
 
     def measure(name: str, *arguments: Any) -> Any:
@@ -398,9 +373,8 @@ def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest
         return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
 
     monkeypatch.setattr(publish_looks, "measure", measure)
-    opened = volumes(lambda _: None, clock, dead=tmp_path, sound=tmp_path / "sound")
-    assert opened.of(["dead", "sound"]) == []
-    assert opened.of(["sound", "dead"]) == []
+    opened = volumes(lambda _: None, clock, dead=tmp_path, sound=tmp_path)
+    assert [*opened.of(["dead", "sound"]), *opened.of(["sound", "dead"])] == []
     clock.now += 30
     assert [each.name for each in eventually(lambda: opened.of(["dead", "sound"]))] == ["sound"]
     clock.now += 3600
