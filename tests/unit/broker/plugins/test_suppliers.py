@@ -94,11 +94,8 @@ class Broker:
     def __init__(self) -> None:
         self.announced: list[tuple[str | None, str | None]] = []
         given = context(name="client-quotas")
-        given.answers_changed = self._note
+        given.answers_changed = lambda principal=None, client_id=None: self.announced.append((principal, client_id))
         self.supplier = ClientQuotas(given)
-
-    def _note(self, principal: str | None = None, client_id: str | None = None) -> None:
-        self.announced.append((principal, client_id))
 
     def alter(self, entity: Entity, rate: float | None, quota_type: QuotaType = PRODUCE) -> None:
         self.supplier.client_quota_changed(model.ClientQuotaChange(quota_type, model.QuotaEntity(*entity), rate))
