@@ -242,17 +242,11 @@ def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look
     assert 9 <= len(shown) <= 10
     assert (shown[-1].uses, shown[-1].watched) == ((), False)
     assert looks.passes(60) == []
-
-
-def test_who_leaves_ends_it_unless_another_one_watches(looks: Looks) -> None:
-    looks.passes(5)
-    looks.watch(watcher="a")
-    looks.watch(watcher="b")
-    looks.watch(0, watcher="a")
-    assert looks.passes(4)[-1].uses
-    looks.watch(0, watcher="b")
-    assert not looks.passes(4)[-1].uses
-    assert looks.passes(60) == []
+    for watcher in "ab":
+        looks.watch(watcher=watcher)
+    for watcher, watched in (("a", True), ("b", False)):  # who leaves ends it unless another one watches
+        looks.watch(0, watcher=watcher)
+        assert looks.passes(4)[-1].watched is watched
 
 
 def test_a_question_is_answered_at_once_and_only_while_it_is_asked_also_after_a_failure(looks: Looks) -> None:
