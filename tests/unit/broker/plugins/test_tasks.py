@@ -1,17 +1,26 @@
-"""The task ``publish-volumes``: what it publishes and when, and that it publishes nothing old as news."""
+"""The tasks ``publish-volumes`` and ``cordon``.
 
-from collections.abc import Iterator
+The former publishes what the disks show, when it is news, and nothing old as news. The latter cordons log directories,
+frees them, and leaves the others to operators.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
 
-from quotahost.api import DiskState
+from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.tasks import cordon
+from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
+from quotahost.kafka.admin import Listed
+from quotahost.kafka.client import NoAnswer
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.records.snapshot import Snapshot, decode
@@ -221,3 +230,178 @@ OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
 )
 def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
     assert has_changed(before, now) is news
+
+
+# ---- cordon ----
+
+FULL, SLACK = 90, 10  # bytes of 100
+LIMITS = {"static__storage__soft": "50", "static__storage__hard": "95"}
+Lists = Mapping[str, Iterable[str]]
+
+
+class Kafka:
+    """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
+
+    def __init__(self) -> None:
+        self.cordoned: list[str] = []
+        self.added: str | None = None
+        self.asked = self.changes = 0
+        self.passwords: list[str | None] = []
+        self.answer: Listed | Exception | str | None = "what is cordoned"
+
+    def asked_as(self, password: str | None) -> "Kafka":
+        self.passwords.append(password)
+        return self
+
+    def listed(self, name: str) -> Listed | None:
+        assert name == CORDONED
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.passwords[-1] == "old":
+            raise NoAnswer("refused")
+        return Listed(tuple(self.cordoned)) if isinstance(self.answer, str) else self.answer
+
+    def change(
+        self, append: Lists | None = None, subtract: Lists | None = None, put: Mapping[str, str | None] | None = None
+    ) -> None:
+        self.changes += 1
+        self.cordoned += [each for each in (append or {}).get(CORDONED, ()) if each not in self.cordoned]
+        self.cordoned = [each for each in self.cordoned if each not in (subtract or {}).get(CORDONED, ())]
+        self.added = (put or {})[ADDED]
+
+
+class Disks:
+    """Two volumes, /a with one log directory and /b with two."""
+
+    def __init__(self) -> None:
+        self.used = {"/a": SLACK, "/b": SLACK}
+        self.age, self.lost = 0.0, False
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        volumes = tuple(Volume("1", name, 100, used) for name, used in self.used.items())
+        places = () if self.lost else (("/a", "/a"), ("/b", "/b"), ("/b/2", "/b"))
+        return self.age, DiskState(volumes, (), places)
+
+
+class Broker:
+    """A broker with the task, what Kafka has stored for it, and its disks."""
+
+    def __init__(self) -> None:
+        self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
+        self.context = context(FakeBroker(), "cordon", Cordon.Section(), self.clock, **LIMITS)
+        self.context.open_disks = lambda: self.disks  # type: ignore[assignment,return-value]
+        self.restart()
+
+    def restart(self) -> None:
+        """The broker starts again, and gets what Kafka has stored."""
+        self.task = Cordon(self.context, self.clock)
+        self.stored()
+
+    def stored(self) -> None:
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
+
+    def run(self, seconds: float = 120) -> list[str]:
+        """What is cordoned after so many seconds, in which the task runs every 10 s."""
+        for _ in range(round(seconds / 10)):
+            self.clock.now += 10
+            self.task.run()
+            self.stored()
+        return sorted(self.kafka.cordoned)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    made = Broker()
+
+    def login(context: Context[object]) -> SimpleNamespace:
+        given = context.broker.client_config()
+        return SimpleNamespace(admin=lambda topic: given.get("sasl.password"), config=lambda *, careful: given)
+
+    monkeypatch.setattr(cordon, "login", login)
+    monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker, config: made.kafka.asked_as(admin))
+    return made
+
+
+def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_for_a_while(broker: Broker) -> None:
+    assert broker.run() == []
+    assert broker.kafka.asked == 0, "while nothing has to change"
+    broker.disks.used["/b"] = FULL
+    assert broker.run() == ["/b", "/b/2"]
+    assert broker.kafka.added == "/b,/b/2"
+    assert broker.kafka.asked == 2, "the first answer shows that the broker has read what is stored"
+    broker.restart()
+    assert broker.run() == ["/b", "/b/2"]
+    broker.disks.used["/b"] = SLACK
+    for _ in range(2):
+        assert broker.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
+        broker.restart()  # nobody saw for how long the volume has had room
+    assert broker.run(80) == []
+    assert broker.kafka.added is None
+    assert broker.kafka.changes == 2
+
+
+def test_what_an_operator_freed_stays_free_until_the_volume_had_room(broker: Broker) -> None:
+    broker.disks.used["/a"] = FULL
+    broker.run(20)
+    broker.kafka.cordoned = []
+    assert broker.run() == []
+    broker.task = Cordon(broker.context, broker.clock)
+    broker.task.run()  # before what is stored reaches it, a moment after its start
+    broker.stored()
+    assert broker.run() == []
+    broker.disks.used["/a"] = SLACK
+    broker.run()
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == ["/a"]
+
+
+def test_where_an_operator_has_cordoned_all_nothing_is_added(broker: Broker) -> None:
+    broker.kafka.cordoned = ["*"]
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == ["*"]
+    assert broker.kafka.changes == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (None, "this Kafka has no cordoned.log.dirs"),
+        (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
+        (NoAnswer("no right"), "can't be read or changed: no right"),
+    ],
+)
+def test_what_keeps_it_from_working_is_logged_once(
+    broker: Broker, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
+) -> None:
+    broker.kafka.answer = answer
+    broker.disks.used["/a"] = FULL
+    assert broker.run(600) == []
+    assert [line in each for each in caplog.messages] == [True]
+    assert broker.kafka.changes == 0
+
+
+def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_next_moment(broker: Broker) -> None:
+    """After a change of credentials, say, or of the listener by which the broker reaches itself."""
+    broker.context.broker = known = FakeBroker(client={"sasl.password": "old"})
+    broker.disks.used["/a"] = FULL
+    assert broker.run(60) == []
+    known.client["sasl.password"] = "new"
+    assert broker.run() == ["/a"]
+
+
+def test_in_shadow_it_only_says_what_it_would_do(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.context.settings = settings(shadow="all", **LIMITS)
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == []
+    assert "shadow=all: ['/a'] would be cordoned" in caplog.text
+
+
+def test_unknown_disks_change_nothing(broker: Broker) -> None:
+    broker.disks.used["/a"] = FULL
+    broker.disks.age = 1e6
+    assert broker.run() == []
+    broker.disks.age = 0.0
+    assert broker.run(20) == ["/a"]
+    broker.disks.lost = True
+    assert broker.run() == ["/a"], "an offline directory may be as full as it was"
