@@ -1,6 +1,6 @@
 """What Kafka's own classes name and default to today, where the five documents say something else, and compute.
 
-The models give the numbers of Kafka's and yammer's own classes for the same records.
+The models give the numbers of Kafka's own classes for the same records.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from quotahost.throttling import SampledRate, TokenBucket
-from tests.throttling.oracle import HERE, TICK_MS, EwmaMeter, Oracle, compiled
+from tests.throttling.oracle import HERE, Oracle, compiled
 
 Today = dict[str, set[str]]
 
@@ -197,27 +197,4 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
         else:
             numbers.append(model.throttle_ms(now))
             lines.append(f"debt {now}")
-    assert oracle.replay(lines) == same(numbers)
-
-
-@pytest.mark.proves("v1.one-minute-rate", "v1.steady")
-@hypothesis_settings(max_examples=300)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["mark", "mark", "rate"]), st.integers(0, 10**9), st.integers(0, 20_000)), max_size=60
-    )
-)
-def test_a_one_minute_rate_is_yammers(oracle: Oracle, events: list[tuple[str, int, int]]) -> None:
-    model = EwmaMeter(NOW)
-    lines, numbers, ticked = ["ewma"], [], 0
-    for (kind, n, _), passed in zip(events, itertools.accumulate(e[2] for e in events), strict=True):
-        due = passed // TICK_MS
-        lines += ["tick"] * (due - ticked)
-        ticked = due
-        if kind == "mark":
-            model.mark(n, NOW + passed)
-            lines.append(f"mark {n}")
-        else:
-            numbers.append(model.rate(NOW + passed))
-            lines.append("ewma-rate")
     assert oracle.replay(lines) == same(numbers)
