@@ -249,7 +249,7 @@ def test_while_somebody_watches_it_publishes_every_two_seconds_and_then_one_look
         assert looks.passes(4)[-1].watched is watched
 
 
-def test_a_question_is_answered_at_once_and_only_while_it_is_asked_also_after_a_failure(looks: Looks) -> None:
+def test_a_question_is_answered_at_once_and_only_while_it_is_asked_and_a_failed_look_ends_nothing(looks: Looks) -> None:
     looks.passes(5)
     looks.watch()
     looks.passes(2.5)

@@ -205,7 +205,7 @@ def test_what_is_not_sound_is_unknown_and_no_volume(capacity: list[float], avail
     assert result.volumes == (Volume("1", "/", 100, 0),)
 
 
-def test_a_series_without_a_label_a_warning_nothing_at_all_and_an_expected_broker_that_lacks_are_unknown() -> None:
+def test_what_the_queries_leave_out_and_the_server_warns_of_is_unknown() -> None:
     assert "broker '', disk /: " in volumes([*FINE, ("", "/", 9.0)], [*FINE, ("", "/", 9.0)]).unknown[0]
     assert volumes(FINE, FINE, "a shard is down").unknown == ("the server warns: a shard is down",)
     assert volumes([], []).unknown == ("the queries find no series",)
