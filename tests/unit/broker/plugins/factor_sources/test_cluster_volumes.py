@@ -32,7 +32,6 @@ from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
 FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
-READS = ClusterVolumes((), waiting="it reads")
 GIVEN = {"factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "30s"}
 
 
@@ -41,17 +40,16 @@ class World(Clocks):
 
     def __init__(self) -> None:
         super().__init__()
-        self.broker = FakeBroker()
+        self.broker, self.sequence = FakeBroker(), 0
         self.built: list[Mock] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **GIVEN)
         brokers: Any = FakeThread
         reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, self.build)
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
-        self.sequence = 0
 
     def build(self, context: Context) -> Mock:
         """In the place of the source ``snapshots``; it reads until a test sets what it answers."""
-        self.built.append(Mock(context=context, **{"read.return_value": READS}))
+        self.built.append(Mock(context=context, **{"read.return_value": ClusterVolumes((), waiting="it reads")}))
         context.closing.callback(self.standby.close)
         return self.built[-1]
 
@@ -181,14 +179,14 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
 
 
 def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:
-    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    lacking: dict[str, Any] = {"run": 2, "reporting": 1, "missing": 1, "missing_brokers": ("2",)}
+    begun.publishes(**lacking)
     assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
     begun.publishes(EMPTY, run=2)
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
-    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
-    for _ in range(33):
+    for _ in range(34):
+        begun.publishes(**lacking)
         begun.passes(1)
-        begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
     assert begun.read() == ClusterVolumes((OWN,), ("broker 2: no snapshot",))
 
 

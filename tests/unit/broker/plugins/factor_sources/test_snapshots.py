@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -264,11 +264,10 @@ def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(w
 # ---- the roster knows each broker right, whatever the order, the delay or the clock of its snapshots ----
 
 VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
-    return Snapshot(broker, EPOCH + timedelta(seconds=taken), (Volume(broker, "/d", 10**9, consumed),))
+    return Snapshot(broker, datetime.fromtimestamp(taken, UTC), (Volume(broker, "/d", 10**9, consumed),))
 
 
 class Rosters(Clocks):
@@ -293,10 +292,6 @@ class Rosters(Clocks):
     def view(self) -> View:
         return self.roster.view("", self.settings)
 
-    @property
-    def ages(self) -> dict[str, float]:
-        return {snapshot.broker: age for snapshot, age, _ in self.roster.latest("")}
-
     def consumed(self, broker: str = "1") -> int | None:
         """What counts of a broker's one volume; None if nothing does."""
         return next((volume.consumed for volume in self.view.volumes if volume.broker == broker), None)
@@ -313,8 +308,8 @@ def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing()
     world.passes(GRACE + 1)
     world.register("1", "2", "3")
     assert (world.view.unknown, world.view.missing) == (("broker 1: no snapshot",), 2), "from when it is registered"
-    world.roster.remove("2")
-    world.roster.remove("nobody")
+    for broker in ("2", "nobody"):
+        world.roster.remove(broker)
     assert world.view.unknown == ("broker 1: no snapshot", "broker 2: no snapshot"), "by a tombstone"
     world.register("1", "2", "3", fenced="1")
     world.passes(DAY)
@@ -395,7 +390,7 @@ def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says_and_none_of
     world = Rosters("1", "2")
     world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
     world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
-    assert world.ages == {"1": 50, "2": HOUR}
+    assert [age for _, age, _ in world.roster.latest("")] == [50, HOUR]
     assert (world.view.waiting, world.view.unknown) == (stale("2"), ()), "its broker may have started with this one"
     world.passes(GRACE + 1)
     assert (world.view.waiting, world.view.unknown) == ("", (stale("1"), stale("2")))
