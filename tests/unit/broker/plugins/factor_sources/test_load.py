@@ -180,7 +180,8 @@ def test_one_counter_that_lacks_is_a_failure_where_it_has_a_target(
         read(host, 622, **{counter: False})
     targets = {"plugin.load.handlers-idle": "20", "plugin.load.network-idle": "20"}
     host.reconfigure(targets | {f"plugin.load.{counter}-idle": "0"})
-    assert read(host, 623, **{counter: False}) == read(host, 624, **{counter: False}) == Factor(1.0)
+    for second in (623, 624):
+        assert read(host, second, **{counter: False}) == Factor(1.0), "there is no target any more"
 
 
 def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHost[LoadSource]) -> None:
