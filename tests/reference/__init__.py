@@ -1,1 +1,1 @@
-"""Plain models of parts of the product that are written in SQL or Java; tests compare the two."""
+"""A plain model of a part of the product that is written in SQL; tests compare the two."""

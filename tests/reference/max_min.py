@@ -37,17 +37,13 @@ def divide(demands: Mapping[str, float | None], others: int = 0, silent: int = 0
     brokers = len(demands) + others + silent
     floor = FLOOR / brokers
     rest = 1 - floor * brokers
-    wanted = {broker: _above(floor, demand, rest) for broker, demand in demands.items()}
+    wanted = {b: rest if part is None else min(max(part - floor, 0.0), rest) for b, part in demands.items()}
     level = _level(rest, sorted(wanted.values()))
     given = {broker: min(more, level) for broker, more in wanted.items()}
     over = max(0.0, rest - sum(given[broker] for broker in sorted(given))) / (len(demands) + others)
     asking = {broker: (floor + more + over) * SHAVED for broker, more in given.items()}
     stepped = floor + math.floor(over * brokers * STEPS) / (brokers * STEPS)
     return Division(asking, stepped * SHAVED, floor * SHAVED)
-
-
-def _above(floor: float, demand: float | None, rest: float) -> float:
-    return rest if demand is None else min(max(demand - floor, 0.0), rest)
 
 
 def _level(rest: float, wanted: list[float]) -> float:
@@ -80,7 +76,7 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
                 places[used.key] = min(place, places.get(used.key, place))
     listed = sorted(clients, key=lambda key: (places[key], key))
     found: dict[str, list[Share]] = {usage.broker: [] for usage in known}
-    for key in listed[: _fits(listed)]:
+    for key in listed[: sum(1 for _ in fitting(Share(*key, 0.0, 1.0) for key in listed))]:
         uses = clients[key]
         demands = {b: None if used.demand is None else used.demand / used.quota for b, used in uses.items()}
         divided = divide(demands, len(fresh) - len(uses), len(known) - len(fresh))
@@ -89,7 +85,3 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
             other = divided.silent if broker in silent else divided.others
             row.append(Share(*key, divided.asking.get(broker, other) * quota, quota))
     return {broker: tuple(row) for broker, row in found.items()}
-
-
-def _fits(keys: Iterable[ClientKey]) -> int:
-    return sum(1 for _ in fitting(Share(*key, 0.0, 1.0) for key in keys))

@@ -1,6 +1,5 @@
 package org.quotahost.table;
 
-import com.yammer.metrics.stats.EWMA;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -19,14 +18,13 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 import org.apache.kafka.server.quota.QuotaUtils;
 
-/** Replays commands of standard input with Kafka's, yammer's and the broker's own classes; a line "." ends a batch. */
+/** Replays commands of standard input with Kafka's and the broker's own classes; a line "." ends a batch. */
 public final class ThrottlingOracle {
     private static final MetricName NAME = new MetricName("oracle", "test", "", Map.of());
     private static final StringBuilder OUT = new StringBuilder();
 
     private static MeasurableStat stat;
     private static MetricConfig config;
-    private static EWMA ewma;
     private static Tap tap;
     private static Tap.Windows windows;
 
@@ -49,14 +47,10 @@ public final class ThrottlingOracle {
         switch (words[0]) {
             case "rate" -> make(new Rate(), words[1], words[2], null);
             case "bucket" -> make(new TokenBucket(), words[1], words[2], words[3]);
-            case "ewma" -> ewma = EWMA.oneMinuteEWMA();
             case "record" -> stat.record(config, Double.parseDouble(words[1]), Long.parseLong(words[2]));
             case "measure" -> print(stat.measure(config, Long.parseLong(words[1])));
             case "throttle" -> throttle(Double.parseDouble(words[1]), Long.parseLong(words[2]));
             case "debt" -> debt(Long.parseLong(words[1]));
-            case "mark" -> ewma.update(Long.parseLong(words[1]));
-            case "tick" -> ewma.tick();
-            case "ewma-rate" -> print(ewma.rate(TimeUnit.SECONDS));
             case "tap" -> tap = new Tap();
             case "configure" -> windows = windows(words[1], words[2], words[3]);
             case "step" -> step(Double.parseDouble(words[1]), words[2].equals("held"), Long.parseLong(words[3]));

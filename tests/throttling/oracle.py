@@ -3,14 +3,12 @@
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from harness.java.jars import broker_jars
 from harness.java.jdk import class_path, program, tool
-from harness.plugin import ROOT
 
 HERE: Final = Path(__file__).parent
-TAP: Final = ROOT / "java-shim/src/main/java/org/quotahost/table/Tap.java"
 
 
 def compiled(main: str, directory: Path, *sources: Path) -> list[str]:
@@ -27,15 +25,10 @@ def compiled(main: str, directory: Path, *sources: Path) -> list[str]:
 
 
 class Oracle:
-    """One JVM that reads lines and answers with numbers. A ``with`` block ends it."""
+    """One JVM that reads lines and answers with numbers."""
 
-    def __init__(self, directory: Path) -> None:
-        """Compiles the program into the directory and starts it."""
-        main, source = "org.quotahost.table.ThrottlingOracle", HERE / "ThrottlingOracle.java"
-        self._process = subprocess.Popen(
-            compiled(main, directory, source, TAP),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
 
     def replay(self, lines: Iterable[str]) -> list[float]:
         """Returns the answers to a batch. The oracle answers after the last line, so that neither waits for the other.
@@ -52,11 +45,3 @@ class Oracle:
             assert line, "the oracle's JVM has ended"
             answers.append(float(line))
         return answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)

@@ -28,14 +28,11 @@ def test_works_that_follow_each_other_have_one_thread_and_those_that_hang_hold_u
     threads, hang = set[threading.Thread](), threading.Event()
     kept = KeptThreads("test")
 
-    def done() -> None:
+    def alone() -> int:
+        """How many threads have worked, once the one that works now is free again."""
         ended = threading.Event()
         kept.do(lambda: (threads.add(threading.current_thread()), ended.set()))
         assert ended.wait(WITHIN)
-
-    def alone() -> int:
-        """How many threads have worked, once this one is free again."""
-        done()
         eventually(lambda: kept._free.acquire(blocking=False))
         kept._free.release()
         return len(threads)

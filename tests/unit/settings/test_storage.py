@@ -11,7 +11,7 @@ from quotahost.settings.declaration import SettingsError
 from quotahost.settings.storage import Override, match
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import context, monitor, settings
-from tests.unit.broker.plugins.policies.test_limits import policy, used
+from tests.unit.broker.plugins.test_policies import policy, used
 from tests.unit.settings.properties import read, shown
 
 NAME = "static.storage.overrides"

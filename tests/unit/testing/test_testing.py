@@ -66,9 +66,7 @@ def counting(plugin: Any, *_: Any) -> Quota:
     return Quota(plugin.calls)
 
 
-SOFT, HARD = Limit(LimitType.MIN_FREE_PERCENTAGE, 20), Limit(LimitType.MIN_FREE_PERCENTAGE, 10)
-
-
+PERCENT = LimitType.MIN_FREE_PERCENTAGE
 LIMITED = {"static.storage.soft.min-free-percent": "0.2", "static.storage.hard.min-free-percent": "0.1"}
 check_limited = partial(check_policy, properties=LIMITED)
 
@@ -132,16 +130,10 @@ def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volum
     judged: list[Volume] = []
     check_policy(plugin(quota_factor=lambda self, volume: judged.append(volume) or 1.0), volumes=[SPECIAL])
     assert SPECIAL in judged
-
-
-def test_volumes_of_one_name_that_differ_in_limits_of_their_own_are_judged_apart() -> None:
-    strict, mild = (Limit(LimitType.CONSUMED_BYTES, level) for level in (300, 900))
-    volumes = [Volume("1", "/own", 1000, 400, hard=strict), Volume("1", "/own", 1000, 500, hard=mild)]
-
-    def factor(self: Any, volume: Volume) -> float:
-        return float(volume.hard is None or volume.consumed < volume.hard.level)
-
-    check_policy(plugin(quota_factor=factor), volumes=volumes)
+    # Volumes of one name that differ in limits of their own are judged apart.
+    limits = [Limit(LimitType.CONSUMED_BYTES, level) for level in (300, 900)]
+    own = [Volume("1", "/own", 1000, used, hard=hard) for used, hard in zip((400, 500), limits, strict=True)]
+    check_policy(plugin(quota_factor=lambda self, v: float(not v.hard or v.consumed < v.hard.level)), volumes=own)
 
 
 # ---- what breaks it ----
@@ -160,6 +152,7 @@ class Demanding:
         return Quota(self.context.section.rate)
 
 
+SOFT, HARD = Limit(PERCENT, 20), Limit(PERCENT, 10)
 BOTH_BREACHES = ("breaches_soft_limit", "breaches_hard_limit")
 SUPPLIERS: list[tuple[Any, str, int]] = [
     *((entry, "would not start: supplier ", 1) for entry in (
@@ -211,10 +204,9 @@ POLICIES: list[tuple[Any, str, int]] = [
         (dict.fromkeys(BOTH_BREACHES, giving(False)), "doesn't breach", 12),
         (dict.fromkeys(BOTH_BREACHES, giving(True)), "not 0", 12),
         ({"soft_limit": giving(HARD), "hard_limit": giving(SOFT)}, "before its soft one", 12),
-        ({"hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 1))}, "but its factor is 0", 12),
-        ({"soft_limit": giving(None), "hard_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 26))},
-         "but its factor is 1", 12),
-        ({"soft_limit": giving(Limit(LimitType.MIN_FREE_PERCENTAGE, 60))}, r"breaches_soft_limit\(\) is False", 12),
+        ({"hard_limit": giving(Limit(PERCENT, 1))}, "but its factor is 0", 12),
+        ({"soft_limit": giving(None), "hard_limit": giving(Limit(PERCENT, 26))}, "but its factor is 1", 12),
+        ({"soft_limit": giving(Limit(PERCENT, 60))}, r"breaches_soft_limit\(\) is False", 12),
         ({"soft_limit": giving(0.8)}, "a Limit or None", 6),
         ({"breaches_hard_limit": giving(1)}, "True or False", 6),
         ({"hard_limit": raising(ZeroDivisionError())}, "raised ZeroDivisionError", 5),

@@ -1,55 +1,60 @@
 """The factor source ``cluster-volumes``: which records it takes, what they decide, and when the standby answers."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from harness import rollup as pipeline
 from harness.system.waiting import eventually
 from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.cluster_record import RecordReader
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
+from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby, told_by
+from quotahost.broker.plugins.factor_sources.liveness import View
+from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
-from quotahost.model.budgets import Budget
-from quotahost.records.cluster_volumes import ClusterRecord, VolumeTrend, encode
+from quotahost.model.budgets import Budget, in_cluster
+from quotahost.pipeline.cluster import Rules
+from quotahost.records import snapshot as snapshots
+from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir, VolumeTrend, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import Clocks, context, monitor, settings
+from tests.fakes.plugin_context import Clocks, context, monitor, patience, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
 FULL, EMPTY = Volume("2", "/d", 100, 99), Volume("2", "/d", 100, 1)
-READS = ClusterVolumes((), waiting="it reads")
 GIVEN = {"factor__source": "cluster-volumes", "validity": "60s", "startup__grace": "30s", "volumes__period": "30s"}
 
 
 class World(Clocks):
     """Broker 1 of the cluster ``c-1``; tests set its clocks, publish records and read the source."""
 
-    def __init__(self, **more: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.broker = FakeBroker()
+        self.broker, self.sequence = FakeBroker(), 0
         self.built: list[Mock] = []
-        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **(GIVEN | more))
+        self.context = context(self.broker, "cluster-volumes", clock=self.clock, **GIVEN)
         brokers: Any = FakeThread
         reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, self.build)
         self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
-        self.sequence = 0
 
     def build(self, context: Context) -> Mock:
         """In the place of the source ``snapshots``; it reads until a test sets what it answers."""
-        self.built.append(Mock(context=context, **{"read.return_value": READS}))
+        self.built.append(Mock(context=context, **{"read.return_value": ClusterVolumes((), waiting="it reads")}))
         context.closing.callback(self.standby.close)
         return self.built[-1]
 
     @property
     def standby(self) -> Mock:
-        """The standby that was built last."""
         return self.built[-1]
 
     def started(self) -> None:
@@ -65,12 +70,9 @@ class World(Clocks):
 
     def publishes(self, *volumes: Volume, live: bool = True, run: int = 1, at: float = 0.0, **fields: Any) -> None:
         self.sequence += 1
-        told: dict[str, Any] = {
-            "reporting": 2,
-            "volume_count": len(volumes),
-            "fullest": tuple(map(VolumeTrend, volumes)),
-        }
-        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **(told | fields))
+        fullest = tuple(map(VolumeTrend, volumes))
+        told: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": fullest} | fields
+        record = ClusterRecord("c-1", run, self.sequence, self.at(at), **told)
         follower(self.source._reader).take(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
@@ -84,29 +86,24 @@ class World(Clocks):
     def read(self) -> Any:
         return self.source.read()
 
+    def close(self) -> None:
+        self.context.closing.close()
+        monitor(self.context).close()
+
     def number(self, attribute: str, name: str = "cluster-volumes") -> float | None:
         return self.broker.number("FactorSource", attribute, name)
 
 
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+@pytest.fixture(autouse=True)
+def _disks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: DiskState((OWN,)))
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    made: list[World] = []
-
-    def new(**more: str) -> World:
-        made.append(World(**more))
-        return made[-1]
-
-    yield new
-    for each in made:
-        each.context.closing.close()
-        monitor(each.context).close()
 
 
 @pytest.fixture
-def world(make: Callable[..., World]) -> World:
-    return make()
+def world() -> Iterator[World]:
+    with closing(World()) as made:
+        yield made
 
 
 @pytest.fixture
@@ -119,38 +116,38 @@ def begun(world: World) -> World:
 
 
 def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
-    make: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
-    world = make()
-    assert world.read() == ClusterVolumes((OWN,), waiting="the cluster's id is not read from the log directories yet")
-    monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
-    monitor(world.context).look()
-    assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
-    follower(world.source._reader).fault = " (not connected: it refuses the user)"
-    assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
-    world.publishes(FULL, live=False)
-    world.source._reader.caught_up()
-    assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
-    world.knows("1", "2")
-    assert world.read() == ClusterVolumes((OWN, FULL))
-    assert not world.built
+    with closing(World()) as world:
+        unknown_id = "the cluster's id is not read from the log directories yet"
+        assert world.read() == ClusterVolumes((OWN,), waiting=unknown_id)
+        monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
+        monitor(world.context).look()
+        assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
+        follower(world.source._reader).fault = " (not connected: it refuses the user)"
+        assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
+        world.publishes(FULL, OWN, live=False, stale=1, stale_brokers=("8",))
+        world.source._reader.caught_up()
+        assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
+        world.publishes(FULL)
+        world.knows("1", "2")
+        assert world.read() == ClusterVolumes((OWN, FULL))
+        assert not world.built
 
 
 def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     before = begun.read()
     take = follower(begun.source._reader).take
-    take(b"c-2", encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), True)
-    take(b"c-2", b"{", True)
+    for value in (encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), b"{"):
+        take(b"c-2", value, True)
     take(None, None, True)
     assert not [key for key in begun.broker.shown if key[0] == "Refused"]
     for value in (b"{", b'{"version": 1}', b'{"version": 2}', b'{"version": 2}'):
         take(b"c-1", value, True)
-    assert begun.read() == before
-    begun.sequence -= 1
-    begun.publishes(EMPTY)  # of the same run and number
-    begun.sequence -= 2
-    begun.publishes(EMPTY)  # late
+    for fewer in (1, 2):  # of the same run and number, and late
+        begun.sequence -= fewer
+        begun.publishes(EMPTY)
     assert begun.read() == before
     counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
@@ -182,41 +179,73 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
 
 
 def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:
-    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
+    lacking: dict[str, Any] = {"run": 2, "reporting": 1, "missing": 1, "missing_brokers": ("2",)}
+    begun.publishes(**lacking)
     assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
     begun.publishes(EMPTY, run=2)
     assert begun.read() == ClusterVolumes((OWN, EMPTY))
-    begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
-    for _ in range(33):
+    for _ in range(34):
+        begun.publishes(**lacking)
         begun.passes(1)
-        begun.publishes(run=2, reporting=1, missing=1, missing_brokers=("2",))
     assert begun.read() == ClusterVolumes((OWN,), ("broker 2: no snapshot",))
 
 
-def test_the_record_and_the_brokers_are_shown(begun: World) -> None:
-    begun.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
-    begun.passes(5)
-    number = begun.broker.number
-    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 2]
-    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
-    follower(begun.source._reader).take(b"c-1", None, True)
+def test_the_listed_volumes_count_once_without_this_brokers_own_which_stand_for_those_left_out(begun: World) -> None:
+    other = Volume("2", "/e", 100, 10)
+    begun.publishes(FULL, volume_count=3, worst={LimitType.MIN_FREE_BYTES: tuple(map(VolumeTrend, (FULL, other)))})
+    assert begun.read().volumes == (OWN, FULL, other)
+    listed = (Volume("1", "/d", 100, 95), Volume("9", "/d", 100, 94), FULL)
+    begun.publishes(*listed, volume_count=4)
+    assert begun.read().volumes == (OWN, *listed), "a stranger's too, in a truncated list"
+    begun.publishes(*listed)
+    assert begun.read().volumes == (OWN, FULL)
+
+
+def test_stale_brokers_and_offline_dirs_are_unknown_at_once_with_a_sentence_each(begun: World) -> None:
+    begun.knows("1", "2", "3")
+    begun.passes(31)
+    dirs = (OfflineDir("3", "/e\nOPEN"), OfflineDir("1", "/own"), OfflineDir("9", "/gone"))
+    begun.publishes(stale=3, stale_brokers=("2", "1", "9"), offline=3, offline_dirs=dirs)
+    unknown = ("broker 2: its newest snapshot is stale", "broker 3, log dir '/e\\nOPEN'")
+    assert begun.read() == ClusterVolumes((OWN,), unknown)
+
+
+def test_brokers_that_nobody_lists_are_waited_for_also_while_they_become_fewer(begun: World) -> None:
+    def missing(**told: Any) -> tuple[float | None, tuple[str, ...]]:
+        begun.publishes(**told)
+        begun.passes(1)
+        return begun.broker.number("Brokers", "Missing"), begun.read().unknown
+
+    begun.knows("1", "2", "3")
+    assert missing(reporting=0) == (3, ())
+    begun.passes(28)
+    assert missing(reporting=1) == (2, ())
     begun.passes(1)
-    assert number("ClusterRecord", "Age") is None
+    gone = tuple(f"gone-{number}" for number in range(64))
+    lost = (1, ("1 brokers run, of which the pipeline has no snapshot",))
+    assert missing(reporting=2, stale=66, stale_brokers=gone) == lost
+    assert missing(reporting=3) == (0, ())
+    assert missing(reporting=2) == (1, ()), "they were there in between"
 
 
-def shown(broker: FakeBroker) -> set[str]:
-    return {type for type, *_ in broker.shown} - {"Volume", "LogDirs"}  # of the disks
-
-
-def test_a_source_that_is_built_shows_nothing_before_it_is_read_and_nothing_once_it_is_closed(world: World) -> None:
+def test_the_record_and_the_brokers_are_shown_from_the_first_read_until_it_is_closed(world: World) -> None:
     """A live change that is only validated builds it, too, and one that takes it out closes it."""
-    assert shown(world.broker) == set()
+
+    def shown() -> set[str]:
+        return {type for type, *_ in world.broker.shown} - {"Volume", "LogDirs"}  # of the disks
+
+    assert shown() == set()
     world.started()
-    world.publishes(FULL)
-    world.read()
-    assert shown(world.broker) == {"FactorSource", "ClusterRecord", "Brokers"}
+    world.publishes(EMPTY, run=7, stale=1, stale_brokers=("2",))
+    world.passes(5)
+    number = world.broker.number
+    assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 1]
+    assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
+    follower(world.source._reader).take(b"c-1", None, True)
+    world.passes(1)
+    assert shown() == {"FactorSource", "Brokers"}
     world.context.closing.close()
-    assert shown(world.broker) == set()
+    assert shown() == set()
 
 
 def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_disk_is_now(begun: World) -> None:
@@ -229,43 +258,40 @@ def test_this_brokers_volume_in_a_list_for_all_of_its_kind_is_as_full_as_its_dis
 
 # ---- budgets, by the pipeline's sums ----
 
-BY_NAME = {"orders": Budget("orders", ("orders.*",), 100), "all": Budget("all", ("*",), 100, replicas=True)}
-
 
 @pytest.fixture
-def budgeted(make: Callable[..., World]) -> World:
-    world = make(budgets="on")
+def budgeted(world: World) -> World:
+    world.context.settings = settings(**GIVEN, budgets="on")
     world.started()
     followed: Any = world.source._budgets
-    followed.by_name = BY_NAME
+    followed.by_name = {
+        "orders": Budget("orders", ("orders.*",), 100),
+        "all": Budget("all", ("*",), 100, replicas=True),
+    }
     world.context.disks.budgets.parts = {}
     return world
 
 
-def used(budgeted: World) -> dict[str, int]:
-    return {volume.name: volume.consumed for volume in budgeted.read().budgets or ()}
+def used(budgeted: World) -> dict[str, int] | None:
+    budgets = budgeted.read().budgets
+    return None if budgets is None else {volume.name: volume.consumed for volume in budgets}
 
 
 def test_the_record_s_sums_count_of_brokers_out_of_service_those_of_replicas_alone(budgeted: World) -> None:
-    assert budgeted.read().budgets is None, "nothing is known yet"
+    assert used(budgeted) is None, "nothing is known yet"
     budgeted.publishes(EMPTY, budgets=(("orders", 40, 7), ("all", 50, 8), ("gone", 1, 0)))
     assert used(budgeted) == {"orders": 40, "all": 58}
+    budgeted.passes(31)
+    budgeted.standby.read.return_value = ClusterVolumes((), budgets=())
+    budgeted.passes(30)
+    assert used(budgeted) == {}, "while the standby answers its sums count"
 
 
 def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(budgeted: World) -> None:
     budgeted.publishes(EMPTY, run=2, reporting=1, budgets=(("orders", 40, 0),))
-    assert budgeted.read().budgets is None
+    assert used(budgeted) is None
     budgeted.passes(31)
-    assert used(budgeted)["orders"] == 40, "it has none to tell"
-
-
-def test_while_the_standby_answers_its_sums_count(budgeted: World) -> None:
-    budgeted.publishes(EMPTY, budgets=(("orders", 40, 0),))
-    budgeted.passes(31)
-    assert used(budgeted)["orders"] == 40
-    budgeted.standby.read.return_value = ClusterVolumes((), budgets=())
-    budgeted.passes(30)
-    assert used(budgeted) == {}
+    assert used(budgeted) == {"orders": 40, "all": 0}, "it has none to tell"
 
 
 # ---- the standby ----
@@ -286,8 +312,7 @@ def test_it_is_built_after_half_of_validity_and_asked_later(begun: World, caplog
     begun.passes(29)
     assert FULL in begun.read().volumes, "the record is not too old yet"
     assert begun.standby.read.call_args.args == (False,), "it doesn't show how many are stale"
-    assert begun.number("Answers") == 1
-    assert caplog.messages == []
+    assert (begun.number("Answers"), caplog.messages) == (1, [])
     begun.passes(1)
     assert (begun.read(), *begun.standby.read.call_args.args) == (ClusterVolumes((OWN, EMPTY)), True)
     assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (0, 1)
@@ -361,3 +386,92 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     eventually(lambda: not world.read().waiting)
     assert world.read() == ClusterVolumes((OWN, FULL))
     assert world.number("Switches", "snapshots") == 1
+
+
+# ---- the same by the snapshots, as far as the record lists it ----
+
+OTHERS = ("2", "3", "4")
+BUDGETS = {"leaders": Budget("leaders", ("t",), 1), "replicas": Budget("replicas", ("t",), 1, replicas=True)}
+
+
+class Both(Clocks):
+    """Broker 1 with both sources, and a pipeline that always knows everything."""
+
+    def __init__(self, strict: bool) -> None:
+        super().__init__()
+        self.wall.now = 1_800_000_000.0  # the pipeline refuses times before 2026
+        self.settings = patience(strict)
+        self.roster, self.state = Roster(self.clock, self.wall), ClusterState("1", self.clock)
+        self.brokers = dict.fromkeys(("1", *OTHERS), False)
+        self.topic: dict[str, pipeline.Record] = {}
+        self.back: set[str] = set()  # in service again, and silent since
+        self.register()
+
+    def register(self) -> None:
+        self.roster.register(self.brokers)
+        self.state.register(self.brokers)
+
+    def happens(self, what: str, broker: str, consumed: int) -> None:
+        if what == "starts" and self.brokers.get(broker):
+            self.back.add(broker)
+        elif what not in ("starts", "nothing"):
+            self.back.discard(broker)
+        if what == "publishes" and self.brokers.get(broker) is False:
+            disk, budgets = Volume(broker, "/d", 100, consumed), tuple((name, consumed) for name in BUDGETS)
+            snapshot = snapshots.Snapshot(broker, self.at(), (disk,), budgets=budgets)
+            self.topic[broker] = pipeline.Record("t", 0, 0, self.at(), broker.encode(), snapshots.encode(snapshot))
+            self.roster.take(snapshot, True, 60)
+        elif what == "stops" and broker in self.brokers:
+            self.brokers[broker] = True
+        elif what == "starts":
+            self.brokers[broker] = False
+        elif what == "leaves" and self.brokers.pop(broker, None) is not None:
+            self.topic.pop(broker, None)  # its tombstone
+        self.register()
+
+    def record(self) -> ClusterRecord:
+        """What the pipeline's plain model makes of the topic, to which this broker has just published."""
+        own = snapshots.Snapshot("1", self.at(), ())
+        published = pipeline.Record("t", 0, 0, self.at(), b"1", snapshots.encode(own))
+        brokers = pipeline.state([published, *self.topic.values()], timedelta(minutes=5))
+        rules = Rules("c", registered=[broker for broker, fenced in self.brokers.items() if not fenced])
+        (record,) = pipeline.rollup(brokers, rules, 1, 1, round(self.wall.now * 1000))
+        return record
+
+    def budgets(self) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+        """What is used of the budgets, and what no longer counts, by the snapshots and by the record.
+
+        The record counts what a broker led before it was back until its first snapshot (docs/quotas.md).
+        """
+        latest = self.roster.latest("1")
+        told = [(snapshot.budgets or (), serves or snapshot.broker in self.back) for snapshot, _, serves in latest]
+        return in_cluster(BUDGETS, told), in_cluster(BUDGETS, told_by(self.record()) or [])
+
+    def views(self) -> tuple[View, View]:
+        return self.roster.view("1", self.settings), self.state.view(self.record(), self.settings)
+
+
+EVENTS = st.tuples(
+    st.sampled_from(["publishes", "publishes", "stops", "starts", "leaves", "nothing"]),
+    st.sampled_from(OTHERS), st.integers(0, 100), st.sampled_from([1.0, 10.0, 31.0, 61.0]),
+)  # fmt: skip
+
+
+@given(st.lists(EVENTS, max_size=40), st.booleans())
+@example([("publishes", "2", 1, 1.0), ("stops", "2", 0, 31.0), ("starts", "2", 0, 1.0)], False)
+def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int, float]], strict: bool) -> None:
+    world = Both(strict)
+    world.views()
+    for what, broker, consumed, pause in events:
+        world.happens(what, broker, consumed)
+        world.views()  # both are read all the time
+        world.passes(pause)
+        known, view = world.views()
+        lost, told = ({text.split()[1].rstrip(":") for text in each.unknown} for each in (known, view))
+        assert lost == told
+        assert set(view.volumes) == set(known.volumes) or not view.complete
+        assert set(known.volumes) <= set(view.volumes)
+        by_snapshots, by_record = world.budgets()
+        assert by_record == by_snapshots or not view.complete
+        running = {b for b, fenced in world.brokers.items() if not fenced}
+        assert strict or lost <= running, "only a broker that runs is unknown"

@@ -68,28 +68,26 @@ def test_what_a_broker_does_not_report_is_unknown(make: Make, directory: LogDir 
     eventually(lambda: known(source) == (ONE, (words,)))
 
 
-def test_of_a_fenced_broker_the_last_answer_counts_until_it_is_unregistered(make: Make) -> None:
+def test_of_a_fenced_broker_the_last_answer_counts_and_in_the_strict_form_none_until_it_is_unregistered(
+    make: Make,
+) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
-    source = make(broker, clock)
-    eventually(lambda: known(source) == (BOTH, ()))
+    lenient, strict = make(broker, clock), make(broker, clock, fenced__brokers="unknown")
+    eventually(lambda: known(lenient) == known(strict) == (BOTH, ()))
     broker.brokers, broker.directories = {1: False, 2: True}, [DIR_1]
     clock.now += 1000
-    answered(source, clock)
-    assert known(source) == (BOTH, ())
+    for source, expected in ((lenient, (BOTH, ())), (strict, (ONE, ("broker 2 is fenced",)))):
+        answered(source, clock)
+        assert known(source) == expected
+    later = make(broker)
+    eventually(lambda: known(later) == (ONE, ()), what="one that never answered does not count")
     broker.brokers = {1: False}
-    eventually(lambda: known(source) == (ONE, ()))
+    eventually(lambda: known(lenient) == known(strict) == (ONE, ()))
 
 
-def test_in_the_strict_form_a_fenced_broker_is_unknown_until_it_is_unregistered(make: Make) -> None:
-    broker = FakeBroker(brokers={1: False, 2: True}, directories=[DIR_1])
-    lenient, source = make(broker), make(broker, fenced__brokers="unknown")
-    eventually(lambda: known(lenient) == (ONE, ()), what="one that never answered does not count")
-    eventually(lambda: known(source) == (ONE, ("broker 2 is fenced",)))
-    broker.brokers = {1: False}
-    eventually(lambda: known(source) == (ONE, ()))
-
-
-def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(make: Make) -> None:
+def test_a_broker_or_a_cluster_that_stops_answering_counts_for_validity_and_is_unknown_then(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
     source = make(broker, clock, validity="60s")
     eventually(source.read)
@@ -98,19 +96,14 @@ def test_a_broker_that_stops_answering_counts_for_validity_and_is_unknown_then(m
     answered(source, clock)
     assert known(source) == (BOTH, ())
     clock.now += 1
-    eventually(lambda: known(source) == (ONE, ("broker 2, log dir ?: TIMED_OUT",)))
-
-
-def test_a_silent_cluster_is_unknown_after_validity(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    clock, broker = Clock(), FakeBroker(brokers={1: False}, directories=[DIR_1])
-    source = make(broker, clock, validity="10s")
-    eventually(source.read)
+    lacking = (ONE, ("broker 2, log dir ?: TIMED_OUT",))
+    eventually(lambda: known(source) == lacking)
     broker.brokers = TimeoutError("no answer")
     eventually(lambda: caplog.records)
-    clock.now += 10
-    assert known(source) == (ONE, ())
+    clock.now += 60
+    assert known(source) == lacking
     clock.now += 1
-    silent = "the cluster has not answered for its log dirs for validity + interval (10.005 s)"
+    silent = "the cluster has not answered for its log dirs for validity + interval (60.005 s)"
     assert known(source) == (ONE, (silent,)), "the last volumes still hold"
     assert len(caplog.records) == 1
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import count
 from statistics import mean
 from typing import Final
@@ -24,19 +23,8 @@ S: Final = 1_000_000_000  # ns
 BEGIN, END = 20, 240  # of the overload, in seconds
 LEAST = 0.05
 WINDOWS = [QuotaWindows(11, 1), QuotaWindows(2, 1)]
-QUIET = Modelled(wants=0.1, quota=2.0)  # a client that uses a small part of its quota
 
-
-def greedy(number: int, wants: float, quota: float, spread: int = 0) -> list[Modelled]:
-    """Clients that send all that they may, from BEGIN and up to ``spread`` seconds later, to END."""
-    chance = random.Random(3)
-
-    def since(begin: float) -> Callable[[int], bool]:
-        return lambda now_ms: begin * 1000 <= now_ms < END * 1000
-
-    return [Modelled(wants, quota, since(BEGIN + chance.uniform(0, spread))) for _ in range(number)]
-
-
+#: How many send all that they may, what each wants, its quota, and within how many seconds they come.
 OVERLOADS = {
     "quotas are what the threads can do": (4, 2.0, 0.5, 0),
     "quotas are ten times that": (4, 2.0, 5.0, 0),
@@ -49,7 +37,13 @@ OVERLOADS = {
 @pytest.mark.parametrize("windows", WINDOWS, ids=["11 windows", "2 windows"])
 @pytest.mark.parametrize("overload", OVERLOADS.values(), ids=OVERLOADS)
 def test_an_overload_is_held_at_the_target(windows: QuotaWindows, overload: tuple[int, float, float, int]) -> None:
-    clients = [*greedy(*overload), replace(QUIET)]
+    number, wants, quota, spread = overload
+    chance, clients = random.Random(3), [Modelled(wants=0.1, quota=2.0)]  # who uses a small part of its quota
+
+    def since(begin: float) -> Callable[[int], bool]:
+        return lambda now_ms: begin * 1000 <= now_ms < END * 1000
+
+    clients += [Modelled(wants, quota, since(BEGIN + chance.uniform(0, spread))) for _ in range(number)]
     outcome = play(clients, END + 20, windows, Law(windows, 30_000, LEAST))
     settled = slice(BEGIN + 100 if windows.number > 2 else BEGIN + 40, END)
     limits, idle = outcome.limits[settled], outcome.idle[settled]
@@ -161,48 +155,33 @@ def test_the_end_is_seen_once_nobody_is_held_back(host: FakeHost[LoadSource]) ->
     assert [counters.pass_second(each, each) == Factor(1.0) for each in idle] == [False] * 14 + [True]
 
 
-def test_counters_that_are_not_there_are_a_failure_and_no_factor(host: FakeHost[LoadSource]) -> None:
-    host.broker.loaded = Load(S, -1, {}, -1)
-    assert host.plugin.read() == Factor(1.0)
-    host.broker.loaded = Load(3 * S, -1, {}, -1)
-    assert host.plugin.read() == Factor(1.0), "a broker that starts makes them later"
-    host.broker.loaded = Load(200 * S, -1, {}, -1)
+def read(host: FakeHost[LoadSource], second: int, handlers: bool = True, network: bool = True) -> Factor:
+    """What the source says in this second of idle threads, whose counters are there or not."""
+    idle = second * S
+    host.broker.loaded = Load(idle, idle if handlers else -1, {"CLIENTS": idle} if network else {}, -1)
+    return host.plugin.read()
+
+
+def test_without_counters_for_two_minutes_it_fails_and_gives_no_factor(host: FakeHost[LoadSource]) -> None:
+    none = {"handlers": False, "network": False}
+    assert read(host, 500, **none) == read(host, 600, **none) == Factor(1.0), "a broker that starts makes them later"
+    assert read(host, 609) == read(host, 610) == Factor(1.0)
+    assert read(host, 729, **none) == Factor(1.0), "one that stops takes them away before its callback"
     with pytest.raises(LookupError, match="how busy its request handlers and its network threads are"):
-        host.plugin.read()
+        read(host, 730, **none)
 
 
-def test_a_broker_that_stops_takes_its_counters_away_before_its_callback(host: FakeHost[LoadSource]) -> None:
-    for second in (1, 2, 200):
-        host.broker.loaded = Load(second * S, second * S, {"CLIENTS": second * S}, 0)
-        host.plugin.read()
-    host.broker.loaded = Load(203 * S, -1, {}, -1)
-    assert host.plugin.read() == Factor(1.0)
-
-
-@pytest.mark.parametrize(
-    ("idle_ns", "network", "lacking"), [(-1, {"CLIENTS": S}, "request handlers"), (S, {}, "network threads")]
-)
+@pytest.mark.parametrize(("lacking", "counter"), [("request handlers", "handlers"), ("network threads", "network")])
 def test_one_counter_that_lacks_is_a_failure_where_it_has_a_target(
-    host: FakeHost[LoadSource], idle_ns: int, network: dict[str, int], lacking: str
+    host: FakeHost[LoadSource], lacking: str, counter: str
 ) -> None:
-    def load(second: int) -> Load:
-        return Load(second * S, max(-1, second * idle_ns), dict.fromkeys(network, second * S), 0)
-
-    for second in range(1, 120):
-        host.broker.loaded = load(second)
-        assert host.plugin.read() == Factor(1.0)
-    host.broker.loaded = load(122)
+    assert read(host, 500, **{counter: False}) == read(host, 619, **{counter: False}) == Factor(1.0)
     with pytest.raises(LookupError, match=f"how busy its {lacking} are"):
-        host.plugin.read()
-    host.reconfigure(
-        {
-            "plugin.load.handlers-idle": "0" if idle_ns < 0 else "20",
-            "plugin.load.network-idle": "0" if not network else "20",
-        }
-    )
-    for second in (123, 124):
-        host.broker.loaded = load(second)
-        assert host.plugin.read() == Factor(1.0), "there is no target any more"
+        read(host, 622, **{counter: False})
+    targets = {"plugin.load.handlers-idle": "20", "plugin.load.network-idle": "20"}
+    host.reconfigure(targets | {f"plugin.load.{counter}-idle": "0"})
+    for second in (623, 624):
+        assert read(host, second, **{counter: False}) == Factor(1.0), "there is no target any more"
 
 
 def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHost[LoadSource]) -> None:
@@ -212,8 +191,6 @@ def test_a_broker_that_takes_long_to_open_its_listeners_is_not_busy(host: FakeHo
 
 
 def test_without_any_target_it_is_refused() -> None:
+    no_target = {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"}
     with pytest.raises(SettingsError, match="above 0, or take load out"):
-        FakeHost(
-            Role.FACTOR_SOURCE, LoadSource, {"plugin.load.handlers-idle": "0", "plugin.load.network-idle": "0"},
-            name="load",
-        )  # fmt: skip
+        FakeHost(Role.FACTOR_SOURCE, LoadSource, no_target, name="load")

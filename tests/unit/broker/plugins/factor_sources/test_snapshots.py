@@ -3,24 +3,35 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.plugins.factor_sources.budgets import Budgets
-from quotahost.broker.plugins.factor_sources.snapshots import Snapshots
+from quotahost.broker.plugins.factor_sources.liveness import View
+from quotahost.broker.plugins.factor_sources.snapshots import Roster, Snapshots
 from quotahost.kafka.follower import refusals_counted
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
 from quotahost.model.budgets import Budget, Part
 from quotahost.records import budgets as records
 from quotahost.records.snapshot import Snapshot, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clocks, context, monitor, settings
+from tests.fakes.plugin_context import WALL, Clocks, context, monitor, patience, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
+
+
+def listed(source: Snapshots, *brokers: str, fenced: str = "") -> None:
+    """The cluster lists these brokers."""
+    registered: Any = source._registered_brokers
+    registered.argument({broker: broker == fenced for broker in brokers})
+    registered.answered = True
 
 
 class World(Clocks):
@@ -34,9 +45,7 @@ class World(Clocks):
     def knows(self, *brokers: str, fenced: str = "") -> None:
         """The topic is read, and the cluster consists of these."""
         self.source.caught_up()
-        registered: Any = self.source._registered_brokers
-        registered.argument({broker: broker == fenced for broker in brokers})
-        registered.answered = True
+        listed(self.source, *brokers, fenced=fenced)
 
     def publishes(self, broker: str, consumed: int = 10, live: bool = True, ago: float = 0.0, **more: Any) -> None:
         snapshot = Snapshot(broker, self.at(-ago), (Volume(broker, "/d", 100, consumed),), **more)
@@ -62,13 +71,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
-    answer = world.read()
-    assert answer.volumes == (OWN,)
-    assert answer.waiting == "the cluster has not listed its brokers yet"
+    assert world.read() == ClusterVolumes((OWN,), waiting="the cluster has not listed its brokers yet")
     assert world.source._follower is None, "it would not know whose records to take"
-    registered: Any = world.source._registered_brokers
-    registered.argument({"1": False})
-    registered.answered = True
+    listed(world.source, "1")
     assert world.read().waiting == "topic __quotahost_snapshots is not read yet"
     follower(world.source).fault = " (not connected: it refuses the user)"
     assert world.read().waiting.endswith("snapshots is not read yet (not connected: it refuses the user)")
@@ -82,6 +87,10 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
 
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
+    for ago in (3, 2, 1, 3, 2, 1):  # what was in the topic before is not counted, whenever it is read
+        world.publishes("2", ago=ago, live=False)
+        for broker in (b"9", b"2"):
+            world.record(broker, b"{", live=False)
     world.publishes("2", 20)
     before = world.read()
     for key, value in [(b"2", b"{"), (b"2", b"{}"), (None, b""), (b"2", b"x" * 300_000), (None, None), (b"\xff", None)]:
@@ -136,8 +145,7 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
     world.read()
     other = replace(world.context, closing=ExitStack())
     standby = Snapshots(other, world.wall, world.clock, Budgets(world.context))
-    registered: Any = standby._registered_brokers
-    registered.argument({"1": False, "4": False})
+    listed(standby, "1", "4")
     standby.record(b"4", encode(Snapshot("4", world.at(), ())), True)
     standby.read()
     assert world.broker.number("Snapshot", "Age", "4") == 0
@@ -146,14 +154,6 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
     assert {"Snapshot", "Brokers"} <= {type for type, *_ in world.broker.shown}
     world.context.closing.close()
     assert not {"Snapshot", "Brokers"} & {type for type, *_ in world.broker.shown}
-
-
-def test_what_was_in_the_topic_before_is_counted_no_more_whenever_it_is_read(world: World) -> None:
-    world.source._roster.register({"1": False, "2": False})
-    old = [(b"9", b"{"), (b"1", b"{"), *((b"2", encode(Snapshot("2", world.at(-ago), ()))) for ago in (3, 2, 1))]
-    for key, value in old * 2:
-        world.record(key, value, live=False)
-    assert not {key for key in world.broker.shown if key[0] == "Refused"}
 
 
 # ---- budgets of storage, as volumes ----
@@ -210,26 +210,24 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
     # Where it stands by for another source, that one ends the reading of the topic.
-    other = replace(world.context, closing=ExitStack())
-    Snapshots(other, world.wall, world.clock, budgets)
-    other.closing.close()
+    with ExitStack() as closing:
+        Snapshots(replace(world.context, closing=closing), world.wall, world.clock, budgets)
     assert budgets.by_name
 
 
 def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(
     world: World, budgets: Budgets, caplog: pytest.LogCaptureFixture
 ) -> None:
-    budgets.caught_up()
     world.context.disks.budgets.parts = {}
-    follower(budgets).take(KEY, b"{}", True)
+    budgets.caught_up()
     follower(budgets).begins()  # also where the topic is read again, and the record that was good is gone
     follower(budgets).take(KEY, b"{}", False)
     budgets.caught_up()
-    assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
     assert caplog.text.count("was refused, what was known of budgets/orders stays: ") == 1
     assert set(used(world)) == {"orders"}
     budgets.record(KEY, None, True)
     follower(budgets).take(KEY, b"{}", True)
+    assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
     budgets.record(records.key_of("all"), records.encode(ALL), True)
     assert set(used(world)) == {"all"}, "what was removed doesn't come back"
 
@@ -261,3 +259,177 @@ def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(w
     world.context.settings = ON
     begun(world).caught_up()
     assert used(world) == {"orders": 0, "all": 0}, "what counted before it was switched off holds nobody back"
+
+
+# ---- the roster knows each broker right, whatever the order, the delay or the clock of its snapshots ----
+
+VALIDITY, GRACE, DAY, HOUR = 60.0, 30.0, 86_400.0, 3600.0
+
+
+def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
+    return Snapshot(broker, datetime.fromtimestamp(taken, UTC), (Volume(broker, "/d", 10**9, consumed),))
+
+
+class Rosters(Clocks):
+    """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
+
+    def __init__(self, *registered: str, strict: bool = False) -> None:
+        super().__init__()
+        self.settings = patience(strict)
+        self.roster = Roster(self.clock, self.wall)
+        if registered:
+            self.register(*registered)
+
+    def register(self, *brokers: str, fenced: str = "") -> None:
+        self.roster.register({broker: broker == fenced for broker in brokers})
+
+    def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
+        """A snapshot of this moment, by the clock of a publisher that is ``ahead`` of the true time in seconds."""
+        true = WALL + self.clock.now - 1000.0
+        return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
+
+    @property
+    def view(self) -> View:
+        return self.roster.view("", self.settings)
+
+    def consumed(self, broker: str = "1") -> int | None:
+        """What counts of a broker's one volume; None if nothing does."""
+        return next((volume.consumed for volume in self.view.volumes if volume.broker == broker), None)
+
+
+def stale(broker: str = "1") -> str:
+    return f"broker {broker}: its newest snapshot is older than validity (60 s)"
+
+
+def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing() -> None:
+    world = Rosters("1", "2")
+    assert world.view == View(complete=False, missing=2)
+    world.publishes("2")
+    world.passes(GRACE + 1)
+    world.register("1", "2", "3")
+    assert (world.view.unknown, world.view.missing) == (("broker 1: no snapshot",), 2), "from when it is registered"
+    for broker in ("2", "nobody"):
+        world.roster.remove(broker)
+    assert world.view.unknown == ("broker 1: no snapshot", "broker 2: no snapshot"), "by a tombstone"
+    world.register("1", "2", "3", fenced="1")
+    world.passes(DAY)
+    lost = ("broker 2: no snapshot", "broker 3: no snapshot")
+    assert world.view.unknown == lost, "fenced it does not count while nothing was ever known of it"
+    world.register("1", "2", "3")
+    assert (world.view.unknown, world.view.complete) == (lost, False)
+
+
+@pytest.mark.proves("proposal-035.active-brokers")
+def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
+    world = Rosters()
+    assert (world.publishes("1"), world.view) == ("stranger", View()), "until the cluster has listed its brokers"
+    world.register("1", "2")
+    assert [world.publishes(broker) for broker in ("1", "2")] == ["", ""]
+    assert {world.publishes(f"ghost-{number}") for number in range(1000)} == {"stranger"}
+    assert len(world.roster._newest) == 2, "a flood of them costs no memory"
+    assert {volume.broker for volume in world.view.volumes} == {"1", "2"}
+    world.register("1")
+    assert world.roster.register({"1": False, "2": False}) == {"2"}
+    assert (world.consumed("2"), world.view.missing) == (None, 1), "what was known of it is forgotten"
+
+
+def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return_is_over_and_no_lost_directory() -> (
+    None
+):
+    world = Rosters("1")
+    world.roster.take(replace(snapshot("1", WALL, 7), offline=("/e",)), True, VALIDITY)
+    assert "broker 1, log dir /e" in world.view.unknown
+    world.passes(1)
+    world.register("1", fenced="1")
+    world.passes(DAY)
+    assert (world.consumed(), world.view.last_known, world.view.unknown) == (7, 1, ())
+    world.register("1")
+    world.passes(GRACE)
+    assert (world.consumed(), world.view.unknown) == (7, ())
+    world.passes(1)
+    assert world.view == View(unknown=(stale(),), stale=1)
+    world.publishes("1", 8)
+    assert world.consumed() == 8
+    world.register()
+    assert world.view == View()
+
+
+@pytest.mark.proves("proposal-035.fallback")
+def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_is_unregistered() -> None:
+    world = Rosters("1", strict=True)
+    world.publishes("1", 7)
+    world.register("1", fenced="1")
+    world.passes(VALIDITY)
+    assert world.consumed() == 7
+    world.passes(DAY)
+    assert world.view.unknown == (stale(),)
+    world.register()
+    assert world.view == View()
+    world.register("1")
+    world.publishes("1", 7)
+    world.passes(VALIDITY + 1)
+    assert world.view.unknown == (stale(),), "a broker in service is expected however long it is silent"
+
+
+def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
+    world = Rosters("1")
+    old, new = snapshot("1", WALL - 5, 1), snapshot("1", WALL, 2)
+    assert world.roster.take(new, True, VALIDITY) == ""
+    world.passes(VALIDITY - 1)
+    assert [world.roster.take(each, True, VALIDITY) for each in (new, old)] == ["late"] * 2
+    assert world.consumed() == 2
+    world.passes(2)
+    assert world.consumed() is None
+    # Limits may change while a disk hangs: of one look the record that was published last is kept.
+    first, later = replace(new, age_ms=0), replace(new, age_ms=5000, offline=("/e",))
+    assert [world.roster.take(each, True, VALIDITY) for each in (later, first, later)] == ["", "late", "late"]
+    assert world.view.unknown == ("broker 1, log dir /e",)
+
+
+def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says_and_none_of_the_future_is_kept() -> None:
+    world = Rosters("1", "2")
+    world.roster.take(snapshot("1", WALL - 50), False, VALIDITY)
+    world.roster.take(snapshot("2", WALL - HOUR), False, VALIDITY)
+    assert [age for _, age, _ in world.roster.latest("")] == [50, HOUR]
+    assert (world.view.waiting, world.view.unknown) == (stale("2"), ()), "its broker may have started with this one"
+    world.passes(GRACE + 1)
+    assert (world.view.waiting, world.view.unknown) == ("", (stale("1"), stale("2")))
+    world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)
+    assert world.publishes("1", 2) == ""
+    assert world.consumed() == 2
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_after_a_jump_of_this_brokers_clock_what_is_read_again_is_as_fresh_as_what_it_follows(jump: float) -> None:
+    world = Rosters("1")
+    world.publishes("1")
+    world.wall.now += jump
+    world.passes(5)
+    assert world.publishes("1", 120, live=False) == ""
+    assert world.consumed() == 120
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(-2 * HOUR, 2 * HOUR), st.booleans()), max_size=40))
+@pytest.mark.proves("faults.clock")
+def test_whatever_the_clocks_do_a_broker_is_fresh_for_validity_only(steps: list[tuple[float, float, bool]]) -> None:
+    world, last = Rosters("1"), -1e9
+    for pause, ahead, publishes in steps:
+        world.passes(pause)
+        if publishes:
+            world.publishes("1", ahead=ahead)
+            last = world.clock.now
+        if world.clock.now - last > VALIDITY:
+            assert world.consumed() is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
+def test_of_snapshots_in_any_order_the_newest_is_kept_but_for_one_that_a_clock_set_back_has_dated(
+    published: list[tuple[int, bool]],
+) -> None:
+    world, kept = Rosters("1"), 0
+    world.publishes("1", ahead=-50)
+    for second, live in published:
+        world.roster.take(snapshot("1", WALL - 50 + second, second), live, VALIDITY)
+        if second > kept or (live and kept - second > VALIDITY / 2):
+            kept = second
+        assert world.consumed() == kept

@@ -1,4 +1,7 @@
-"""The supplier ``cluster-quota``: the quota that it gives, and the changes of shares and brokers that it announces."""
+"""Cluster-wide quotas: which a broker takes from their topic, and what the supplier ``cluster-quota`` makes of them.
+
+It gives a client its share of the quota, and announces changes of quotas, shares and brokers.
+"""
 
 import math
 from collections.abc import Iterator
@@ -6,14 +9,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.system.waiting import eventually
 from quotahost.api import Role
 from quotahost.broker.plugins.cluster_quota import quotas as quotas_module
 from quotahost.broker.plugins.cluster_quota import shares as module
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
-from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota, GivenRates
+from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota as Supplier
+from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import QuotaType, Scope
+from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity, LatestQuotas
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.records.usage import ClientKey
 from quotahost.settings.declaration import SettingsError
@@ -21,10 +28,129 @@ from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import FakeHost
 from quotahost.throttling import SampledRate
 from tests.fakes.plugin_context import Clock, context, settings
-from tests.fakes.quotas import change, follower, quota, remove, set_quotas
+from tests.fakes.quotas import Set, change, follower, quota, remove, set_quotas
 from tests.unit.cli.top.uses import use
 
 PRODUCE, FETCH = QuotaType.PRODUCE, QuotaType.FETCH
+
+
+# ---- the quotas of the topic: which a broker takes, keeps, finds and forgets ----
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()
+
+
+@pytest.fixture
+def quotas(broker: FakeBroker) -> ClusterQuotas:
+    return ClusterQuotas(context(broker, "cluster-quota", startup__grace="1ms"))
+
+
+def produced(quotas: ClusterQuotas, user: str, client_id: str = "") -> float | None:
+    return quotas.rate(user, client_id, PRODUCE)
+
+
+def test_nobody_has_a_quota_until_the_topic_is_read_and_that_is_told_after_a_while(
+    quotas: ClusterQuotas, broker: FakeBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    quotas.record(b"users/alice", b'{"version":1,"produce":5}', False)
+    quotas._began -= 1
+    for _ in range(2):
+        quotas.show()
+    unread = "topic __quotahost_quotas can't be read so far: no client has a cluster-wide quota on this broker"
+    assert caplog.messages == [unread]
+    assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (None, 0)
+    quotas.caught_up()
+    quotas.show()
+    assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (5, 1)
+    assert broker.number("ClusterQuotas", "Entities") == 1
+    assert quotas.take_changed() == {Entity("alice", None)}
+
+
+def test_a_topic_that_is_read_again_is_what_it_is_now(quotas: ClusterQuotas, caplog: pytest.LogCaptureFixture) -> None:
+    set_quotas(quotas, quota("alice", None, 1.0), quota("bob", None, 2.0), quota("carol", "app", 3.0))
+    quotas.take_changed()
+    follower(quotas).begins()
+    for name in (b"users/bob", b"users/dave"):
+        follower(quotas).take(name, b'{"version":1,"produce":2}', False)
+    assert produced(quotas, "alice") == 1.0
+    quotas.caught_up()
+    assert [produced(quotas, name, "app") for name in ("alice", "bob", "carol", "dave")] == [None, 2.0, None, 2.0]
+    assert quotas.take_changed() == {Entity("alice", None), Entity("carol", "app"), Entity("dave", None)}
+    assert quotas.distinct_client_ids("carol") == frozenset()
+    gone = "topic __quotahost_quotas was read again: 2 of 3 cluster-wide quotas are no longer in it"
+    assert caplog.messages == [gone]
+
+
+def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LatestQuotas, "most", 3)
+    set_quotas(quotas, *(quota(name, None, 1.0) for name in "abcd"))
+    change(quotas, quota("a", None, 2.0))
+    assert [produced(quotas, name) for name in "abcd"] == [2.0, 1.0, 1.0, None]
+    remove(quotas, "a")
+    change(quotas, quota("e", None, 5.0))
+    assert (produced(quotas, "e"), broker.number("Refused", "Records", "size")) == (5.0, 1)
+    monkeypatch.setattr(LatestQuotas, "most", 100)
+    monkeypatch.setattr(LatestQuotas, "most_octets", 1000)
+    for length, expected in ((990, None), (950, 1.0)):
+        change(quotas, quota("f" * length, None, 1.0))
+        assert produced(quotas, "f" * length) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "principal", "distinct"),
+    [
+        ([quota(None, "app", 1.0)], "bob", {"app"}),
+        ([quota("alice", "app", 1.0)], "alice", {"app"}),
+        ([quota("alice", "app", 1.0)], "bob", set()),
+        ([quota(None, "app", 1.0), quota("alice", "b", None, 1.0)], "alice", {"app", "b"}),
+        ([quota("alice", None, None, 1.0)], "alice", None),
+        ([quota("alice", None, None, 1.0)], "bob", set()),
+        ([quota(None, None, 1.0), quota("alice", None, math.inf)], "alice", set()),
+        ([quota(None, None, 1.0)], "bob", None),
+        ([quota(None, f"app-{n}", 1.0) for n in range(2000)], "bob", None),
+    ],
+)
+def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
+    quotas: ClusterQuotas, given: list[Set], principal: str, distinct: set[str] | None
+) -> None:
+    set_quotas(quotas, *given)
+    assert quotas.distinct_client_ids(principal) == distinct
+
+
+NAMES = st.sampled_from(["", "a", "b", "alice"])
+ENTITIES = st.builds(Entity, NAMES.filter(bool), st.none() | NAMES) | st.builds(Entity, st.none(), NAMES.filter(bool))
+RATES = st.none() | st.sampled_from([1.0, 2.0, math.inf])
+WANTED = st.none() | st.builds(ClusterQuota, RATES, RATES)
+CHANGES = st.lists(st.tuples(ENTITIES | st.just(DEFAULT), WANTED), max_size=12)
+
+
+@given(CHANGES)
+def test_the_most_specific_quota_holds_after_any_changes(changes: list[tuple[Entity, ClusterQuota | None]]) -> None:
+    quotas, kept = ClusterQuotas(context()), {}
+    set_quotas(quotas)
+    for entity, wanted in changes:
+        if wanted:
+            change(quotas, (entity, wanted))
+            kept[entity] = wanted
+        else:
+            remove(quotas, *entity)
+            kept.pop(entity, None)
+    for user in ("alice", "b", ""):
+        found = {client_id: produced(quotas, user, client_id) for client_id in ("", "a", "b", "alice", "other")}
+        for client_id, rate in found.items():
+            levels = [Entity(user, client_id), Entity(user, None), Entity(None, client_id), DEFAULT]
+            set_rates = [kept[entity].produce for entity in levels if entity in kept]
+            expected = next((rate for rate in set_rates if rate is not None), None)
+            assert rate == expected
+        distinct = quotas.distinct_client_ids(user)
+        if distinct is not None:
+            assert len({rate for client_id, rate in found.items() if client_id not in distinct}) <= 1
+
+
+# ---- the supplier ----
+
 SUPPLIER = {"supplier": "cluster-quota"}
 QUOTAS = (
     quota(None, None, 1e6),
@@ -38,10 +164,9 @@ QUOTAS = (
 class World:
     def __init__(self, **more: str) -> None:
         self.broker = FakeBroker({"process.roles": "broker,controller"}, brokers={1: False, 2: True, 3: False})
-        self.host = FakeHost(Role.SUPPLIER, ClusterQuota, SUPPLIER | more, name="cluster-quota", broker=self.broker)
-        self.plugin: ClusterQuota = self.host.plugin
-        self.sequence = 0
-        self.quotas = self.plugin._quotas
+        self.host = FakeHost(Role.SUPPLIER, Supplier, SUPPLIER | more, name="cluster-quota", broker=self.broker)
+        self.plugin: Supplier = self.host.plugin
+        self.quotas, self.sequence = self.plugin._quotas, 0
         set_quotas(self.quotas, *QUOTAS)
 
     def rate(self, user: str, client_id: str = "", kind: QuotaType = PRODUCE) -> float | None:
@@ -53,9 +178,8 @@ class World:
     def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
         """A record with alice's share arrives, and the supplier looks."""
         listed = (Share("alice", "app", PRODUCE, share, 4e6),)
-        at = datetime.now(UTC)
         self.sequence += 1
-        value = encode(Shares(key.decode(), 1, self.sequence, at, listed, cluster))
+        value = encode(Shares(key.decode(), 1, self.sequence, datetime.now(UTC), listed, cluster))
         follower(self.plugin).take(key, value, True)
         self.plugin.look()
 
@@ -71,14 +195,10 @@ def world() -> Iterator[World]:
     made.host.close()
 
 
-def test_clients_and_types_without_a_rate_are_left_to_the_next_supplier(world: World) -> None:
-    assert world.host.quota("bob", "app", FETCH) is None
-    assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
-    assert world.rate("free", "app") is None
-    assert world.rate("alice", "app", FETCH) == 3e6
-
-
 def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_supplier(world: World) -> None:
+    assert world.host.quota("bob", "app", FETCH) is None, "it is left to the next supplier"
+    assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
+    assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
@@ -104,8 +224,13 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
     world.plugin.record(b"1", None, True)
-    world.plugin.look()
-    world.plugin.look()
+    world.broker.usages = ConnectionError("not now")
+    with pytest.raises(ConnectionError):
+        world.plugin.look()
+    assert world.rate("alice", "app") == 3.5e6, "while the use is not known nothing is taken from anybody"
+    world.broker.usages = []
+    for _ in range(2):
+        world.plugin.look()
     assert world.rate("alice", "app") == pytest.approx(4e6 / 3), "a tombstone takes them back"
     world.shares(3.5e6)
     assert caplog.messages == [
@@ -127,8 +252,8 @@ def test_a_quota_that_is_changed_or_removed_holds_at_once_and_is_announced_for_i
     world.plugin.look()
     assert set(world.host.announced) == {(None, None)}
     world.host.announced.clear()
-    change(world.quotas, quota("alice", "app", 6e6))
-    change(world.quotas, quota("bob", None, 6e6))
+    for user, client_id in (("alice", "app"), ("bob", None)):
+        change(world.quotas, quota(user, client_id, 6e6))
     for _ in range(2):
         world.plugin.look()
         assert sorted(world.host.announced) == [("alice", "app"), ("bob", None)]
@@ -147,21 +272,11 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
     assert world.host.announced == [(None, None)] * 2
 
 
-def test_while_the_use_is_not_known_nothing_is_taken_from_anybody(world: World) -> None:
-    world.broker.usages = [use(rate=3.5e6, limit=3.5e6)]
-    world.shares(3.5e6)
-    world.broker.usages = ConnectionError("not now")
-    world.plugin.record(b"1", None, True)
-    with pytest.raises(ConnectionError):
-        world.plugin.look()
-    assert world.rate("alice", "app") == 3.5e6
-
-
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     for each in (module, quotas_module):
         monkeypatch.setattr(each, "Follower", lambda *_, **__: pytest.fail("it follows"))
     broker = FakeBroker({"process.roles": "controller"})
-    with FakeHost(Role.SUPPLIER, ClusterQuota, SUPPLIER, name="cluster-quota", broker=broker) as host:
+    with FakeHost(Role.SUPPLIER, Supplier, SUPPLIER, name="cluster-quota", broker=broker) as host:
         assert host.quota("alice", "app", PRODUCE) is None
         assert host.plugin.distinct_client_ids("alice") == frozenset()
 
@@ -177,23 +292,21 @@ def test_a_property_of_earlier_versions_is_refused_with_what_to_do(kind: str, na
 
 def test_a_share_that_falls_mutes_no_client_for_longer_than_max_mute(world: World) -> None:
     kafka, start = SampledRate(samples=11, window_ms=1000), 1_700_000_000_000
-    for second in range(12):
-        kafka.record(1.5e6, start + second * 1000)
-        kafka.record(1.5e6, start + second * 1000 + 999)
+    for ms in range(0, 12_000, 1000):
+        kafka.record(1.5e6, start + ms)
+        kafka.record(1.5e6, start + ms + 999)
     now = start + 11_998  # Kafka still sums up the sample that began 12 s ago
     world.host.reconfigure(SUPPLIER | {"max.mute": "5s"})
     world.shares(3.5e6)
     world.broker.usages = [use(rate=kafka.measure(now), limit=3.5e6)]
     world.shares(1e6)
     rate = world.rate("alice", "app")
-    assert rate is not None
-    assert 4.9e3 < kafka.throttle_ms(rate, now) <= 5e3
+    assert 4.9e3 < kafka.throttle_ms(rate or 0.0, now) <= 5e3
 
 
 # ---- the rate that one client is given: its newest share, in steps, and an equal part without shares ----
 
-
-KEY = ClientKey("alice", "app", QuotaType.PRODUCE)
+KEY = ClientKey("alice", "app", PRODUCE)
 QUOTA = 3e6
 WINDOW, MUTE = 12.0, 30.0
 STEP = WINDOW / (WINDOW + MUTE)
@@ -203,13 +316,10 @@ WALL = datetime(2026, 11, 21, tzinfo=UTC)
 
 class Client:
     def __init__(self) -> None:
-        self.clock = Clock()
-        self.quotas = ClusterQuotas(context())
+        self.clock, self.quotas, self.sequence = Clock(), ClusterQuotas(context()), 0
         set_quotas(self.quotas, quota("alice", None, 3e6))
-        self.wall = Clock(WALL.timestamp())
-        self.rates = GivenRates(WINDOW, self.clock, self.wall)
+        self.rates = GivenRates(WINDOW, self.clock, Clock(WALL.timestamp()))
         self.rates.brokers = 3
-        self.sequence = 0
 
     def share(self, share: float, quota: float = QUOTA, key: ClientKey = KEY) -> None:
         self.sequence += 1
@@ -240,31 +350,25 @@ def client() -> Client:
 
 def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(client: Client) -> None:
     client.active(2e6, 1e6)
-    client.share(2.19e6)
-    assert client.look(1e6) == []
-    client.share(2.2e6)
-    assert client.look(1e6) == [KEY]
+    for share, changed in ((2.19e6, []), (2.2e6, [KEY])):
+        client.share(share)
+        assert client.look(1e6) == changed
     client.share(2.25e6)
-    assert client.look(1e6, after=9) == []
-    assert client.look(1e6, after=1) == [KEY]
+    assert (client.look(1e6, after=9), client.look(1e6, after=1)) == ([], [KEY])
     assert client.given == 2.25e6
 
 
 def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(client: Client) -> None:
     client.share(1.001e6)
-    assert client.look(5e5) == [KEY]
-    assert client.look(5e5, after=61) == [KEY]
+    assert (client.look(5e5), client.look(5e5, after=61)) == ([KEY], [KEY])
     assert (client.given, client.rates.shared, client.look(5e5)) == (1e6, 0, [])
 
 
 def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(client: Client) -> None:
     client.share(50e3)
-    client.look()
-    assert client.given == 1e6
-    client.look(2e5)
-    assert client.given == 1e6
-    client.look(2e5, after=2.4)
-    assert client.given == 1e6, "the shares may not know of it yet"
+    for rate, after in ((None, 0.5), (2e5, 0.5), (2e5, 2.4)):
+        client.look(rate, after=after)
+        assert client.given == 1e6, "the shares may not know of it yet"
     client.look(2e5, after=0.6)
     assert client.given == pytest.approx(2e5 * STEP)
 

@@ -1,8 +1,12 @@
-"""The policy ``setpoint``, mostly in a closed loop: a disk that fills at the factor times the demand."""
+"""The policies: ``limits``, the ramp between soft and hard, whatever types of limits make it; and ``setpoint``.
 
-from collections.abc import Callable, Sequence
+``setpoint`` is mostly played in a closed loop: a disk that fills at the factor times the demand.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from fractions import Fraction
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
@@ -14,10 +18,104 @@ from hypothesis import strategies as st
 from harness import policy_scenes as scenes
 from harness.policy_scenes import HOUR, Disk, deviation
 from quotahost.broker.plugins.policies import setpoint as module
+from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.world import pauses
 from quotahost.model import Limit, LimitType, Volume
 from tests.fakes.plugin_context import Clock, limited
+
+CONSUMED, FREE, PERCENT = LimitType
+
+
+def policy(soft: Limit | None = None, hard: Limit | None = None) -> Limits:
+    return Limits(limited("limits", soft, hard))
+
+
+def used(consumed: int, capacity: int = 20, **limits: Any) -> Volume:
+    return Volume("1", "/data", capacity, consumed, **limits)
+
+
+capacities = st.integers(0, 2**63 - 1)
+some_limits = (
+    st.none()
+    | st.builds(Limit, st.sampled_from([CONSUMED, FREE]), capacities)
+    | st.builds(Limit, st.just(PERCENT), st.floats(0, 100) | st.integers(0, 100))
+)
+
+
+def by_hand(limit: Limit, capacity: int) -> Fraction:
+    """The consumption at the limit, with no rounding, at most the capacity."""
+    if limit.type is CONSUMED:
+        return Fraction(min(limit.level, capacity))
+    free = limit.level if limit.type is FREE else Fraction(str(limit.level)) * capacity / 100
+    return max(Fraction(0), Fraction(capacity - free))
+
+
+@pytest.mark.proves("proposal-035.limit-types", "proposal-035.progressive")
+@given(some_limits, some_limits, capacities, st.floats(0, 1.1) | st.just(2.0), st.integers(0, 2**60))
+@example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 0.5, 0)
+@example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0.0, 0)
+def test_the_factor_is_the_exact_ramp(
+    soft: Limit | None, hard: Limit | None, capacity: int, share: float, more: int
+) -> None:
+    consumed, judge = int(capacity * share), policy(soft, hard)
+    factor, later = (judge.quota_factor(used(each, capacity)) for each in (consumed, consumed + more))
+    assert 0.0 <= later <= factor <= 1.0
+    breached = judge.breaches_hard_limit(used(consumed, capacity)), judge.breaches_soft_limit(used(consumed, capacity))
+    assert breached == (factor == 0, factor < 1)
+    at_hard = capacity if hard is None else by_hand(hard, capacity)
+    at_soft = at_hard if soft is None else min(at_hard, by_hand(soft, capacity))
+    if soft is None and hard is None:
+        assert factor == 1.0
+    elif consumed >= at_hard:
+        assert factor == 0.0
+    elif at_hard - at_soft >= 10**4:  # the rounding to whole bytes can be seen in a shorter ramp
+        ramp = min(Fraction(1), (at_hard - consumed) / (at_hard - at_soft))
+        assert factor == pytest.approx(float(ramp), abs=1e-3)
+
+
+def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCaptureFixture) -> None:
+    judge = policy(Limit(CONSUMED, 15), Limit(PERCENT, 50))  # contradict each other on a volume of 20, not of 40
+    for volume in (used(5), used(5), Volume("2\n", "/data", 20, 5)):
+        judge.quota_factor(volume)
+    assert caplog.messages == [
+        "broker 1, volume /data: the hard limit MinFreePercentage 50 % is reached at 10 bytes, before the "
+        "soft limit ConsumedBytes 15 bytes at 15; until one is changed, the hard limit alone holds"
+    ]
+    judge.quota_factor(used(5, capacity=40))
+    judge.quota_factor(Volume("2\n", "/data", 20, 5))
+    assert caplog.messages[1].startswith("broker '2\\n', volume /data: the hard limit")
+
+
+def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    judge, others = policy(Limit(CONSUMED, 10)), Volume("2\n", "/data", 20, 12)
+    # It slows nobody, or is this broker's own or the volume's, or no number of bytes.
+    for volume in (
+        replace(others, consumed=10),
+        replace(others, broker="1"),
+        replace(others, hard=Limit(CONSUMED, 13)),
+    ):
+        judge.quota_factor(volume)
+    policy(Limit(PERCENT, 50)).quota_factor(others)
+    assert caplog.messages == []
+    for _ in range(2):
+        judge.quota_factor(others)
+    (line,) = caplog.messages
+    assert "broker '2\\n' publishes no limits" in line
+
+
+@pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
+def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
+    judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
+    own = used(12, soft=Limit(FREE, 9))
+    assert (judge.soft_limit(own), judge.hard_limit(own)) == (Limit(FREE, 9), Limit(CONSUMED, 15))
+    assert (policy().soft_limit(used(12)), policy().hard_limit(used(12))) == (None, None)
+    strict = policy(Limit(CONSUMED, 1), Limit(CONSUMED, 2))
+    published = used(12, soft=Limit(CONSUMED, 10), hard=Limit(CONSUMED, 15))
+    assert [strict.quota_factor(each) for each in (published, replace(published, hard=None))] == [0.6, 0.0]
+
+
+# ---- setpoint ----
 
 MB, GB = 10**6, 10**9
 SOFT, HARD, CAPACITY = 800 * GB, 900 * GB, 1000 * GB
@@ -25,21 +123,20 @@ DRAIN = 20 * MB
 
 
 def setpoint(clock: Callable[[], float], scope: str = "cluster", **section: Any) -> Setpoint:
-    soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (SOFT, HARD))
+    soft, hard = (Limit(CONSUMED, level) for level in (SOFT, HARD))
     return Setpoint(limited("setpoint", soft, hard, Setpoint.Section(**section), scope), clock)
 
 
-def used(consumed: float, name: str = "/data") -> Volume:
+def filled(consumed: float, name: str = "/data") -> Volume:
     return Volume("1", name, CAPACITY, max(0, int(consumed)))
 
 
 def loop(
-    demand: float, drain: float, every: int, hours: float, properties: dict[str, str] | None = None,
-    restarts: Sequence[int] = (), **more: Any,
-) -> scenes.Course:  # fmt: skip
+    demand: float, drain: float, every: int, hours: float, *properties: str, restarts: tuple[int, ...] = (), **more: Any
+) -> scenes.Course:
     """``setpoint`` with one disk, from which so much is deleted in lumps; ``more`` is the disk's."""
-    disk = Disk(demand, drain=drain, every=every, **more)
-    return scenes.play("setpoint", hours, disk, properties=properties, restarts=restarts)
+    given, disk = dict(each.split("=") for each in properties), Disk(demand, drain=drain, every=every, **more)
+    return scenes.play("setpoint", hours, disk, properties=given, restarts=restarts)
 
 
 # ---- in a closed loop ------------------------------------------------------------------------------
@@ -57,7 +154,7 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
 
 @pytest.mark.parametrize(("overload", "renewed"), [(1.5, 30), (5, 1)])
 def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed: float) -> None:
-    course = loop(overload * DRAIN, DRAIN, 300, hours=2, properties={"volumes.period": f"{renewed}s"})
+    course = loop(overload * DRAIN, DRAIN, 300, 2, f"volumes.period={renewed}s")
     assert deviation(course.factors[HOUR:]) < 0.25
     assert max(course.places[0][HOUR:]) < 0.9
     assert pauses(course.factors) == 0
@@ -100,11 +197,9 @@ def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_it
 
 
 def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
-    def shadow(drain: float, place: float, hours: float) -> scenes.Course:
-        return loop(2 * DRAIN, drain, 60, hours, {"shadow": "factor"}, place=place)
-
-    assert shadow(2 * DRAIN, 0.5, 1).factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
-    course = shadow(DRAIN, -3, 0.486)
+    course = loop(2 * DRAIN, 2 * DRAIN, 60, 1, "shadow=factor", place=0.5)
+    assert course.factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
+    course = loop(2 * DRAIN, DRAIN, 60, 0.486, "shadow=factor", place=-3)
     assert course.places[0][-1] < 1
     assert course.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
 
@@ -140,8 +235,8 @@ def test_a_factor_for_the_topics_of_other_volumes_is_not_taken_for_this_ones(sco
         told.factor_in_force(0.1)
         expected.factor_in_force(1.0 if answer == 1 and scope == "topics" else 0.1)
         consumed = SOFT + (minute - 60) * 3 * GB
-        answer = expected.quota_factor(used(consumed))
-        assert told.quota_factor(used(consumed)) == answer
+        answer = expected.quota_factor(filled(consumed))
+        assert told.quota_factor(filled(consumed)) == answer
     assert answer < 0.2
 
 
@@ -151,10 +246,10 @@ def test_the_memory_is_bounded_and_volumes_beyond_it_get_the_ramp(monkeypatch: p
     policy = setpoint(clock)
     for consumed in (850 * GB, 851 * GB):
         for name in ("/1", "/2", "/3"):
-            policy.quota_factor(used(consumed, name))
+            policy.quota_factor(filled(consumed, name))
         clock.now += 10
     assert len(policy._histories) == 2
-    assert policy.quota_factor(used(870 * GB, "/3")) == 0.3
+    assert policy.quota_factor(filled(870 * GB, "/3")) == 0.3
 
 
 def test_a_new_memory_is_used_from_then_on() -> None:
@@ -165,9 +260,9 @@ def test_a_new_memory_is_used_from_then_on() -> None:
             if minute == 20:
                 policy.reconfigure(Setpoint.Section(memory=memory))
             policy.factor_in_force(1.0)
-            policy.quota_factor(used(SOFT + (minute % 10) * GB))
+            policy.quota_factor(filled(SOFT + (minute % 10) * GB))
             clock.now += 60
-        return policy.quota_factor(used(SOFT + 30 * GB))
+        return policy.quota_factor(filled(SOFT + 30 * GB))
 
     assert after(timedelta(minutes=3)) != after(Setpoint.Section().memory)
 
@@ -186,7 +281,7 @@ def test_whatever_happens_it_is_guarded_close_to_hard(reads: list[tuple[float, s
     for passed, name, consumed, in_force in reads:
         clock.now += passed
         policy.factor_in_force(in_force)
-        factor = policy.quota_factor(used(consumed, name))
+        factor = policy.quota_factor(filled(consumed, name))
         assert 0.0 <= factor <= 1.0
         assert (factor == 0.0) == (consumed >= HARD)
         assert factor == 1.0 or consumed > SOFT

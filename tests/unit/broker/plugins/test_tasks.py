@@ -1,0 +1,404 @@
+"""The tasks ``publish-volumes`` and ``cordon``.
+
+The former publishes what the disks show, when it is news, and nothing old as news. The latter cordons log directories,
+frees them, and leaves the others to operators.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from quotahost.api import Context, DiskState
+from quotahost.broker.disks import monitor as disk_monitor
+from quotahost.broker.plugins.tasks import cordon
+from quotahost.broker.plugins.tasks.cordon import ADDED, CORDONED, Cordon
+from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes, has_changed
+from quotahost.kafka.admin import Listed
+from quotahost.kafka.client import NoAnswer
+from quotahost.model import Limit, LimitType, Volume
+from quotahost.model.budgets import Budget, Part
+from quotahost.records.snapshot import Snapshot, decode
+from quotahost.testing.broker import FakeBroker
+from tests.fakes.kafka import FakeKafka, Publish
+from tests.fakes.plugin_context import Clock, context, monitor, settings
+
+SMALL = Volume("1", "/d", 1_000_000, 100_000)
+AT_HALF = Limit(LimitType.CONSUMED_BYTES, 500_000)
+GIVEN = {"snapshots__period": "5s", "volumes__period": "250ms", "startup__grace": "30s"}
+DOWN = KafkaError(KafkaError._MSG_TIMED_OUT)
+
+
+class World:
+    def __init__(self, kafka: FakeKafka[Snapshot]) -> None:
+        self.kafka, self.clock, self.broker = kafka, Clock(), FakeBroker(brokers={1: False, 2: False})
+        self.disks, self.hangs = DiskState((SMALL,)), False
+
+    def start(self) -> None:
+        self.context = context(self.broker, "publish-volumes", clock=self.clock, **GIVEN | {"volumes__period": "1h"})
+        self.task = PublishVolumes(self.context, self.clock)
+        self.set()
+
+    def set(self, **more: str) -> None:
+        """Properties are changed live."""
+        self.context.settings = settings(**GIVEN | more)
+
+    def run(self, seconds: float = 0.25, consumed: int | None = None) -> int:
+        """How many records are sent within this time; runs each 250 ms."""
+        before = len(self.kafka.sent)
+        if consumed is not None:
+            self.disks = DiskState((replace(SMALL, consumed=consumed),))
+        for _ in range(round(seconds / 0.25)):
+            self.clock.now += 0.25
+            if not self.hangs:
+                monitor(self.context).look()
+            self.task.run()
+        return len(self.kafka.sent) - before
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, published: Publish[Snapshot]) -> Iterator[World]:
+    made = World(published(decode))
+    monkeypatch.setattr(disk_monitor, "read_disks", lambda *_: made.disks)
+    made.start()
+    yield made
+    made.context.closing.close()
+    monitor(made.context).close()
+
+
+@pytest.mark.proves("proposal-035.topic")
+def test_it_publishes_at_the_start_and_then_every_period_also_one_that_is_shortened_live(world: World) -> None:
+    assert world.run() == 1
+    (snapshot,) = world.kafka.sent
+    assert (snapshot.broker, snapshot.volumes) == ("1", (SMALL,))
+    assert (world.run(4.75), world.run(0.5)) == (0, 1)
+    assert world.kafka.made == [("__quotahost_snapshots", 2, True)], "the topic is looked at once"
+    world.set(snapshots__period="1h", volumes__period="1h", validity="3h")
+    assert world.run(10) == 0
+    world.set()
+    assert world.run() == 1
+    world.set(static__storage__hard="500K")
+    assert world.run() == 1
+    assert world.kafka.sent[-1].hard == AT_HALF, "a limit that is set live is news at once"
+    assert world.task.period <= timedelta(milliseconds=250)
+
+
+def test_a_budget_that_came_or_went_or_moved_by_a_thousandth_of_its_bytes_is_news_at_once(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    world.run()
+    world.hangs = True  # nobody else finds out what they take
+    budgets = monitor(world.context).budgets
+    budgets.wanted = {"b": Budget("b", ("t",), 10_000), "zero": Budget("zero", ("t",), 0)}
+
+    def news(**used: int) -> int:
+        budgets.parts = {name: Part(octets, frozenset("t")) for name, octets in used.items()}
+        return world.run()
+
+    assert [news(b=100), news(b=109), news(b=110), news(b=100)] == [1, 0, 1, 1]
+    assert [news(b=100, zero=0), news(b=100, zero=0), news(b=100, zero=1), news(b=100)] == [1, 0, 1, 1]
+    assert world.kafka.sent[-1].budgets == (("b", 100),)
+
+
+def test_at_a_start_what_was_said_of_budgets_before_counts_until_this_brokers_part_is_known(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    assert world.run(14) == 0
+    monitor(world.context).budgets.parts = {"b": Part(100, frozenset("t"))}
+    assert world.run() == 1
+    assert world.kafka.sent[-1].budgets == (("b", 100),)
+
+
+def test_disks_are_published_before_others_miss_them_where_the_budgets_cannot_be_read(world: World) -> None:
+    world.set(factor__source="snapshots", budgets="on")
+    assert (world.run(14.75), world.run()) == (0, 1)
+    assert world.kafka.sent[-1].budgets is None
+
+
+def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world: World) -> None:
+    world.kafka.delivers = ...
+    world.run()
+    assert world.run(consumed=900_000, seconds=10) == 0
+    world.kafka.delivers = None
+    assert world.run() == 1
+    assert world.kafka.sent[-1].volumes[0].consumed == 900_000
+
+
+def test_the_clusters_id_is_published_as_soon_as_a_log_directory_has_it(world: World, tmp_path: Path) -> None:
+    world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
+    monitor(world.context).close()
+    world.start()
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == ""
+    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
+    assert world.run() == 1
+    assert world.kafka.sent[-1].cluster == "c-1"
+
+
+@pytest.mark.proves("proposal-035.metric-errors")
+def test_a_failure_is_counted_and_tried_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.run(0.5)
+    world.kafka.delivers = DOWN
+    world.run(20)
+    assert caplog.text.count("not connected: ") == 1
+    assert (world.broker.number("Publication", "Errors") or 0) > 10
+    assert len(world.kafka.made) > 10, "the topic may be gone: it is looked up each time"
+    world.kafka.delivers = None
+    world.run(2)
+    failed = world.broker.number("Publication", "Errors")
+    assert world.run(20) > 1
+    assert world.broker.number("Publication", "Errors") == failed
+    assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
+
+
+def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
+    world.broker.brokers = TimeoutError("no answer")
+    world.run(7)
+    world.broker.brokers = {1: False}
+    world.kafka.delivers = DOWN  # so that the topic is looked up again and again
+    world.run(10)
+    waited = [each[2] for each in world.kafka.made]
+    assert (waited[0], waited[-1]) == (True, False)
+    assert waited == sorted(waited, reverse=True), "first it waits, then no more"
+
+
+@pytest.mark.proves("proposal-035.snapshot-time")
+def test_snapshots_bear_the_time_of_the_look_and_its_age_and_are_published_for_half_of_validity(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run()
+    looked_at = world.kafka.sent[0].captured_at
+    assert abs((datetime.now(UTC) - looked_at).total_seconds()) < 3600
+    world.hangs = True
+    assert world.run(30) == 6, "it may just be slow"
+    assert [each.age_ms for each in world.kafka.sent] == [n * 5000 for n in range(7)]
+    assert {each.captured_at for each in world.kafka.sent} == {looked_at}, "of one look"
+    assert world.run(60) == 0
+    assert caplog.messages == ["the disks don't answer; nothing is published until they do"]
+    world.hangs = False
+    assert world.run() == 1
+    newest = world.kafka.sent[-1]
+    assert (newest.age_ms, newest.captured_at > looked_at) == (0, True)
+
+
+def snapshot(*volumes: Volume, offline: tuple[str, ...] = (), hard: Limit | None = None) -> Snapshot:
+    return Snapshot("1", datetime(2026, 1, 1, tzinfo=UTC), volumes, hard=hard, offline=offline)
+
+
+def filled(consumed: int, **more: Any) -> Snapshot:
+    return snapshot(replace(SMALL, consumed=consumed, **more))
+
+
+def limited(consumed: int) -> Snapshot:
+    return snapshot(replace(SMALL, consumed=consumed), hard=AT_HALF)
+
+
+OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "news"),
+    [
+        (snapshot(SMALL), snapshot(SMALL), False),
+        (snapshot(), snapshot(), False),
+        (snapshot(SMALL), snapshot(SMALL, OTHER), True),
+        (snapshot(SMALL, OTHER), snapshot(SMALL), True),
+        (snapshot(SMALL, OTHER), snapshot(OTHER, SMALL), False),
+        (snapshot(SMALL), snapshot(SMALL, offline=("/e: gone",)), True),
+        (filled(100_000), filled(100_999), False),
+        (filled(100_000), filled(101_000), True),  # a thousandth of the capacity
+        (filled(100_000), filled(99_000), True),
+        (filled(1), filled(1, capacity=1_000_001), True),
+        (snapshot(SMALL), snapshot(SMALL, hard=AT_HALF), True),
+        (filled(1), filled(1, soft=AT_HALF), True),
+        (limited(499_999), limited(500_000), True),
+        (limited(500_000), limited(499_999), True),
+        (limited(500_001), limited(500_002), False),
+        (filled(500_000, soft=AT_HALF), filled(500_001, soft=AT_HALF), True),  # not at the soft limit
+        (filled(999_999, soft=AT_HALF), filled(1_000_000, soft=AT_HALF), True),  # it is full
+        (snapshot(EMPTY), snapshot(EMPTY), False),
+        (filled(1), filled(1, topics=frozenset("a")), True),
+        (filled(1, topics=frozenset("a")), filled(1, topics=frozenset("ab")), True),
+        (filled(1, topics=frozenset("ab")), filled(1, topics=frozenset("ba")), False),
+    ],
+)
+def test_news_is_a_difference_by_which_others_decide(before: Snapshot, now: Snapshot, news: bool) -> None:
+    assert has_changed(before, now) is news
+
+
+# ---- cordon ----
+
+FULL, SLACK = 90, 10  # bytes of 100
+LIMITS = {"static__storage__soft": "50", "static__storage__hard": "95"}
+Lists = Mapping[str, Iterable[str]]
+
+
+class Kafka:
+    """The broker's dynamic properties, as Kafka changes them; ``answer`` is what it answers instead."""
+
+    def __init__(self) -> None:
+        self.cordoned: list[str] = []
+        self.added: str | None = None
+        self.asked = self.changes = 0
+        self.password: str | None = None
+        self.answer: Listed | Exception | str | None = "what is cordoned"
+
+    def asked_as(self, password: str | None) -> "Kafka":
+        self.password = password
+        return self
+
+    def listed(self, name: str) -> Listed | None:
+        assert name == CORDONED
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        if self.password == "old":
+            raise NoAnswer("refused")
+        return Listed(tuple(self.cordoned)) if isinstance(self.answer, str) else self.answer
+
+    def change(
+        self, append: Lists | None = None, subtract: Lists | None = None, put: Mapping[str, str | None] | None = None
+    ) -> None:
+        self.changes += 1
+        self.cordoned += [each for each in (append or {}).get(CORDONED, ()) if each not in self.cordoned]
+        self.cordoned = [each for each in self.cordoned if each not in (subtract or {}).get(CORDONED, ())]
+        self.added = (put or {})[ADDED]
+
+
+class Disks:
+    """Two volumes, /a with one log directory and /b with two."""
+
+    def __init__(self) -> None:
+        self.used = {"/a": SLACK, "/b": SLACK}
+        self.age, self.lost = 0.0, False
+
+    def latest(self) -> tuple[float, DiskState | None]:
+        volumes = tuple(Volume("1", name, 100, used) for name, used in self.used.items())
+        places = () if self.lost else (("/a", "/a"), ("/b", "/b"), ("/b/2", "/b"))
+        return self.age, DiskState(volumes, (), places)
+
+
+class Broker:
+    """A broker with the task, what Kafka has stored for it, and its disks."""
+
+    def __init__(self) -> None:
+        self.kafka, self.disks, self.clock = Kafka(), Disks(), Clock()
+        self.context = context(FakeBroker(), "cordon", Cordon.Section(), self.clock, **LIMITS)
+        self.context.open_disks = lambda: self.disks  # type: ignore[assignment,return-value]
+        self.restart()
+
+    def restart(self) -> None:
+        """The broker starts again, and gets what Kafka has stored."""
+        self.task = Cordon(self.context, self.clock)
+        self.stored()
+
+    def stored(self) -> None:
+        self.task.reconfigure(Cordon.Section.model_validate({"added": self.kafka.added or ""}))
+
+    def run(self, seconds: float = 120) -> list[str]:
+        """What is cordoned after so many seconds, in which the task runs every 10 s."""
+        for _ in range(round(seconds / 10)):
+            self.clock.now += 10
+            self.task.run()
+            self.stored()
+        return sorted(self.kafka.cordoned)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    made = Broker()
+
+    def login(context: Context[object]) -> SimpleNamespace:
+        given = context.broker.client_config()
+        return SimpleNamespace(admin=lambda topic: given.get("sasl.password"), config=lambda *, careful: given)
+
+    monkeypatch.setattr(cordon, "login", login)
+    monkeypatch.setattr(cordon, "BrokerConfig", lambda admin, broker, config: made.kafka.asked_as(admin))
+    return made
+
+
+def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_for_a_while(broker: Broker) -> None:
+    assert broker.run() == []
+    assert broker.kafka.asked == 0, "while nothing has to change"
+    broker.disks.used["/b"] = FULL
+    assert broker.run() == ["/b", "/b/2"]
+    assert broker.kafka.added == "/b,/b/2"
+    assert broker.kafka.asked == 2, "the first answer shows that the broker has read what is stored"
+    broker.restart()
+    assert broker.run() == ["/b", "/b/2"]
+    broker.disks.used["/b"] = SLACK
+    for _ in range(2):
+        assert broker.run(50) == ["/b", "/b/2"], "not at once: it may be above its limit again in a moment"
+        broker.restart()  # nobody saw for how long the volume has had room
+    assert broker.run(80) == []
+    assert broker.kafka.added is None
+    assert broker.kafka.changes == 2
+
+
+def test_what_an_operator_freed_stays_free_until_the_volume_had_room(broker: Broker) -> None:
+    broker.disks.used["/a"] = FULL
+    broker.run(20)
+    broker.kafka.cordoned = []
+    assert broker.run() == []
+    broker.task = Cordon(broker.context, broker.clock)
+    broker.task.run()  # before what is stored reaches it, a moment after its start
+    broker.stored()
+    assert broker.run() == []
+    broker.disks.used["/a"] = SLACK
+    broker.run()
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == ["/a"]
+
+
+def test_where_an_operator_has_cordoned_all_nothing_is_added(broker: Broker) -> None:
+    broker.kafka.cordoned = ["*"]
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == ["*"]
+    assert broker.kafka.changes == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (None, "this Kafka has no cordoned.log.dirs"),
+        (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
+        (NoAnswer("no right"), "can't be read or changed: no right"),
+    ],
+)
+def test_what_keeps_it_from_working_is_logged_once(
+    broker: Broker, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
+) -> None:
+    broker.kafka.answer = answer
+    broker.disks.used["/a"] = FULL
+    assert broker.run(600) == []
+    assert [line in each for each in caplog.messages] == [True]
+    assert broker.kafka.changes == 0
+
+
+def test_a_cluster_that_gives_no_answer_is_asked_with_the_configuration_of_the_next_moment(broker: Broker) -> None:
+    """After a change of credentials, say, or of the listener by which the broker reaches itself."""
+    broker.context.broker = known = FakeBroker(client={"sasl.password": "old"})
+    broker.disks.used["/a"] = FULL
+    assert broker.run(60) == []
+    known.client["sasl.password"] = "new"
+    assert broker.run() == ["/a"]
+
+
+def test_in_shadow_it_only_says_what_it_would_do(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.context.settings = settings(shadow="all", **LIMITS)
+    broker.disks.used["/a"] = FULL
+    assert broker.run() == []
+    assert "shadow=all: ['/a'] would be cordoned" in caplog.text
+
+
+def test_unknown_disks_change_nothing(broker: Broker) -> None:
+    broker.disks.used["/a"] = FULL
+    broker.disks.age = 1e6
+    assert broker.run() == []
+    broker.disks.age = 0.0
+    assert broker.run(20) == ["/a"]
+    broker.disks.lost = True
+    assert broker.run() == ["/a"], "an offline directory may be as full as it was"
