@@ -3,6 +3,7 @@
 import logging
 import math
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -119,12 +120,9 @@ def test_what_is_announced_while_the_host_waits_takes_little_memory() -> None:
 
 
 def test_sets_of_client_ids_that_change_again_and_again_take_no_memory() -> None:
-    class Deaf(Java):
-        def tell(self, message: bytes) -> None:
-            super().tell(message)
-            del self.calls[:-1]
-
-    shim = Shim(Deaf(publish=0))
+    java = Java(publish=0)
+    java.calls = deque(maxlen=1)  # type: ignore[assignment]
+    shim = Shim(java)
     tracemalloc.start()
     for number in range(500):  # as each new quota of a client-id makes another one
         shim.publish(Batch([]), Answers(distinct_ids={frozenset(f"{number}-{n:0200}" for n in range(1000)): 0}))
@@ -228,22 +226,13 @@ def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict
 
 
 def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
-    plugins = [LoadedPlugin(Role.TASK, object.__new__(each), context()) for each in (PublishUsage, PublishVolumes)]
-    guard = Guard(FakeShim())
-    assert measured(settings(), PluginSet(plugins), guard) == {QuotaType.PRODUCE, QuotaType.FETCH}
-    assert measured(settings(), PluginSet(plugins[1:]), guard) == frozenset()
-
-
-class Neither:
-    """Is neither true nor false, as an array of several numbers."""
-
-    __bool__ = fails
-
-
-def test_whether_a_plugin_reads_the_usage_may_be_neither_true_nor_false() -> None:
-    shim, odd = FakeShim(), LoadedPlugin(Role.TASK, SimpleNamespace(needs_usage=Neither()), context(name="odd"))
-    assert measured(settings(), PluginSet([odd]), Guard(shim)) == frozenset()
-    assert shim.failed == ["odd"]
+    neither = type("Array", (), {"__bool__": fails})()  # neither true nor false, as one of several numbers
+    usage, *others = object.__new__(PublishUsage), object.__new__(PublishVolumes), SimpleNamespace(needs_usage=neither)
+    shim = FakeShim()
+    for plugins, types in (((usage, *others), {QuotaType.PRODUCE, QuotaType.FETCH}), (others, set())):
+        loaded = PluginSet([LoadedPlugin(Role.TASK, plugin, context()) for plugin in plugins])
+        assert measured(settings(), loaded, Guard(shim)) == types
+    assert shim.failed == ["mine"] * 2
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------
