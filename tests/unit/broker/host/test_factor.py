@@ -229,10 +229,12 @@ def test_a_policy_that_fails_is_a_plugin_that_fails_and_the_last_factor_holds_fo
     assert world.cause == "fallback.action=PAUSE: the policy mine fails for broker 2, volume /half"
 
 
-def test_a_sources_text_stays_one_line_of_bounded_length_in_the_cause() -> None:
+def test_whatever_sources_and_volumes_are_called_the_cause_stays_one_printable_line_of_bounded_length() -> None:
     world = World()
     world.step(Factor(0.5, "a\nERROR forged \udcff"))
     assert world.cause == r"a\nERROR forged \udcff"
+    world.step(cluster(Volume("\x1b[31m", "a\r\nOPEN -> PAUSE: forged \u202egpj.exe \x07 \x9b31m \ud800", 10, 10)))
+    assert (world.cause.isprintable(), "forged" in world.cause) == (True, True)
     world.step(Factor(0.4, "long" * 1000))
     assert len(world.cause) < 1100
     world.step(cluster(HALF, unknown=("broken\nline", "long" * 1000)))
