@@ -133,9 +133,8 @@ def test_what_cannot_be_read_is_left_out_until_it_can(fails: str, caplog: pytest
     shim = FakeShim(answers=works | {fails: ConnectionError("no JMX")})
 
     def rates() -> list[float]:
-        return [
-            one.value for each in endpoint.collect() if each.name == "quotahost_client_rate" for one in each.samples
-        ]
+        (shown,) = (metric for metric in endpoint.collect() if metric.name == "quotahost_client_rate")
+        return [sample.value for sample in shown.samples]
 
     with closing(Exporter(shim, "127.0.0.1", 0, 200)) as endpoint:
         eventually(lambda: "can't be read (no JMX)" in caplog.text)

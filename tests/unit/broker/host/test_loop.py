@@ -181,15 +181,18 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
 
 
-@pytest.mark.usefixtures("mine")
-def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    shim, resolved_again = FakeShim({"supplier": "ticker"}, clock=Clock(0.0), pace=0.25), list[tuple[float, str]]()
-    monkeypatch.setattr(shim, "ask_again", lambda principal, _: resolved_again.append((shim.clock.now, principal)))
+def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, again = list[float](), list[tuple[float, str]]()
+    mine.Supplier.tick = lambda supplier: [
+        ticks.append(shim.clock.now), len(ticks) == 2 and leaves(), supplier.context.answers_changed("alice")
+    ]  # fmt: skip
+    shim = FakeShim({"supplier": "mine"}, clock=Clock(0.0), pace=0.25)
+    monkeypatch.setattr(shim, "ask_again", lambda principal, _: again.append((shim.clock.now, principal)))
     shim.idle(15)
     serve(shim)
     # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
-    assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
-    assert shim.failed == ["ticker"]
+    assert [at for at, principal in again if principal == "alice"] == [2.25, 3.25]
+    assert (ticks, shim.failed) == ([0.25, 1.25, 2.25, 3.25], ["mine"])
 
 
 # ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
@@ -209,15 +212,15 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    mine.Ticker.__init__ = leaves
+    mine.Disky.__init__ = leaves
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
-    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "ticker"), ("4", "static")):
+    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "disky"), ("4", "static")):
         shim.validate(ticket, supplier=supplier)
     serve(shim)
     assert "'unfit'" in shim.answered["1"]
     assert "'nobody'" in shim.answered["2"]
-    assert "'ticker': cannot be built: SystemExit" in shim.answered["3"]
+    assert "'disky': cannot be built: SystemExit" in shim.answered["3"]
     assert ", in leaves" in caplog.text, "the log shows where"
     assert shim.answered["4"] == ""
     assert shim.rate("alice", "a") == 0.5

@@ -157,13 +157,24 @@ class Asked(Policy):
         return volume.consumed >= 90
 
 
-def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used() -> None:
-    one = World(policy=Asked())
+def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used_while_they_are_judged() -> None:
+    one = World(policy=(policy := Asked()))
     one.step(cluster(OWN, OTHER, Volume("1", "/full", 100, 95)))
-    assert one.shown("VolumeLimits") == {
-        "/own": {"Factor": 0.4, "Soft": 50, "Hard": 90, "Breached": 1},
-        "/full": {"Factor": pytest.approx(0.05), "Soft": 50, "Hard": 90, "Breached": 2},
-    }
+    own = {"/own": {"Factor": 0.4, "Soft": 50, "Hard": 90, "Breached": 1}}
+    full = {"/full": {"Factor": pytest.approx(0.05), "Soft": 50, "Hard": 90, "Breached": 2}}
+    assert one.shown("VolumeLimits") == own | full
+    policy.questions.clear()
+    one.step(cluster(OWN), 2)
+    one.step(None, 5)
+    assert one.shown("VolumeLimits") == own, "while the source fails the last numbers stand"
+    assert policy.questions == ["/own"], "the policy is asked as often as for the factor"
+    one.step(Factor(0.5, "by hand"))
+    assert one.shown("VolumeLimits") == {}
+    one.step(cluster(OWN))
+    one.has_source = False
+    one.step()
+    assert one.shown("VolumeLimits") == {}
+    one.has_source = True
     one.step(cluster(*(Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50))))
     assert set(one.shown("VolumeLimits")) == {f"/{n}" for n in range(50, MOST + 50)}, "those with the smallest factors"
     nothing_to_ask = World(policy=Policy())
@@ -189,22 +200,6 @@ def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, ca
     policy.soft, policy.hard, policy.is_over, policy.fails = None, Limit(CONSUMED, 70), False, set()
     one.step(cluster(OWN))
     assert one.shown("VolumeLimits") == {"/own": {"Factor": 0.4, "Soft": 70, "Hard": 70, "Breached": 0}}
-
-
-def test_what_is_no_longer_judged_leaves_the_metrics() -> None:
-    policy = Asked()
-    one = World(policy=policy)
-    one.step(cluster(OWN, Volume("1", "/gone", 10, 1)))
-    one.step(cluster(OWN), 2)
-    one.step(None, 5)
-    assert list(one.shown("VolumeLimits")) == ["/own"], "while the source fails the last numbers stand"
-    assert len(policy.questions) == 3, "the policy is asked as often as for the factor"
-    one.step(Factor(0.5, "by hand"))
-    assert one.shown("VolumeLimits") == {}
-    one.step(cluster(OWN))
-    one.has_source = False
-    one.step()
-    assert one.shown("VolumeLimits") == {}
 
 
 def test_what_a_host_before_has_shown_and_nobody_has_any_more_leaves_the_metrics() -> None:
