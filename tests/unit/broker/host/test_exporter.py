@@ -102,10 +102,9 @@ def test_of_many_connections_the_newest_stay_and_none_is_a_line_of_the_log(
     assert caplog.records == []
 
 
-def test_a_request_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_takes_too_long_is_closed(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "DEADLINE", 0.2)
-    endpoint = Endpoint()
-    with closing(endpoint.exporter), endpoint.connect(HALF_SENT) as connection:
+    with endpoint.connect(HALF_SENT) as connection:
         eventually(lambda: not is_open(connection))
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
@@ -113,6 +113,7 @@ places = st.one_of(st.integers(HARD - 600, HARD + 10), st.sampled_from([SOFT, SO
 
 
 @pytest.mark.proves("proposal-035.pause")
+@example(False, 2**52 + 1, [(1.0, HARD), (1.0, SOFT)])  # as a float the way would be longer than it is
 @given(st.booleans(), st.sampled_from([1, 2**52 + 1]), st.lists(st.tuples(shares, places), min_size=1, max_size=6))
 def test_a_pause_lasts_from_hard_to_the_release_point(switch: bool, unit: int, looks: list[tuple[float, int]]) -> None:
     soft, hard = SOFT * unit, HARD * unit
