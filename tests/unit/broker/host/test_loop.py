@@ -18,7 +18,7 @@ from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER, Batch, Event
-from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
+from quotahost.model import Client, ClusterVolumes, Quota, Volume
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock, fails
 from tests.fakes.shim import FakeShim, node_of, serve
@@ -133,20 +133,6 @@ def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_app
     assert shim.configured.validity.total_seconds() == 120
     assert shim.table[Client("bob", "b")].answers[0].code == NEWCOMER
     assert (shim.failed[0], shim.shown.get(("Host", "", "EventErrors"))) == ("mine", None)
-
-
-def test_quota_types_that_a_plugin_changes_count_no_more_and_those_that_fail_refuse_a_change(mine: Any) -> None:
-    mine.Typed.quota_types = types = [QuotaType.FETCH]
-    mine.Source.read = lambda _: 0.5
-    mine.Wrong.quota_types = property(leaves)
-    shim = FakeShim({"factor.source": "typed"}, pace=1)
-    shim.idle()
-    shim.script.append(lambda: types.append([]))  # type: ignore[arg-type]
-    shim.idle(3)
-    shim.validate("1", **{"factor.source": "typed,wrong"})
-    serve(shim)
-    assert [dict.fromkeys(each) for each in shim.of_types] == [{QuotaType.FETCH: None}]
-    assert "'wrong': is not fit for its role: SystemExit" in shim.answered["1"]
 
 
 @pytest.fixture

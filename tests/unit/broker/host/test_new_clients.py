@@ -211,6 +211,7 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
         ({"factor.source": "fixed"}, {QuotaType.PRODUCE}),
         ({"factor.source": "fixed", "factor.quota.types": "PRODUCE,REQUEST"}, {QuotaType.PRODUCE, QuotaType.REQUEST}),
         ({"fallback.action": "PAUSE"}, {QuotaType.PRODUCE}),
+        ({"factor.source": "load"}, {QuotaType.PRODUCE, QuotaType.FETCH}),
         ({"shadow": "supplier.static"}, set(QUOTA_TYPES)),  # then the unlimited are measured one by one
     ],
 )
