@@ -39,9 +39,9 @@ def test_every_number_that_is_shown_stands_in_the_catalogue_with_its_kind_and_no
 def test_no_private_module_of_a_library_is_imported() -> None:
     """A release of it may rename or remove that without a word."""
     for place, _, node in NODES:
-        of = f"{node.module}." if isinstance(node, ast.ImportFrom) and not node.level else ""
-        for alias in node.names if of or isinstance(node, ast.Import) else ():
-            name = of + alias.name
+        names = node.names if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0) else []
+        for alias in names:
+            name = f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".")
             private = [part for part in name.split(".") if part.startswith("_") and not part.startswith("__")]
             assert not private or name.startswith("quotahost."), f"{place}: {name}"
 

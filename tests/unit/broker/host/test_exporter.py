@@ -132,10 +132,10 @@ def test_what_cannot_be_read_is_left_out_until_it_can(fails: str, caplog: pytest
     shim = FakeShim(answers=works | {fails: ConnectionError("no JMX")})
 
     def rates() -> list[float]:
-        (shown,) = (metric for metric in endpoint.collect() if metric.name == "quotahost_client_rate")
+        (shown,) = (metric for metric in made.collect() if metric.name == "quotahost_client_rate")
         return [sample.value for sample in shown.samples]
 
-    with closing(Exporter(shim, "127.0.0.1", 0, 200)) as endpoint:
+    with closing(Exporter(shim, "127.0.0.1", 0, 200)) as made:
         eventually(lambda: "can't be read (no JMX)" in caplog.text)
         assert rates() == []
         shim.answers = works

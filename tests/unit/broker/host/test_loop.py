@@ -168,11 +168,11 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
 
 
 def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = FakeShim({"supplier": "mine"}, clock=Clock(0.0), pace=0.25)
     ticks, again = list[float](), list[tuple[float, str]]()
     mine.Supplier.tick = lambda supplier: [
         ticks.append(shim.clock.now), len(ticks) == 2 and leaves(), supplier.context.answers_changed("alice")
     ]  # fmt: skip
-    shim = FakeShim({"supplier": "mine"}, clock=Clock(0.0), pace=0.25)
     monkeypatch.setattr(shim, "ask_again", lambda principal, _: again.append((shim.clock.now, principal)))
     shim.idle(15)
     serve(shim)

@@ -1,7 +1,6 @@
 """Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
 import threading
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -23,9 +22,9 @@ from tests.fakes.shim import FakeShim
 def test_one_factor_source_watches_disks_others_quota_types(mine: Any) -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
-    def built(sources: str, old: Iterable[LoadedPlugin] = ()) -> PluginSet:
+    def built(sources: str, old: PluginSet | None = None) -> PluginSet:
         named = settings(factor__source=sources)
-        return builder.build(named, builder.validate(named), PluginSet(old))
+        return builder.build(named, builder.validate(named), old or PluginSet(()))
 
     plugins = built("disks,typed")
     source = plugins.factor_source
