@@ -66,19 +66,11 @@ def context(
     return made
 
 
-def storage(soft: Limit | None, hard: Limit | None) -> Any:
-    """Settings of storage that say no more than these limits."""
-    own: Any = SimpleNamespace(soft_limit=soft, hard_limit=hard)
-    own.limits_of = partial(StorageSettings.limits_of, own)
-    return own
-
-
 def limited(name: str, soft: Limit | None, hard: Limit | None, own: Any = None, scope: str = "cluster") -> Context[Any]:
     """The context of a policy, whose settings say no more than these limits and the scope of the factor."""
-    made = context(name=name, own=own)
-    made.settings = cast(
-        "Any", SimpleNamespace(static=SimpleNamespace(storage=storage(soft, hard)), factor_scope=scope)
-    )
+    made, storage = context(name=name, own=own), SimpleNamespace(soft_limit=soft, hard_limit=hard)
+    storage.limits_of = partial(StorageSettings.limits_of, cast("Any", storage))
+    made.settings = cast("Any", SimpleNamespace(static=SimpleNamespace(storage=storage), factor_scope=scope))
     return made
 
 

@@ -103,7 +103,9 @@ class FakeShim(Shim):
     def _call(self, name: str, *arguments: object) -> Any:
         """Those calls that have no method below."""
         self.called.append((name, arguments))
-        answer = {"fence": self.has_fence, **_ANSWERS, **self.told}.get(name)
+        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life or bool(self.in_force),
+               "factor": (self.last_factor.value, self.last_factor.cause)}  # fmt: skip
+        answer = {**_ANSWERS, **own, **self.told}.get(name)
         if isinstance(answer, Exception):
             raise answer
         return answer() if callable(answer) else answer
@@ -115,13 +117,6 @@ class FakeShim(Shim):
 
     def started_with(self) -> dict[str, str]:
         return {PREFIX + name: value for name, value in (self.started or self.given).items()}
-
-    def broker(self) -> dict[str, str]:
-        return self.node
-
-    def restarted(self) -> bool:
-        """As in Java: from the moment on in which a host is ready."""
-        return self.second_life or bool(self.in_force)
 
     def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
         self.asked = asked
@@ -185,9 +180,6 @@ class FakeShim(Shim):
     def forget(self, type: str, name: str) -> None:
         for key in [key for key in self.shown if key[:2] == (type, name)]:
             del self.shown[key]
-
-    def factor(self) -> Factor:
-        return self.last_factor
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         self.of_types.append(dict(factors))

@@ -11,7 +11,6 @@ import logging
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
 from itertools import product
@@ -22,7 +21,6 @@ import pytest
 from rich.console import Console
 
 from quotahost.base.text import EscapingFormatter
-from quotahost.broker.host.volume_evaluation import Judged, smallest
 from quotahost.cli import console
 from quotahost.cli.console import Finding, Section, Terminal, lines_of
 from quotahost.cli.explain import explain, volume
@@ -33,7 +31,7 @@ from quotahost.cli.quotas.plan import Entity
 from quotahost.cli.top import cluster
 from quotahost.cli.top.live import Panel, Question, Screen
 from quotahost.cli.top.rows import Choice, merged, values, whole
-from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, Volume, VolumeUse
+from quotahost.model import ClientUse, Look, QuotaType, ScopeKind, VolumeUse
 from quotahost.model.use import MeasuredVolume
 
 # ---- what is drawn ----
@@ -190,27 +188,15 @@ def test_an_export_commands_no_terminal_and_reads_back(capsys: pytest.CaptureFix
         assert read_declared([tmp_path / "quotas.yaml"]).quotas == quotas
 
 
-# ---- causes and logs ----
-
-#: A terminal's command, a forged line, a reversed text, a beep, half a character.
-HOSTILE = ["\x1b[31m", "a\r\nOPEN -> PAUSE: forged", "\u202egpj.exe", "\x07", "\x9b31m", "\ud800"]
-AT = datetime(2026, 11, 21, tzinfo=UTC)
+# ---- logs; the host escapes what sources and volumes call themselves in a cause (test_factor) ----
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
-def test_in_the_cause_of_a_factor(name: str) -> None:
-    """What a source says of itself the host escapes as a whole (test_factor)."""
-    cause = smallest([Judged(Volume(name, name, 1, 1), 0.5)]).cause
-    assert name not in cause
-    assert cause.isprintable()
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
 @pytest.mark.proves("faults.names")
-def test_in_any_line_of_a_log_that_forgot_to_escape_it(name: str) -> None:
+def test_in_any_line_of_a_log_that_forgot_to_escape_it() -> None:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(EscapingFormatter("%(levelname)s %(message)s"))
+    name = COMMANDS + TEXTS["lines"]
     try:
         raise ValueError(name)
     except ValueError as error:

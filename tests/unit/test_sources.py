@@ -3,7 +3,6 @@
 import ast
 import importlib
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,39 +19,29 @@ NODES = [
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 ]
 CALLS = [(place, path, node) for place, path, node in NODES if isinstance(node, ast.Call)]
-KINDS = {(metric.type, metric.attribute): metric.kind for metric in CATALOGUE}
 METHODS = {"gauge": Kind.GAUGE, "count": Kind.COUNTER}
 
 
-def shown() -> Iterator[tuple[str, tuple[str, str], Kind]]:
-    """Place, type and attribute, and kind of each number that the package shows by constant names."""
-    for place, _, node in CALLS:
-        if len(node.args) >= 3:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            type, attribute = node.args[0], node.args[2]
-            if called in METHODS and isinstance(type, ast.Constant) and isinstance(attribute, ast.Constant):
-                yield place, (str(type.value), str(attribute.value)), METHODS[called]
-
-
 def test_every_number_that_is_shown_stands_in_the_catalogue_with_its_kind_and_no_name_twice() -> None:
-    found = list(shown())
-    assert len(found) > 20
-    assert [(place, name) for place, name, kind in found if KINDS.get(name) is not kind] == []
-    assert len(KINDS) == len(CATALOGUE) == len({metric.prometheus for metric in CATALOGUE})
-
-
-def imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and not node.level:
-        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return []
+    kinds = {(metric.type, metric.attribute): metric.kind for metric in CATALOGUE}
+    found = 0
+    for place, _, node in CALLS:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in METHODS and len(node.args) >= 3:
+            type, _, attribute = node.args[:3]
+            if isinstance(type, ast.Constant) and isinstance(attribute, ast.Constant):
+                found += 1
+                assert kinds.get((str(type.value), str(attribute.value))) is METHODS[called], place
+    assert found > 20
+    assert len(kinds) == len(CATALOGUE) == len({metric.prometheus for metric in CATALOGUE})
 
 
 def test_no_private_module_of_a_library_is_imported() -> None:
     """A release of it may rename or remove that without a word."""
     for place, _, node in NODES:
-        for name in imported(node):
+        names = node.names if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0) else []
+        for alias in names:
+            name = f"{getattr(node, 'module', '')}.{alias.name}".lstrip(".")
             private = [part for part in name.split(".") if part.startswith("_") and not part.startswith("__")]
             assert not private or name.startswith("quotahost."), f"{place}: {name}"
 

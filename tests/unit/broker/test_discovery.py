@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
 
 from quotahost.api import Context, Role
-from quotahost.broker.discovery import PluginError, load, settings_model, survey
+from quotahost.broker.discovery import PluginError, load, survey
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section
 from quotahost.testing import FakeBroker, FakeHost
@@ -218,16 +217,6 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
     assert str(error.value).startswith(f"{role} 'it': ")
     assert words in str(error.value)
     assert len(str(error.value)) <= 1000, "it goes to the log and to an administrator"
-
-
-def test_a_function_may_declare_properties_too() -> None:
-    class Model(BaseModel): ...
-
-    def factory(context: Any) -> None: ...
-
-    assert settings_model(factory) is None
-    factory.Section = Model  # type: ignore[attr-defined]
-    assert settings_model(factory) is Model
 
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:

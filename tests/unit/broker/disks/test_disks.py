@@ -9,8 +9,8 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,10 +20,9 @@ from quotahost.broker.disks import file_stores as disks
 from quotahost.broker.disks import monitor as disk_monitor
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks, unreadable
 from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.plugins.factor_sources.direct import Local
-from quotahost.model import Volume
+from quotahost.model import ClusterVolumes, Volume
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import Clock, context, monitor, settings
+from tests.fakes.plugin_context import WITHIN, Clock, context, fails, monitor, settings
 from tests.skips import COULD_NOT_RUN
 
 
@@ -92,100 +91,70 @@ def test_the_first_directory_that_has_an_id_decides(tmp_path: Path) -> None:
     assert cluster_id(without) == ""
 
 
-class Disk:
-    """Stands for the disks: what a look answers, and how often they were looked at."""
-
-    def __init__(self) -> None:
-        self.answer: DiskState | Exception = DiskState((Volume("1", "/d", 100, 10),))
-        self.looks = 0
-        self.monitors = list[DiskMonitor]()
-        self.free = threading.Event()
-        self.free.set()
-
-    def __call__(self, broker: str, directories: Any, marked_offline: Any = ()) -> DiskState:
-        self.free.wait()
-        self.looks += 1
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def looked_again(self) -> None:
-        """Whatever was set before is seen now."""
-        seen = self.looks
-        eventually(lambda: self.looks >= seen + 2)
-
-    def local(self, broker: FakeBroker | None = None, clock: Clock | None = None, looks: bool = True) -> Local:
-        """The source that reads what the monitor of these disks knows."""
-        given = context(broker, clock=clock or Clock(), volumes__period="2ms", validity="60s")
-        self.monitors.append(monitor(given))
-        if looks:
-            self.looked_again()
-        return Local(given)
+def looks_at(directory: Path, clock: Clock | None = None) -> DiskMonitor:
+    broker = FakeBroker({"log.dirs": str(directory)})
+    return DiskMonitor(broker, broker, 1, settings, clock or Clock())
 
 
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    made = Disk()
-    monkeypatch.setattr(disk_monitor, "read_disks", made)
+def test_a_disk_that_hangs_blocks_nobody_is_waited_for_at_the_start_and_unknown_after_validity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, free, hangs = Clock(), threading.Event(), threading.Event()
+    known = ClusterVolumes((Volume("1", "/d", 100, 10),))
+
+    def look(*_: object) -> DiskState:
+        if not free.is_set():
+            hangs.set()
+        free.wait()
+        return DiskState(known.volumes)
+
+    monkeypatch.setattr(disk_monitor, "read_disks", look)
     monkeypatch.setattr(disk_monitor, "_FIRST_LOOK_WITHIN", 0.05)
-    yield made
-    made.free.set()
-    for each in made.monitors:
-        each.close()
-
-
-def test_a_disk_that_hangs_blocks_nobody_and_is_unknown_after_validity(disk: Disk) -> None:
-    clock = Clock()
-    source = disk.local(clock=clock)
-    disk.free.clear()
+    disks = monitor(context(clock=clock, volumes__period="2ms", validity="60s"))
+    assert disks.known().waiting == "broker 1: its disks have not answered yet"
+    free.set()
+    eventually(lambda: disks.known() == known)
+    hangs.clear()
+    free.clear()
+    eventually(hangs.is_set)
     clock.now += 60
-    assert source.read().unknown == ()
+    assert disks.known() == known
     clock.now += 1
-    found = source.read()
-    assert found.unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
-    assert found.volumes == (Volume("1", "/d", 100, 10),), "the last volumes stay"
-    disk.free.set()
-    eventually(lambda: source.read().unknown == ())
+    silent = "broker 1: its disks have not answered for more than validity (60 s)"
+    assert disks.known() == replace(known, unknown=(silent,)), "the last volumes stay"
+    free.set()
+    eventually(lambda: disks.known() == known)
+    disks.close()
 
 
-def test_a_disk_that_hangs_at_the_start_blocks_nobody_and_is_waited_for(disk: Disk) -> None:
-    disk.free.clear()
-    source = disk.local(looks=False)
-    assert source.read().waiting == "broker 1: its disks have not answered yet"
-    disk.free.set()
-    eventually(lambda: source.read().volumes and not source.read().waiting)
-
-
-def test_an_unforeseen_failure_is_logged_once(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
-    source = disk.local()
-    disk.answer = RuntimeError("unforeseen")
-    disk.looked_again()
-    disk.answer = DiskState((Volume("1", "/d", 100, 12),))
-    disk.looked_again()
-    assert source.read().volumes[0].consumed == 12
+def test_an_unforeseen_failure_is_logged_once_and_followed_by_other_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disks = monitor(context(FakeBroker({"log.dirs": str(tmp_path)}), volumes__period="2ms"))
+    looks = threading.Semaphore(0)
+    with monkeypatch.context() as broken:
+        broken.setattr(disk_monitor, "read_disks", lambda *_: [looks.release(), fails()])
+        assert all(looks.acquire(timeout=WITHIN) for _ in range(3))
+    seen = disks.latest()[1]
+    eventually(lambda: disks.latest()[1] != seen)
+    disks.close()
     assert len([r for r in caplog.records if r.levelno >= logging.ERROR]) == 1
 
 
 @pytest.mark.proves("proposal-035.metric-volumes")
-def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(disk: Disk) -> None:
-    broker = FakeBroker()
-    disk.local(broker)
-    assert broker.number("Volume", "Capacity", "/d") == 100
-    assert broker.number("Volume", "Consumed", "/d") == 10
-    assert broker.number("LogDirs", "Offline") == 0
-    disk.answer = DiskState((), ("/d: gone",))
-    disk.looked_again()
-    assert broker.number("Volume", "Capacity", "/d") is None
-    assert broker.number("LogDirs", "Offline") == 1
-
-
-def test_each_look_asks_what_kafka_has_taken_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_of_the_volumes_are_shown_and_those_of_gone_ones_forgotten(tmp_path: Path) -> None:
     broker = FakeBroker({"log.dirs": str(tmp_path)})
-    disks = monitor(context(broker, volumes__period="2ms"))
-    eventually(lambda: len(disks.known().volumes) == 1)
+    disks = DiskMonitor(broker, broker, 1, settings, Clock())
+    disks.look()
+    (volume,) = disks.known().volumes
+    assert broker.number("Volume", "Capacity", volume.name) == volume.capacity
+    assert broker.number("Volume", "Consumed", volume.name) == volume.consumed
+    assert broker.number("LogDirs", "Offline") == 0
     broker.offline = (str(tmp_path),)
-    eventually(lambda: disks.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",))
-    disks.close()
+    disks.look()
+    assert disks.known().unknown == (f"broker 1, log dir {tmp_path}: taken offline by Kafka",)
+    assert broker.number("Volume", "Capacity", volume.name) is None
+    assert broker.number("LogDirs", "Offline") == 1
 
 
 # ---- what a look sees on real file systems ----
@@ -213,11 +182,6 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
-def looks_at(directory: Path, clock: Clock | None = None) -> DiskMonitor:
-    broker = FakeBroker({"log.dirs": str(directory)})
-    return DiskMonitor(broker, broker, 1, settings, clock or Clock())
-
-
 def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCaptureFixture) -> None:
     place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=20", "tmpfs")
     monitor = looks_at(place)
@@ -237,12 +201,8 @@ def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCa
     (place / "0").unlink()
     monitor.look()
     assert monitor.known().volumes[0].free > 900_000
-
-
-def test_a_file_system_without_a_fixed_number_of_inodes_is_not_full(mount: Mount) -> None:
-    place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=0", "tmpfs")
-    assert os.statvfs(place).f_files == 0
-    assert read_disks("1", [str(place)]).volumes[0].free > 900_000
+    place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=0", "tmpfs")  # without a fixed number of them
+    assert (os.statvfs(place).f_files, read_disks("1", [str(place)]).volumes[0].free > 900_000) == (0, True)
 
 
 def test_a_file_system_without_a_size_is_unknown_and_not_full() -> None:

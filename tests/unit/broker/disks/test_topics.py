@@ -54,7 +54,9 @@ def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkey
     assert topics([one]) is None, "it is not read to its end"
 
 
-def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_path: Path) -> None:
+def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock, directory = Clock(), made(tmp_path, "a-0")
     (volume,) = file_stores.read_disks("1", [directory]).volumes
     in_force, broker = [settings()], FakeBroker({"log.dirs": directory})
@@ -77,20 +79,9 @@ def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(tmp_pat
     # Close to a hard limit alone they are listed, too: or a PAUSE that holds below it would be for all clients.
     assert seen(hard=volume.consumed * 102 // 100) == frozenset("ab")
     assert seen(hard=volume.consumed * 110 // 100) is None
-
-
-def test_a_slow_listing_makes_the_numbers_no_younger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, directory = Clock(), made(tmp_path, "a-0")
-
-    def slow(_: object) -> frozenset[str]:
-        clock.now += 7.0
-        return frozenset("a")
-
-    monkeypatch.setattr(disk_monitor, "topics", slow)
-    broker = FakeBroker({"log.dirs": directory})
-    monitor = DiskMonitor(broker, broker, 1, lambda: settings(static__storage__soft="1"), clock)
-    monitor.look()
-    assert monitor.latest()[0] == 7.0
+    monkeypatch.setattr(disk_monitor, "topics", lambda _: setattr(clock, "now", clock.now + 7))
+    seen(soft=1)
+    assert monitor.latest()[0] == 7, "a slow listing makes the numbers no younger"
 
 
 # ---- what this broker's replicas take of the budgets ----
@@ -100,9 +91,8 @@ ORDERS = {"orders": Budget("orders", ("orders.*",), 100)}
 
 
 class World:
-    def __init__(self, directory: Path, *names: str) -> None:
-        for name in names:
-            (directory / name).mkdir()
+    def __init__(self, directory: Path) -> None:
+        made(directory, "orders.eu-0", "orders.eu-1", "logs-0", f"orders.eu-2.{ID}-delete", f"orders.eu-1.{ID}-future")
         self.directory, self.broker, self.clock = directory, FakeBroker(), Clock()
         self.broker.sizes = {("orders.eu", 0): (10, True), ("orders.eu", 1): (7, False), ("logs", 0): (5, True)}
         self.sizes = BudgetSizes(lambda replicas: self.broker.replicas(replicas), [str(directory)], self.clock)
@@ -116,9 +106,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    return World(
-        tmp_path, "orders.eu-0", "orders.eu-1", "logs-0", f"orders.eu-2.{ID}-delete", f"orders.eu-1.{ID}-future"
-    )
+    return World(tmp_path)
 
 
 #: Which replica is led from now on or no more; how much counts so many seconds later.
@@ -185,8 +173,7 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
 
 
 def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world: World) -> None:
-    for name in ("orders.us-0", "orders.us-1"):
-        (world.directory / name).mkdir()
+    made(world.directory, "orders.us-0", "orders.us-1")
     world.broker.sizes |= {("orders.us", 0): (30, True)}
     world.look()
     assert world.sizes.largest("orders") == [("orders.us", 30, None), ("orders.eu", 10, None)], "no growth is known"

@@ -22,25 +22,12 @@ PLUGINS = """
             share: float = 0.5
 
         def __init__(self, context):
-            self.share = context.section.share
+            self.share, self.context = context.section.share, context
             BUILT.append(self.share)
         def quota(self, client, quota_type):
             return Quota(self.share)
         def close(self):
             CLOSED.append(self.share)
-
-    class Ticker:
-        ticks = 0
-
-        def __init__(self, context):
-            self.context = context
-        def quota(self, client, quota_type):
-            return None
-        def tick(self):
-            self.ticks += 1
-            if self.ticks == 2:
-                raise SystemExit("a plugin's, not the host's")
-            self.context.answers_changed("alice")
 
     class Unfit:
         period = timedelta(hours=1)
@@ -76,13 +63,11 @@ PLUGINS = """
         quota_types = "FETCH"
 """
 GROUPS = {
-    "quotahost.suppliers": {
-        "mine": "mine:Supplier", "ticker": "mine:Ticker", "unfit": "mine:Unfit", "disky": "mine:Disky",
-    },
+    "quotahost.suppliers": {"mine": "mine:Supplier", "unfit": "mine:Unfit", "disky": "mine:Disky"},
     "quotahost.tasks": {"idle": "mine:Task", "disky": "mine:Disky"},
     "quotahost.factor_sources": {
         "disky": "mine:Disky", "disks": "mine:Source", "more": "mine:Source", "typed": "mine:Typed",
-        "wrong": "mine:Wrong", "gone": "no_such_module_anywhere:Source",
+        "wrong": "mine:Wrong",
     },
 }  # fmt: skip
 

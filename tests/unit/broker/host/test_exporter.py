@@ -102,10 +102,9 @@ def test_of_many_connections_the_newest_stay_and_none_is_a_line_of_the_log(
     assert caplog.records == []
 
 
-def test_a_request_that_takes_too_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_takes_too_long_is_closed(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "DEADLINE", 0.2)
-    endpoint = Endpoint()
-    with closing(endpoint.exporter), endpoint.connect(HALF_SENT) as connection:
+    with endpoint.connect(HALF_SENT) as connection:
         eventually(lambda: not is_open(connection))
 
 
@@ -123,26 +122,21 @@ def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> No
     assert [attribute for _, attribute in unlimited] == ["Rate", "DelayMs"]
     shadowed = series([use(bound=LimitedBy.NOTHING, shadow="factor")])
     assert list(shadowed[CLIENTS, "Bound"]) == [(*labels, "shadow: factor")]
-
-
-def test_long_names_are_cut_and_stay_apart() -> None:
-    names = [user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])[CLIENTS, "Rate"]]
-    assert len(set(names)) == 2
-    assert {len(name) for name in names} == {100}
-
-
-def rates(exporter: Exporter) -> list[float]:
-    """The rates of all clients that are shown."""
-    metrics = {metric.name: metric for metric in exporter.collect()}
-    return [sample.value for sample in metrics["quotahost_client_rate"].samples]
+    long = {user for user, *_ in series([use("x" * 1000), use("x" * 999 + "y")])[CLIENTS, "Rate"]}
+    assert sorted(map(len, long)) == [100, 100], "long names are cut and stay apart"
 
 
 @pytest.mark.parametrize("fails", ["gauges", "uses"])
 def test_what_cannot_be_read_is_left_out_until_it_can(fails: str, caplog: pytest.LogCaptureFixture) -> None:
     works = {"gauges": [], "uses": dump.uses(dump.row(rate=900.0))}
     shim = FakeShim(answers=works | {fails: ConnectionError("no JMX")})
-    with closing(Exporter(shim, "127.0.0.1", 0, 200)) as endpoint:
+
+    def rates() -> list[float]:
+        (shown,) = (metric for metric in made.collect() if metric.name == "quotahost_client_rate")
+        return [sample.value for sample in shown.samples]
+
+    with closing(Exporter(shim, "127.0.0.1", 0, 200)) as made:
         eventually(lambda: "can't be read (no JMX)" in caplog.text)
-        assert rates(endpoint) == []
+        assert rates() == []
         shim.answers = works
-        eventually(lambda: rates(endpoint) == [900.0])
+        eventually(lambda: rates() == [900.0])

@@ -190,17 +190,13 @@ def test_for_each_quota_type_the_smallest_factor_applies_with_its_cause() -> Non
     assert world.step(cluster(HALF)) == 0.5, "what the disks say stands beside it"
     assert world.shim.of_types == [{QuotaType.PRODUCE: busy, QuotaType.FETCH: slow}]
     assert world.shown("TypedFactor") == {"one": {"Factor": 0.5}, "two": {"Factor": 0.25}, "three": {"Factor": 1.0}}
-
-
-def test_such_a_source_alone_needs_no_source_that_watches_disks() -> None:
-    world = World()
-    world.has_source, world.typed = False, {"load": typed(Factor(0.5, "busy"), *BYTES)}
-    assert world.step() == 1.0
-    assert world.shim.of_types[-1] == dict.fromkeys(BYTES, Factor(0.5, "busy"))
+    world.has_source = False
+    del world.typed["two"]
+    assert world.step() == 1.0, "such a source alone needs none that watches disks"
+    assert world.shim.of_types[-1] == dict.fromkeys(BYTES, busy)
     world.typed = {}
     world.step()
-    assert world.shim.of_types[-1] == {}
-    assert ("TypedFactor", "load", "Factor") not in world.shim.shown
+    assert (world.shim.of_types[-1], world.shown("TypedFactor")) == ({}, {})
 
 
 @pytest.mark.parametrize("answer", [fails, 0.0, cluster(FULL), "nonsense"])

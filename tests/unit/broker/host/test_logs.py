@@ -66,12 +66,7 @@ def test_what_is_printed_is_logged_line_by_line_and_bounded() -> None:
     assert len(shim.lines) == LINES_OF_LOGGER
 
 
-class Leaks:
-    def __del__(self) -> None:
-        raise RuntimeError("of S3CR3T")
-
-
-def fails() -> None:
+def fails(*_: object) -> None:
     raise RuntimeError("can't log in with S3CR3T")
 
 
@@ -87,15 +82,13 @@ def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatc
         print("printed S3CR3T", file=sys.stderr)
         print("a key's own second line")
         logging.getLogger("leaky").warning("logged %s", "S3CR3T")
-        Leaks()
+        type("Leaks", (), {"__del__": fails})()
         thread = threading.Thread(target=fails)
         thread.start()
         thread.join()
     assert shim.lines[:3] == ["printed ***", "***", "logged ***"]
     told = "\n".join(shim.lines)
-    assert "RuntimeError: of ***" in told
-    assert "RuntimeError: can't log in with ***" in told
-    assert "S3CR3T" not in told
+    assert (told.count("RuntimeError: can't log in with ***"), "S3CR3T" in told) == (2, False)
 
 
 class Failing(logging.Handler):

@@ -18,20 +18,23 @@ from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import NEWCOMER, Batch, Event
-from quotahost.model import Client, ClusterVolumes, Quota, QuotaType, Volume
+from quotahost.model import Client, ClusterVolumes, Quota, Volume
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock, fails
 from tests.fakes.shim import FakeShim, node_of, serve
 
 
-def test_a_swapped_supplier_is_built_before_the_old_one_closes_and_hears_all_quotas(mine: Any) -> None:
-    shim = FakeShim({"supplier": "mine"})
+def test_a_supplier_that_a_change_brings_hears_all_quotas_and_its_properties_are_live(mine: Any) -> None:
+    shim, rates = FakeShim({"supplier": "static"}), list[float | None]()
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.arrive(("alice", "a"))
-    shim.reconfigure(supplier="client-quotas")
+    for name in ("mine", "client-quotas", "mine"):
+        shim.reconfigure(supplier=name)
+        shim.idle()
+        shim.script.append(lambda: rates.append(shim.rate("alice", "a")))
     serve(shim)
-    assert shim.rate("alice", "a") == 9.0
-    assert mine.CLOSED == [0.5]
+    assert (rates, mine.CLOSED) == ([0.5, 9.0, 0.5], [0.5, 0.5])
+    assert PREFIX + "plugin.mine.share" in shim.asked
 
 
 @pytest.mark.parametrize(
@@ -95,36 +98,26 @@ def test_an_event_that_cannot_be_handled_costs_nothing_but_itself(caplog: pytest
     assert sum("can't be handled" in each.getMessage() for each in caplog.records) == 1  # logged once, not in a flood
 
 
-@pytest.mark.parametrize(
-    "name", ["tick", "needs_usage", "client_quota_changed", "cluster_changed", "distinct_client_ids", "close"]
-)
-def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would(mine: Any, name: str) -> None:
-    def fails(supplier: Any) -> None:
-        raise SystemExit(f"the property {name} is broken")
+def leaves(*_: Any) -> Any:
+    raise SystemExit("a plugin's, not the host's")
 
-    setattr(mine.Supplier, name, property(fails))
+
+CALLS = "tick", "client_quota_changed", "cluster_changed", "distinct_client_ids", "reconfigure", "close"
+
+
+@pytest.mark.parametrize("name", ["needs_usage", *CALLS])
+def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would(mine: Any, name: str) -> None:
+    setattr(mine.Supplier, name, property(leaves))
     shim = FakeShim({"supplier": "mine"}, pace=1)
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.post("cluster", "id-1", "1")
     shim.idle(2)
     shim.arrive(("alice", "a"))
-    serve(shim)
-    assert (shim.refused, shim.rate("alice", "a")) == (None, 0.5)
-    assert shim.shown["Plugin", "mine", "Errors"] >= 1
-
-
-def leaves(*_: Any) -> Any:
-    raise SystemExit("a plugin's, not the host's")
-
-
-def test_a_reconfigure_that_can_not_be_looked_up_has_the_plugin_built_anew(mine: Any) -> None:
-    mine.Supplier.reconfigure = property(leaves)
-    shim = FakeShim({"supplier": "mine"})
     shim.validate("1", **share("0.25"))
     shim.reconfigure(**share("0.25"))
-    shim.arrive(("alice", "a"))
     serve(shim)
-    assert (shim.answered["1"], shim.rate("alice", "a"), mine.CLOSED) == ("", 0.25, [0.5, 0.25])
+    assert (shim.refused, shim.answered["1"], shim.rate("alice", "a")) == (None, "", 0.25)
+    assert shim.shown["Plugin", "mine", "Errors"] >= 1
 
 
 def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_applied(mine: Any) -> None:
@@ -140,20 +133,6 @@ def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_app
     assert shim.configured.validity.total_seconds() == 120
     assert shim.table[Client("bob", "b")].answers[0].code == NEWCOMER
     assert (shim.failed[0], shim.shown.get(("Host", "", "EventErrors"))) == ("mine", None)
-
-
-def test_quota_types_that_a_plugin_changes_count_no_more_and_those_that_fail_refuse_a_change(mine: Any) -> None:
-    mine.Typed.quota_types = types = [QuotaType.FETCH]
-    mine.Source.read = lambda _: 0.5
-    mine.Wrong.quota_types = property(leaves)
-    shim = FakeShim({"factor.source": "typed"}, pace=1)
-    shim.idle()
-    shim.script.append(lambda: types.append([]))  # type: ignore[arg-type]
-    shim.idle(3)
-    shim.validate("1", **{"factor.source": "typed,wrong"})
-    serve(shim)
-    assert [dict.fromkeys(each) for each in shim.of_types] == [{QuotaType.FETCH: None}]
-    assert "'wrong': is not fit for its role: SystemExit" in shim.answered["1"]
 
 
 @pytest.fixture
@@ -188,15 +167,18 @@ def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
 
 
-@pytest.mark.usefixtures("mine")
-def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    shim, resolved_again = FakeShim({"supplier": "ticker"}, clock=Clock(0.0), pace=0.25), list[tuple[float, str]]()
-    monkeypatch.setattr(shim, "ask_again", lambda principal, _: resolved_again.append((shim.clock.now, principal)))
+def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = FakeShim({"supplier": "mine"}, clock=Clock(0.0), pace=0.25)
+    ticks, again = list[float](), list[tuple[float, str]]()
+    mine.Supplier.tick = lambda supplier: [
+        ticks.append(shim.clock.now), len(ticks) == 2 and leaves(), supplier.context.answers_changed("alice")
+    ]  # fmt: skip
+    monkeypatch.setattr(shim, "ask_again", lambda principal, _: again.append((shim.clock.now, principal)))
     shim.idle(15)
     serve(shim)
     # At 0.25 everyone is resolved again anyway, at 1.25 the supplier fails.
-    assert [at for at, principal in resolved_again if principal == "alice"] == [2.25, 3.25]
-    assert shim.failed == ["ticker"]
+    assert [at for at, principal in again if principal == "alice"] == [2.25, 3.25]
+    assert (ticks, shim.failed) == ([0.25, 1.25, 2.25, 3.25], ["mine"])
 
 
 # ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
@@ -213,30 +195,22 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(mine: Any) -> None:
+def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine.Disky.__init__ = leaves
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
-    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "static")):
+    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "disky"), ("4", "static")):
         shim.validate(ticket, supplier=supplier)
     serve(shim)
     assert "'unfit'" in shim.answered["1"]
     assert "'nobody'" in shim.answered["2"]
-    assert shim.answered["3"] == ""
+    assert "'disky': cannot be built: SystemExit" in shim.answered["3"]
+    assert ", in leaves" in caplog.text, "the log shows where"
+    assert shim.answered["4"] == ""
     assert shim.rate("alice", "a") == 0.5
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
-
-
-@pytest.mark.parametrize("live", [False, True])
-def test_of_a_plugin_that_can_not_be_built_the_log_shows_where(
-    mine: Any, caplog: pytest.LogCaptureFixture, live: bool
-) -> None:
-    mine.Supplier.__init__ = leaves
-    shim = FakeShim({"supplier": "static" if live else "mine"})
-    if live:
-        shim.validate("1", supplier="mine")
-    serve(shim)
-    assert "cannot be built: SystemExit" in (shim.answered["1"] if live else str(shim.refused))
-    assert ", in leaves" in caplog.text
 
 
 def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_comes(
@@ -395,12 +369,11 @@ def test_a_name_that_is_stored_alone_is_named_once(
     assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in (*UNKNOWN, "kafka.group.id"))
 
 
-@pytest.mark.parametrize("stored", ["*", "plugin.*", "plugin.mine.*"])
-def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any, stored: str) -> None:
-    shim = FakeShim({"supplier": "mine", **share("0.25"), stored: "1"}, second_life=True)
+def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any) -> None:
+    stored = dict.fromkeys(("*", "plugin.*", "plugin.mine.*"), "1")
+    shim = FakeShim({"supplier": "mine", **share("0.25"), **stored}, second_life=True)
     shim.arrive(("alice", "a"))
-    assert serve(shim).refused is None
-    assert shim.rate("alice", "a") == 0.25
+    assert (serve(shim).refused, shim.rate("alice", "a")) == (None, 0.25)
 
 
 def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
@@ -409,6 +382,15 @@ def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine
     serve(shim)
     assert "plugin.mine.share=much" in shim.answered["1"]
     assert [name for name in ("prodcue", "shrae") if name in shim.answered["1"]] == []
+
+
+@pytest.fixture
+def taken() -> Iterator[dict[str, str]]:
+    """A port for metrics at which somebody else listens."""
+    with socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield {"metrics.port": str(listening.getsockname()[1])}
 
 
 @pytest.mark.parametrize(
@@ -420,35 +402,20 @@ def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine
     ids=["its port is taken", "a later plugin can not be built"],
 )
 def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
-    mine: Any, tmp_path: Path, given: dict[str, str], named: str, closed: list[Any]
+    mine: Any, tmp_path: Path, taken: dict[str, str], given: dict[str, str], named: str, closed: list[Any]
 ) -> None:
-    with socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = {"metrics.port": str(taken.getsockname()[1])}
-        shim = serve(FakeShim(given | port, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    shim = serve(FakeShim(given | taken, {"node.id": "1", "log.dirs": str(tmp_path)}))
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken(
-    mine: Any, caplog: pytest.LogCaptureFixture
+    mine: Any, taken: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        shim = FakeShim({"supplier": "mine", **share("0.25"), "metrics.port": port}, second_life=True)
-        shim.arrive(("alice", "a"))
-        assert serve(shim).refused is None
+    shim = FakeShim({"supplier": "mine", **share("0.25"), **taken}, second_life=True)
+    shim.arrive(("alice", "a"))
+    assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
     (error,) = errors(caplog)
-    assert f"metrics.port={port}: 127.0.0.1 can't be listened on there" in error
-
-
-def test_the_properties_of_a_plugin_that_a_change_has_brought_are_live_too(mine: Any) -> None:
-    shim = FakeShim({"supplier": "static"})
-    shim.reconfigure(supplier="mine")
-    serve(shim)
-    assert PREFIX + "plugin.mine.share" in shim.asked
+    assert f"metrics.port={taken['metrics.port']}: 127.0.0.1 can't be listened on there" in error

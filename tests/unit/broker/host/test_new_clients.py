@@ -3,6 +3,7 @@
 import logging
 import math
 import tracemalloc
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, would_be
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, encode, would_be
 from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, NewClients, Resolver, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
@@ -97,34 +98,26 @@ def test_groups_by_long_names_that_strangers_choose_end_no_host() -> None:
         assert bool(next(iter(answers.rows)).shadow) == bool(in_shadow)
 
 
-def test_an_announced_name_of_any_length_ends_no_host() -> None:
-    shim = Shim(Java())
+def test_announced_names_of_any_length_and_number_end_no_host_and_take_little_memory() -> None:
+    shim = Shim(java := Java())
     clients = NewClients(shim, Guard(shim), Clock())
     clients.answers_changed("u" * 32_767, "c" * 32_767)  # the longest that Kafka's quotas may have
     clients.answers_changed("u" * 2_000_000)
     clients.ask_again()
-
-
-def test_what_is_announced_while_the_host_waits_takes_little_memory() -> None:
-    shim, again = FakeShim(), list[tuple[str | None, str | None]]()
-    shim.ask_again = lambda *whom: again.append(whom)  # type: ignore[method-assign]
-    clients = NewClients(shim, Guard(shim), Clock())
     tracemalloc.start()
-    for number in range(20_000):
+    for number in range(20_000):  # while the host waits
         clients.answers_changed(f"user-{number}")
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     clients.ask_again()
-    assert (EVERYONE in again, len(again) <= MOST_APART + 1, kept < 100_000) == (True, True, True)
+    everyone = encode(["ask_again", *EVERYONE])
+    assert (java.calls[-1], kept < 100_000) == (("ask_again", everyone), True)
 
 
 def test_sets_of_client_ids_that_change_again_and_again_take_no_memory() -> None:
-    class Deaf(Java):
-        def tell(self, message: bytes) -> None:
-            super().tell(message)
-            del self.calls[:-1]
-
-    shim = Shim(Deaf(publish=0))
+    java = Java(publish=0)
+    java.calls = deque(maxlen=1)  # type: ignore[assignment]
+    shim = Shim(java)
     tracemalloc.start()
     for number in range(500):  # as each new quota of a client-id makes another one
         shim.publish(Batch([]), Answers(distinct_ids={frozenset(f"{number}-{n:0200}" for n in range(1000)): 0}))
@@ -218,6 +211,7 @@ def test_a_user_is_asked_about_until_distinct_client_ids_works(mine: Any, caplog
         ({"factor.source": "fixed"}, {QuotaType.PRODUCE}),
         ({"factor.source": "fixed", "factor.quota.types": "PRODUCE,REQUEST"}, {QuotaType.PRODUCE, QuotaType.REQUEST}),
         ({"fallback.action": "PAUSE"}, {QuotaType.PRODUCE}),
+        ({"factor.source": "load"}, {QuotaType.PRODUCE, QuotaType.FETCH}),
         ({"shadow": "supplier.static"}, set(QUOTA_TYPES)),  # then the unlimited are measured one by one
     ],
 )
@@ -228,22 +222,13 @@ def test_types_are_measured_where_a_factor_or_a_plugin_needs_it(properties: dict
 
 
 def test_they_are_measured_where_a_plugin_reads_the_usage() -> None:
-    plugins = [LoadedPlugin(Role.TASK, object.__new__(each), context()) for each in (PublishUsage, PublishVolumes)]
-    guard = Guard(FakeShim())
-    assert measured(settings(), PluginSet(plugins), guard) == {QuotaType.PRODUCE, QuotaType.FETCH}
-    assert measured(settings(), PluginSet(plugins[1:]), guard) == frozenset()
-
-
-class Neither:
-    """Is neither true nor false, as an array of several numbers."""
-
-    __bool__ = fails
-
-
-def test_whether_a_plugin_reads_the_usage_may_be_neither_true_nor_false() -> None:
-    shim, odd = FakeShim(), LoadedPlugin(Role.TASK, SimpleNamespace(needs_usage=Neither()), context(name="odd"))
-    assert measured(settings(), PluginSet([odd]), Guard(shim)) == frozenset()
-    assert shim.failed == ["odd"]
+    neither = type("Array", (), {"__bool__": fails})()  # neither true nor false, as one of several numbers
+    usage, *others = object.__new__(PublishUsage), object.__new__(PublishVolumes), SimpleNamespace(needs_usage=neither)
+    shim = FakeShim()
+    for plugins, types in (((usage, *others), {QuotaType.PRODUCE, QuotaType.FETCH}), (others, set())):
+        loaded = PluginSet([LoadedPlugin(Role.TASK, plugin, context()) for plugin in plugins])
+        assert measured(settings(), loaded, Guard(shim)) == types
+    assert shim.failed == ["mine"] * 2
 
 
 # ---- suppliers in shadow -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import threading
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -15,17 +15,16 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, PluginSet, 
 from quotahost.model import QuotaType, State
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import context, settings
+from tests.fakes.plugin_context import context, fails, settings
 from tests.fakes.shim import FakeShim
 
 
-@pytest.mark.usefixtures("mine")
-def test_one_factor_source_watches_disks_others_quota_types() -> None:
+def test_one_factor_source_watches_disks_others_quota_types(mine: Any) -> None:
     builder = Builder(FakeBroker(), FakeBroker(), lambda *_: None, no_disks, Guard(FakeShim()))
 
-    def built(sources: str) -> PluginSet:
+    def built(sources: str, old: PluginSet | None = None) -> PluginSet:
         named = settings(factor__source=sources)
-        return builder.build(named, builder.validate(named), PluginSet(()))
+        return builder.build(named, builder.validate(named), old or PluginSet(()))
 
     plugins = built("disks,typed")
     source = plugins.factor_source
@@ -33,13 +32,17 @@ def test_one_factor_source_watches_disks_others_quota_types() -> None:
     assert (source[0], [name for name, *_ in plugins.typed_sources]) == ("disks", ["typed"])
     (_, typed, _) = plugins.typed_sources[0]
     typed.quota_types = None  # type: ignore[attr-defined]
-    assert plugins.typed_sources == [("typed", typed, {QuotaType.FETCH})], "what it changes later counts no more"
+    later = built("disks,typed", plugins)
+    assert later.typed_sources == [("typed", typed, {QuotaType.FETCH})], "what it changes later counts no more"
     with pytest.raises(PluginError, match="disks already says how full the disks are"):
         built("disks,typed,more")
     assert built("typed").factor_source is None
     with pytest.raises(PluginError, match="'typed': it is for single quota types; name disks first"):
         built("typed,disks")
     with pytest.raises(PluginError, match=r"'wrong': .*: quota_types must be a collection of QuotaType"):
+        built("disks,wrong")
+    mine.Wrong.quota_types = property(fails)
+    with pytest.raises(PluginError, match="'wrong': is not fit for its role: RuntimeError"):
         built("disks,wrong")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, Answer, Batch, Event, encode, shadow_text, tag, would_be
+from quotahost.broker.host.messages import GROUP, Answer, Batch, Event, encode, shadow_text, would_be
 from quotahost.broker.host.protocol import CALLS, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
 
@@ -95,9 +95,3 @@ def test_a_text_says_what_would_be(would: tuple[Answer | None, ...]) -> None:
     assert text.isascii()
     assert (text == "") == (would == (None,) * 4)
     assert tuple(would_be(text, each) for each in QUOTA_TYPES) == would
-
-
-def test_names_are_sanitized_as_kafka_does() -> None:
-    # What SanitizedTest holds equal to Kafka's own Sanitizer.
-    assert tag("CN=a b*~+ü-_.") == "CN%3Da%20b%2A%7E%2B%C3%BC-_."
-    assert tag("\ud800") == "%3F"
