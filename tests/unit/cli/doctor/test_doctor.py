@@ -262,9 +262,8 @@ def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is
     assert (wrong.level, wrong.text, wrong.remedy) == (Level.WRONG, "it is old", remedy)
 
 
-@pytest.mark.parametrize(
-    ("system", "machine", "build", "platform"),
-    [
+def test_there_is_a_library_for_every_platform_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    for system, machine, build, platform in (
         ("linux", "x86_64", "x86_64-pc-linux-gnu", "x86_64-linux-gnu"),
         ("linux", "x86_64", "x86_64-alpine-linux-musl", "x86_64-linux-musl"),
         ("linux", "aarch64", "aarch64-unknown-linux-gnu", "aarch64-linux-gnu"),
@@ -272,17 +271,12 @@ def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is
         ("darwin", "x86_64", "x86_64-apple-darwin23", "x86_64-macos"),
         ("darwin", "arm64", "aarch64-apple-darwin23", "aarch64-macos"),
         ("linux", "riscv64", "riscv64-linux-gnu", ""),
-    ],
-)
-def test_there_is_a_library_for_every_platform_that_is_promised(
-    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, build: str, platform: str
-) -> None:
-    monkeypatch.setattr("sys.platform", system)
-    monkeypatch.setattr("platform.machine", lambda: machine)
-    monkeypatch.setattr("sysconfig.get_config_var", {"HOST_GNU_TYPE": build}.get)
-    found = attach_library(sys.path)
-    assert Path(found).parent.name == platform
-    assert Path(found).is_file() == bool(platform)
+    ):
+        monkeypatch.setattr("sys.platform", system)
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        monkeypatch.setattr("sysconfig.get_config_var", {"HOST_GNU_TYPE": build}.get)
+        found = Path(attach_library(sys.path))
+        assert (found.parent.name, found.is_file()) == (platform, bool(platform))
 
 
 def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
@@ -317,17 +311,16 @@ def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an
     assert ask(str(bare / "bin" / "python")).quotahost == "0.1.0"
 
 
-@pytest.mark.parametrize(
-    ("version", "level"),
-    [
-        *((version, Level.GOOD) for version in ("4.0.0", "4.3.10", "4.4.0")),
-        *((version, Level.WEAK) for version in ("3.9.1", "4.5.0", "5.0.0")),
-        ("trunk", Level.NOTE),  # a folder without a Kafka is no fault
-    ],
-)
-def test_a_version_that_was_never_tried_is_weak(tmp_path: Path, version: str, level: Level) -> None:
-    for jar in (f"kafka-clients-{version}.jar", "kafka_2.13-1.0.0.jar"):
-        (tmp_path / jar).touch()
-    found = check_version(tmp_path)
-    words = {Level.GOOD: f"Kafka {version}", Level.WEAK: f"Kafka {version}: quotahost was tried with 4.0 to 4.4 only"}
-    assert (found.level, words.get(level, "Kafka's version is not known") in found.text) == (level, True)
+def test_a_version_that_was_never_tried_is_weak(tmp_path: Path) -> None:
+    (tmp_path / "kafka_2.13-1.0.0.jar").touch()
+    for level, versions, words in (
+        (Level.GOOD, ("4.0.0", "4.3.10", "4.4.0"), "Kafka {}"),
+        (Level.WEAK, ("3.9.1", "4.5.0", "5.0.0"), "Kafka {}: quotahost was tried with 4.0 to 4.4 only"),
+        (Level.NOTE, ("trunk",), "Kafka's version is not known"),  # a folder without a Kafka is no fault
+    ):
+        for version in versions:
+            jar = tmp_path / f"kafka-clients-{version}.jar"
+            jar.touch()
+            found = check_version(tmp_path)
+            assert (found.level, words.format(version) in found.text) == (level, True)
+            jar.unlink()

@@ -80,11 +80,10 @@ def test_every_level_of_quotas_and_budgets_can_be_declared_and_are_written_again
     assert read(file, in_yaml(declared.quotas)).quotas == declared.quotas
 
 
-@pytest.mark.parametrize("name", ["007", "no", "1e3", "true", "2024-01-01", "null", "~", " a ", "0x1f"])
-def test_a_name_is_never_taken_for_a_number_or_a_truth_value(file: Path, name: str) -> None:
-    written = f'"{name}"' if name in ("null", "~", " a ") else name
-    declared = read(file, f"quotas: [{{user: {written}, producer_byte_rate: 1}}]")
-    assert list(declared.quotas) == [Entity(name)]
+def test_a_name_is_never_taken_for_a_number_or_a_truth_value(file: Path) -> None:
+    written = ["007", "no", "1e3", "true", "2024-01-01", '"null"', '"~"', '" a "', "0x1f"]
+    declared = read(file, f"quotas: [{', '.join(f'{{user: {name}, producer_byte_rate: 1}}' for name in written)}]")
+    assert list(declared.quotas) == [Entity(name.strip('"')) for name in written]
 
 
 KAFKA_USERS = """
@@ -256,22 +255,17 @@ def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, to
         read_properties(file)
 
 
-PRESENT = {
-    Entity("alice"): {"producer_byte_rate": 1e6, "request_percentage": 50.0},
-    Entity("bob"): {"producer_byte_rate": 2e6},
-}
-
-
 def test_what_is_declared_is_added_changed_and_removed_and_what_nobody_declared_goes_when_asked() -> None:
-    declared = {Entity("alice"): {"producer_byte_rate": 3e6, "consumer_byte_rate": 1e6}}
-    plan = compare(declared, PRESENT, prune=False)
+    own, others = {"producer_byte_rate": 1e6, "request_percentage": 50.0}, {"producer_byte_rate": 2e6}
+    present = {Entity("alice"): own, Entity("bob"): others}
+    plan = compare({Entity("alice"): {"producer_byte_rate": 3e6, "consumer_byte_rate": 1e6}}, present, prune=False)
     assert [(change.what, change.key) for change in plan.changes] == [
         ("add", "consumer_byte_rate"), ("change", "producer_byte_rate"), ("remove", "request_percentage"),
     ]  # fmt: skip
     assert [change.entity for change in plan.not_managed] == [Entity("bob")]
-    more = {Entity("alice"): PRESENT[Entity("alice")] | {"consumer_byte_rate": 2e6}}
-    assert compare(more, PRESENT, prune=False).wanted == more, "all that is declared, and not only what differs"
-    pruned = compare({Entity("alice"): PRESENT[Entity("alice")]}, PRESENT, prune=True)
+    more = {Entity("alice"): own | {"consumer_byte_rate": 2e6}}
+    assert compare(more, present, prune=False).wanted == more, "all that is declared, and not only what differs"
+    pruned = compare({Entity("alice"): own}, present, prune=True)
     assert pruned.changes == (Change(Entity("bob"), "producer_byte_rate", 2e6, None),)
     assert (pruned.wanted, pruned.not_managed) == ({Entity("bob"): {}}, ())
 
