@@ -111,21 +111,16 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     assert not [output for output in outputs if "S3CR" in output]
 
 
-@pytest.mark.parametrize(
-    ("jars_there", "words"),
-    [
-        ([], "no jar of quotahost's in"),
-        ([("0.1.0", "1.7.1"), ("0.0.9", "1.7.1")], "more than one jar of quotahost's"),
-        ([("0.0.9", "1.7.1")], "the jar needs quotahost 0.0.9, installed is 0.1.0"),
-        ([("0.1.0", "1.6.0")], "the jar needs jpype1 1.6.0, installed is 1.7.1"),
-    ],
-)
-def test_there_must_be_exactly_one_jar_of_the_installed_versions(
-    site: Path, kafka: Path, tmp_path: Path, jars_there: list[tuple[str, str]], words: str
-) -> None:
-    for version, jpype in jars_there:
-        write_jar(kafka / "libs" / f"quotahost-{version}.jar", version, jpype)
-    doctor(tmp_path, 1, (words, f"quotahost install --kafka-home {kafka}"), CLASS, "--kafka-home", kafka)
+def test_there_must_be_exactly_one_jar_of_the_installed_versions(site: Path, kafka: Path, tmp_path: Path) -> None:
+    remedy, words = f"quotahost install --kafka-home {kafka}", "no jar of quotahost's in"
+    doctor(tmp_path, 1, (words, remedy), CLASS, "--kafka-home", kafka)
+    for name, quotahost, jpype, words in (
+        ("quotahost-1.jar", "0.1.0", "1.6.0", "the jar needs jpype1 1.6.0, installed is 1.7.1"),
+        ("quotahost-1.jar", "0.0.9", "1.7.1", "the jar needs quotahost 0.0.9, installed is 0.1.0"),
+        ("quotahost-2.jar", "0.1.0", "1.7.1", "more than one jar of quotahost's"),
+    ):
+        write_jar(kafka / "libs" / name, quotahost, jpype)
+        doctor(tmp_path, 1, (words, remedy), CLASS, "--kafka-home", kafka)
 
 
 def environment(tmp_path: Path, *libraries: str) -> Path:
