@@ -32,7 +32,6 @@ from tests.unit.cli.commands import properties_file, told
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 OPEN = "allow.everyone.if.no.acl.found"
-OPEN_TO_ALL = (f"authorizer.class.name={STANDARD}", f"{OPEN}=true")
 UNSET = "authorizer.class.name is not set: everybody who can connect may write to "
 UNLESS = f"{OPEN} is true: where no ACL is set, everybody may write to"
 SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
@@ -42,22 +41,18 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
     ("lines", "words"),
     [
         ([], []),
-        ([".factor.source=local"], []),
-        ([WATCHED, f"authorizer.class.name={STANDARD}"], []),
         ([WATCHED, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks=", FENCE], []),
         ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
-        ([SNAPSHOTS_READ, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
         ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
-        ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{UNLESS} __quotahost_snapshots, and"]),
         ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
          ["fence.authorizer is none: everybody"]),
         ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
          [f"{UNLESS} __quotahost_usage, __quotahost_shares,"]),
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
         ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
-        ([WATCHED, *OPEN_TO_ALL], [f"{UNLESS} __quotahost_watch,"]),
+        ([WATCHED, f"authorizer.class.name={STANDARD}", f"{OPEN}=true"], [f"{UNLESS} __quotahost_watch,"]),
         ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip

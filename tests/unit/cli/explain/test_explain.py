@@ -45,7 +45,6 @@ NO_PID = str(2**22 + 1)
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
-        ("explain", ("--type", "x", "--volume"), "--type: 'x' is none of PRODUCE"),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],

@@ -269,13 +269,8 @@ def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -
 
 def test_the_most_specific_entity_with_a_label_counts() -> None:
     shared, legacy, others = Entity("alice", in_cluster=True), Entity(None, "legacy"), Entity(DEFAULT, in_cluster=True)
-    labels = {
-        Entity("alice", "bulk"): "bulk",
-        Entity("alice"): "own",
-        shared: "shared",
-        legacy: "old",
-        others: "others",
-    }
+    labels = {Entity("alice", "bulk"): "bulk", Entity("alice"): "own"}
+    labels |= {shared: "shared", legacy: "old", others: "others"}
     for user, client, label in (
         ("alice", "bulk", "bulk"), ("alice", "app", "shared"), ("alice", "legacy", "shared"), ("bob", "legacy", "old"),
         ("bob", "app", "others"), ("", "", "others"),
