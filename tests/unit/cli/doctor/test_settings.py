@@ -204,9 +204,8 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
+def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str) -> None:
+    for lines, words in (
         ([".static.storage.hard.min-free-bytes=40"], ""),
         ([".static.storage.hard=20", ".static.storage.overrides=/dev/sda hard=80"], ""),
         ([".static.storage.hard.min-free-bytes=50"],
@@ -215,12 +214,10 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ([".static.storage.overrides=/dev/sda hard=20"], "its hard limit ConsumedBytes 20 bytes is reached at 20"),
         ([".static.storage.overrides=/dev/sdx hard=20"],
          "/dev/sdx is no volume or log directory of this broker: it applies to nothing"),
-    ],
-)  # fmt: skip
-def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str, lines: list[str], words: str) -> None:
-    findings = weak(FENCE, volume, *lines)
-    assert [words in text for text, _ in findings] == ([True] if words else [])
-    assert all(remedy for _, remedy in findings)
+    ):  # fmt: skip
+        findings = weak(FENCE, volume, *lines)
+        assert [words in text for text, _ in findings] == [True] * bool(words)
+        assert all(remedy for _, remedy in findings)
 
 
 def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: Path, weak: Weak, volume: str) -> None:
@@ -243,9 +240,8 @@ OF_ALL, OF_THIS = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value, ConfigSource
 OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=factor"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "entries", "words"),
-    [
+def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(tmp_path: Path) -> None:
+    every: list[tuple[list[str], Any, list[str]]] = [
         (OWN, {"num.io.threads": ("8", OF_FILE)}, ["broker 1 has no stored value of"]),
         (OWN, {"num.io.threads": ("8", OF_ALL), "log.cleaner.threads": ("2", OF_ALL)}, ["broker 1 has no stored"]),
         (OWN, {"num.io.threads": ("16", OF_THIS), f"{PREFIX}shadow": (None, OF_ALL), f"{PREFIX}policy": (None, OF_ALL)},
@@ -253,17 +249,14 @@ OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=facto
         (OWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED, ["whether broker 1 has stored values beside this file is not"]),
         (["node.id=1", "process.roles=controller"], {}, []),
         (["node.id=${env:ID}", "config.providers=env"], {}, []),
-    ],
-)  # fmt: skip
-def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
-    tmp_path: Path, lines: list[str], entries: Any, words: list[str]
-) -> None:
-    asked: Future[Any] = Future()
-    if isinstance(entries, dict):
-        asked.set_result({n: SimpleNamespace(value=value, source=source) for n, (value, source) in entries.items()})
-    else:
-        asked.set_exception(KafkaException(KafkaError(entries)))
-    client: Any = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines), {})]
-    assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
-    assert "16" not in str(found)
+    ]  # fmt: skip
+    for lines, entries, words in every:
+        asked: Future[Any] = Future()
+        if isinstance(entries, dict):
+            asked.set_result({n: SimpleNamespace(value=value, source=of) for n, (value, of) in entries.items()})
+        else:
+            asked.set_exception(KafkaException(KafkaError(entries)))
+        client: Any = SimpleNamespace(describe_configs=lambda found, asked=asked, **_: dict.fromkeys(found, asked))
+        found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines), {})]
+        assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
+        assert "16" not in str(found)

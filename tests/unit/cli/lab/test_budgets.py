@@ -1,7 +1,5 @@
 """What a replay says of budgets of storage: by means of ten minutes it finds for how long writers were held back."""
 
-import pytest
-
 from quotahost.cli.lab.budgets import BudgetTimes, BudgetUse, Declared, judged
 from quotahost.model.budgets import Budget
 
@@ -25,22 +23,16 @@ def test_beyond_the_soft_share_writers_are_held_back_and_at_all_bytes_the_budget
     assert notes == []
 
 
-@pytest.mark.parametrize(
-    ("then", "new", "share", "held"),
-    [
-        pytest.param(2000, 1000, 0.9, BudgetTimes(2 * PART, PART), id="a smaller one, by what was recorded"),
-        pytest.param(2000, 2000, 0.4, BudgetTimes(3 * PART, 0), id="an earlier begin"),
-        pytest.param(1200, 2000, 0.9, BudgetTimes(0, 0), id="a larger one, after one that held nobody back"),
-        pytest.param(1000, 2000, 0.9, None, id="nobody knows what they would have written, had they been let"),
-        pytest.param(1000, 1000, 1.0, None, id="nor with a later begin"),
-    ],
-)
-def test_what_other_sizes_would_have_done_is_told_where_it_is_known(
-    then: int, new: int, share: float, held: BudgetTimes | None
-) -> None:
-    (found,), _ = judged([use(500, 850, 950, 1010)], declared(then, new, share), 4 * PART)
-    assert found.new == held
-    assert found.sizes == (then, new)
+def test_what_other_sizes_would_have_done_is_told_where_it_is_known() -> None:
+    for then, new, share, held in (
+        (2000, 1000, 0.9, BudgetTimes(2 * PART, PART)),  # a smaller one, by what was recorded
+        (2000, 2000, 0.4, BudgetTimes(3 * PART, 0)),  # an earlier begin
+        (1200, 2000, 0.9, BudgetTimes(0, 0)),  # a larger one, after one that held nobody back
+        (1000, 2000, 0.9, None),  # nobody knows what they would have written, had they been let
+        (1000, 1000, 1.0, None),  # nor with a later begin
+    ):
+        (found,), _ = judged([use(500, 850, 950, 1010)], declared(then, new, share), 4 * PART)
+        assert (found.new, found.sizes) == (held, (then, new))
 
 
 def test_a_budget_that_the_history_cannot_tell_of_is_named() -> None:

@@ -208,7 +208,7 @@ def test_a_replay_gives_what_was_or_comes_near_to_what_would_have_been_and_in_sh
     (factor,) = found.factors
     assert (factor.then == factor.new) == (then == new)
     errors = [abs(value_at(factor.points, at, 2) - was) for at, was in direct.factors["2"] if at >= factor.points[0].at]
-    assert fmean(errors) <= (0.006 if then == new else 0.06)
+    assert fmean(errors) <= (0.0045 if then == new else 0.06)
     in_shadow = play(before.history, plan(settings_of((*scenes[1].properties, ("shadow", "factor")))))
     assert in_shadow.factors[0].new.lowest < 1
     assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
@@ -218,22 +218,17 @@ def test_a_replay_gives_what_was_or_comes_near_to_what_would_have_been_and_in_sh
 # ---- estimates ----
 
 
-@pytest.mark.parametrize(
-    ("start", "readings", "used", "estimated"),
-    [
-        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share is half the growth"),
-        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="and the whole of what is deleted"),
-        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back as much as came before it"),
-        pytest.param(0, [(500, 0, 0)], 500, False, id="what comes in a PAUSE comes with any settings"),
-    ],
-)
-def test_an_estimate_of_readings_ten_seconds_apart(
-    start: int, readings: list[tuple[int, float, float]], used: int, estimated: bool
-) -> None:
-    growth = Growth(start)
-    for recorded, then_s, new_s in readings:
-        growth.add(recorded, 10, then_s, new_s)
-    assert (growth.used, growth.estimated) == (used, estimated)
+def test_an_estimate_of_readings_ten_seconds_apart() -> None:
+    for start, readings, used, estimated in (
+        (1000, [(1400, 10, 5)], 1200, False),  # half the share is half the growth
+        (1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False),  # and the whole of what is deleted
+        (0, [(1000, 10, 10), (1000, 0, 10)], 2000, True),  # a PAUSE held back as much as came before it
+        (0, [(500, 0, 0)], 500, False),  # what comes in a PAUSE comes with any settings
+    ):
+        growth = Growth(start)
+        for recorded, then_s, new_s in readings:
+            growth.add(recorded, 10, then_s, new_s)
+        assert (growth.used, growth.estimated) == (used, estimated)
 
 
 #: Open for ten minutes, then half for ten with the new settings, then paused for ten; nothing of that then.

@@ -235,25 +235,21 @@ def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_wrong_properties_of_earlier_versions_are_told(file: Path) -> None:
+    for text, told in (
         ("a=b", "has no quotas of client.quota.callback.plugin.cluster-quota.*"),
         (f"{OF_SHARES}.produce.users=a:b:c", "begins with no name and rate"),
-        (f"{OF_SHARES}.produce.clients=alice:3M", "USER/CLIENT-ID:RATE"),
-        (f"{OF_SHARES}.produce.clients=a/b/c:3M", "USER/CLIENT-ID:RATE"),
+        *((f"{OF_SHARES}.produce.clients={one}", "USER/CLIENT-ID:RATE") for one in ("alice:3M", "a/b/c:3M")),
         (f"{OF_SHARES}.produce.clients=a/b:3M,a/b:4M", "twice; remove one"),
         (f"{OF_SHARES}.produce.clients=a/b:x", "whose rate"),
         (f"{OF_SHARES}.produce.default=10X", f"{OF_SHARES}.produce.default=10X has the unknown unit 'X'"),
         (f"{OF_SHARES}.request.users=a:1", "is no property that quotahost had"),
         (f"{PROPERTIES}config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
          f"{OF_SHARES}.fetch.default has a value that only the broker's config provider knows; write it"),
-    ],
-)  # fmt: skip
-def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, told: str) -> None:
-    file.write_text(text)
-    with pytest.raises(Unusable, match=re.escape(told)):
-        read_properties(file)
+    ):  # fmt: skip
+        file.write_text(text)
+        with pytest.raises(Unusable, match=re.escape(told)):
+            read_properties(file)
 
 
 def test_what_is_declared_is_added_changed_and_removed_and_what_nobody_declared_goes_when_asked() -> None:

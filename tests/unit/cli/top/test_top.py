@@ -330,11 +330,10 @@ def test_a_client_is_opened_and_left() -> None:
     assert "client-00000" in drawn(screen)[4]
 
 
-@pytest.mark.parametrize("width", [1, 11, 12, 13])
-def test_an_answer_is_shown_however_narrow_the_terminal_is(width: int) -> None:
+def test_an_answer_is_shown_however_narrow_the_terminal_is() -> None:
     screen = screen_of()
     screen.tell(screen.press("v") or Question(), Panel(["  volume    /data"]))
-    assert len(drawn(screen, width, 10)) == 10
+    assert {len(drawn(screen, width, 10)) for width in (1, 11, 12, 13)} == {10}
 
 
 def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
