@@ -239,9 +239,10 @@ def test_spark_lists_the_same_kinds_and_none_that_is_left_out_is_worse(spark: Sp
     found = in_spark(spark, given)["home"]
     assert found == in_python(given)["home"]
     assert found.kinds > len(found.fullest) == MAX_LISTED
-    volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
-    judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
-    assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
+    every = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
+    for volumes in (every, found.volumes):
+        judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
+        assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
 
 
 def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(spark: SparkSession) -> None:

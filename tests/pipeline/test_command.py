@@ -1,12 +1,15 @@
-"""Options and the command: clear errors, and no secret anywhere."""
+"""The command: clear errors and no secret anywhere, directories that it takes or stands by for, and its end."""
 
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from unittest.mock import MagicMock
+from types import SimpleNamespace
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -15,13 +18,15 @@ from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.base.text import short
 from quotahost.cli.main import app
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
 from quotahost.pipeline.clients import JvmKafka
-from quotahost.pipeline.main import submit_line
+from quotahost.pipeline.main import lock, refusal, submit_line, wait_for
+from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
 from quotahost.records.topics import SHARES, USAGE
 
@@ -171,70 +176,166 @@ def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets
     assert "kafka" not in {each.name for each in parameters}
 
 
-@pytest.fixture
-def signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the tests stay."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
+# ---- directories ----
+
+LOCAL, HDFS = "file:///", "hdfs://h:8020"
 
 
-def run(*options: object) -> tuple[int, str]:
+@pytest.mark.parametrize(
+    ("directory", "master", "default", "refused"),
+    [
+        *(("/srv/c", master, LOCAL, True) for master in ("spark://h:7077", "yarn", "k8s://https://h")),
+        ("/srv/c", "local[2]", LOCAL, False),
+        ("/srv/c", "spark://h:7077", HDFS, False),  # a path of Hadoop's default file system
+        ("file:///mnt/shared/c", "spark://h:7077", LOCAL, False),
+        ("hdfs://h/c", "yarn", LOCAL, False),
+        ("s3a://bucket/c", "yarn", LOCAL, False),
+    ],
+)
+def test_what_executors_do_not_reach_is_refused(directory: str, master: str, default: str, refused: bool) -> None:
+    problem = refusal("checkpoint", directory, master, default)
+    assert ("file:///srv/c if it is mounted on all machines" in problem) == refused
+    assert (problem == "") != refused
+
+
+def taken(*directories: object) -> ExitStack:
+    locks = lock(map(str, directories))
+    assert locks is not None
+    return locks
+
+
+def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = taken(tmp_path)
+    progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
+    directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
+    second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
+    second.start()
+    eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
+    assert waited == []
+    first.close()
+    second.join(30)
+    assert len(caplog.records) == 1
+    assert lock(directories) is None
+    assert waited[0] is not None
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 0, "it reads now, maybe for minutes"
+    waited[0].close()
+    taken(*directories).close()
+
+
+def test_a_pipeline_does_not_wait_for_itself_where_both_directories_are_one(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for same in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", str(link)):
+        with pytest.raises(OptionsError, match="give each a directory of its own"):
+            lock([str(tmp_path), same])
+
+
+def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with taken(tmp_path):
+        assert wait_for([str(tmp_path)], Progress(), stop) is None
+
+
+def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
+    elsewhere = ["hdfs://h/c", "s3a://b/c"]
+    assert lock(elsewhere) is not None
+    assert [*map(spark_session.checkpoint_files, elsewhere)] == [{}, {}]
+    assert all(map(spark_session.checkpoint_files, ["/var/c", "c", "file:///c"]))
+
+
+# ---- the command ----
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """The command heeds signals of its own; those of the tests come back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run(checkpoint: Path, *options: object) -> tuple[int, str]:
     """The command's exit code, and what it says of an error."""
-    done = CliRunner().invoke(app, ["pipeline", "--bootstrap", "a:1", *map(str, options)])
+    given = ("--bootstrap", "a:1", "--checkpoint", checkpoint, *options)
+    done = CliRunner().invoke(app, ["pipeline", *map(str, given)])
     return done.exit_code, done.stderr
 
 
-def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(
-    signals: None, tmp_path: Path
-) -> None:
+def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    given = ["--checkpoint", tmp_path / "file" / "checkpoint"]
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        code, text = run(*given, "--metrics-port", port)
+        code, text = run(tmp_path / "file/checkpoint", "--metrics-port", port)
     assert code == 1
     assert f"--metrics-port {port} on --metrics-address 127.0.0.1 can't be used: OSError" in text
-    code, text = run(*given)
+    code, text = run(tmp_path / "file/checkpoint")
     assert code == 1
     assert "--checkpoint can't be written to: " in text
 
 
+class Job:
+    """In the place of Spark's: what it meets at its start, and while it runs."""
+
+    def __init__(self, begins: Exception | None = None, runs: Exception | signal.Signals | None = None) -> None:
+        self._begins, self._runs, self.stopped = begins, runs, False
+
+    def __call__(self, *_: object) -> "Job":
+        if self._begins:
+            raise self._begins
+        return self
+
+    def run(self, stop: threading.Event) -> None:
+        if isinstance(self._runs, Exception):
+            raise self._runs
+        signal.raise_signal(self._runs or signal.SIGTERM)
+        self.stopped = stop.is_set()
+
+    def by(self, monkeypatch: pytest.MonkeyPatch, master: str = "local[2]") -> "Job":
+        @contextmanager
+        def session(*_: object) -> Iterator[Any]:
+            signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
+            yield SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+
+        for name, fake in (("session", session), ("Job", self), ("hadoop", lambda _: {"fs.defaultFS": LOCAL})):
+            monkeypatch.setattr(pipeline, name, fake)
+        return self
+
+
+LATE = Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
+
+
 @pytest.mark.parametrize(
-    ("master", "code", "begins", "ends"),
+    ("job", "master", "code", "begins", "ends"),
     [
-        (
-            "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutException: Timed",
-            "look at the address, at --kafka-config, and at the rights of docs/security.md",
-        ),
-        ("spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
+        (Job(LATE), "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutExcepti",
+         "look at the address, at --kafka-config, and at the rights of docs/security.md"),
+        (Job(LATE), "spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
+        *((Job(runs=problem), "local[2]", 1, "Spark has ended: ", "--driver-memory; start the pipeline again")
+          for problem in (ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer"))),
     ],
 )  # fmt: skip
-def test_a_cluster_that_does_not_answer_and_a_directory_that_executors_do_not_reach_are_named(
-    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, master: str, code: int, begins: str, ends: str
+def test_what_ends_the_pipeline_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job, master: str, code: int, begins: str, ends: str
 ) -> None:
-    def job(*_: object) -> None:
-        raise Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
-
-    spark = MagicMock()
-    spark.sparkContext.master = master
-    monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(spark))
-    monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
-    monkeypatch.setattr(pipeline, "Job", job)
-    found, text = run("--checkpoint", tmp_path)
+    """A cluster that doesn't answer, a directory that executors don't reach, and a Spark that ends by itself."""
+    job.by(monkeypatch, master)
+    found, text = run(tmp_path)
     line = text.splitlines()[-1]
-    assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True)
+    assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
 
 
-@pytest.mark.parametrize("problem", [ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer")])
-def test_a_spark_that_ends_by_itself_ends_the_pipeline_in_a_sentence(
-    signals: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr(pipeline, "session", lambda *_: nullcontext(MagicMock()))
-    monkeypatch.setattr(pipeline, "hadoop", lambda _: {})
-    monkeypatch.setattr(pipeline, "refusal", lambda *_: "")
-    monkeypatch.setattr(pipeline, "Job", MagicMock(return_value=MagicMock(run=MagicMock(side_effect=problem))))
-    code, text = run("--checkpoint", tmp_path)
-    line = text.splitlines()[-1]
-    assert (code, line.startswith("Spark has ended: "), "--driver-memory" in line) == (1, True, True), text
+    job = Job(runs=number).by(monkeypatch)
+    assert run(tmp_path) == (0, "")
+    assert job.stopped
 
 
 @pytest.mark.parametrize(

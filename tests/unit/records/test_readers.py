@@ -1,12 +1,17 @@
-"""The one rule of age: no clock's jump and no wrong clock makes contents fresh or stale, for any reader.
+"""One rule for all readers: none finds another factor than the broker itself, and none another age.
 
-The readers are the broker itself, a broker that sees the snapshot arrive, one that starts later, and the pipeline (by
-its plain model; ``tests/pipeline/test_snapshots.py`` holds the SQL to the same rule). Of a pipeline's records the
-newest is kept, whatever the order, the run or the clock of those that are read.
+Whoever reads a volume finds the factor that its own broker finds, to the last bit; and no clock's jump and no wrong
+clock makes contents fresh or stale. The readers are the broker itself, a broker that sees the snapshot arrive, one that
+starts later, and one that reads the pipeline's record. The pipeline's SQL is stood for by its plain model here;
+``tests/pipeline`` holds the SQL to the same. Of a pipeline's records the newest is kept, whatever the order, the run or
+the clock of those that are read.
 """
 
 import math
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 from hypothesis import example, given
@@ -14,19 +19,121 @@ from hypothesis import strategies as st
 
 from harness import rollup as pipeline
 from quotahost.broker.disks.monitor import DiskMonitor
+from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
+from quotahost.broker.plugins.policies.limits import Limits
+from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.kafka.latest_record import LatestRecord
-from quotahost.model import Volume
+from quotahost.model import Limit, Volume
 from quotahost.pipeline.cluster import Rules
+from quotahost.records import cluster_volumes
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.fields import MAX_DELAY_MS, delay_ms
 from quotahost.records.snapshot import Snapshot, decode, encode
 from quotahost.testing.broker import FakeBroker
-from tests.fakes.plugin_context import WALL, Clock, Clocks, patience, settings
+from tests.fakes.plugin_context import WALL, Clock, Clocks, limited, patience, settings
+from tests.unit.records.strategies import LONG, maybe, sizes
+
+# ---- factors ----
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+#: The soft and the hard limit in a broker's own settings.
+Node = tuple[Limit | None, Limit | None]
+Policy = Callable[[Node], Limits]
+NOTHING: Node = (None, None)
+
+
+def by_limits(node: Node) -> Limits:
+    return Limits(limited("limits", *node))
+
+
+def by_setpoint(node: Node) -> Limits:
+    return Setpoint(limited("setpoint", *node, Setpoint.Section()), map(float, count()).__next__)
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
+    """A broker's settings, and what three looks at one of its disks show; the limits may be the volume's own."""
+    node, capacity = (draw(maybe), draw(maybe)), draw(sizes)
+    own = draw(maybe), draw(maybe)
+    # Around the limits, where the factor is neither 1 nor 0.
+    places = [limit.consumed_at(capacity) for limit in (*own, *node) if limit]
+    near = st.builds(lambda at, by: min(LONG, max(0, at + by)), st.sampled_from([0, *places]), st.integers(-5, 5))
+    between = st.integers(min(places, default=0), min(LONG, max(places, default=LONG)))
+    consumed = draw(st.lists(st.one_of(near, between, sizes), min_size=3, max_size=3))
+    return node, [Volume("1", "/d", capacity, each, *own) for each in consumed]
+
+
+def as_published(node: Node, volumes: list[Volume]) -> Snapshot:
+    broker = volumes[0].broker
+    snapshot = Snapshot(broker, NOW, tuple(volumes), *node, cluster="c")
+    return decode(broker.encode(), encode(snapshot))
+
+
+def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
+    """The pipeline's record of these brokers, as a broker reads it."""
+    records = [
+        pipeline.Record("t", 0, number, NOW, each.broker.encode(), encode(each))
+        for number, each in enumerate(snapshots)
+    ]
+    brokers = pipeline.state(records, timedelta(minutes=10))
+    (record,) = pipeline.rollup(brokers, Rules("c"), 1, 1, round(NOW.timestamp() * 1000))
+    return cluster_volumes.decode(b"c", cluster_volumes.encode(record))
+
+
+@pytest.mark.proves("proposal-035.percent")
+@pytest.mark.parametrize("policy", [by_limits, by_setpoint])
+@given(seen=looks(), same=st.booleans())
+def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[Node, list[Volume]], same: bool) -> None:
+    node, volumes = seen
+    # Other brokers have the same limits, or none of their own.
+    reader = node if same else NOTHING
+    own, by_snapshot, by_record = policy(node), policy(reader), policy(reader)
+    for volume in volumes:
+        expected = own.quota_factor(volume)
+        published = as_published(node, [volume])
+        (of_snapshot,) = published.volumes
+        (of_record,) = rolled_up(published).volumes
+        assert by_snapshot.quota_factor(of_snapshot) == expected
+        assert by_record.quota_factor(of_record) == expected
+
+
+some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))
+
+
+@st.composite
+def brokers(draw: st.DrawFn) -> tuple[Node, list[Volume]]:
+    """Brokers of one cluster with the same settings; some of them tell the topics of a volume, some don't."""
+    node, _ = draw(looks())
+    volume = st.builds(Volume, st.just(""), st.just("/d"), st.integers(0, 100), st.integers(0, 100), maybe, maybe)
+    told = draw(st.lists(st.tuples(volume, some_topics), min_size=1, max_size=5))
+    return node, [replace(each, broker=str(n), topics=topics) for n, (each, topics) in enumerate(told)]
+
+
+@given(brokers(), st.booleans())
+def test_no_reader_leaves_out_a_topic_of_a_volume(cluster: tuple[Node, list[Volume]], same: bool) -> None:
+    """By the snapshots they are the same; by the pipeline's record they may be more, or all, never fewer."""
+    node, volumes = cluster
+    policy = by_limits(node)
+    snapshots = [as_published(node, [volume]) for volume in volumes]
+    reader = by_limits(node if same else NOTHING)
+    own = affected_by(policy, volumes)
+    assert affected_by(reader, [each for snapshot in snapshots for each in snapshot.volumes]) == own
+    record = affected_by(reader, rolled_up(*snapshots).volumes)
+    assert own is None or record is None or own <= record
+
+
+def affected_by(policy: Limits, volumes: Iterable[Volume]) -> frozenset[str] | None:
+    """The topics for whose writers the factor is, None for all."""
+    found = affected(Judged(each, policy.quota_factor(each)) for each in volumes)
+    return None if found is None else frozenset(found.places)
+
+
+# ---- age ----
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WRITTEN = 1_700_000_000_000
-LONG = st.integers(0, 2**63 - 1)
+ANY = st.integers(0, LONG)
 OFF = st.integers(-(10**9), 10**9)  # by how many seconds a clock may be wrong
 
 
@@ -34,7 +141,7 @@ def at(seconds: float) -> datetime:
     return EPOCH + timedelta(seconds=seconds)
 
 
-@given(st.none() | LONG, OFF, st.none() | OFF | LONG, LONG)
+@given(st.none() | ANY, OFF, st.none() | OFF | ANY, ANY)
 def test_whatever_is_stated_the_delay_is_bounded_and_without_it_a_wrong_clock_costs_half_of_validity_at_most(
     stated: int | None, publisher: int, kafka: int | None, validity: int
 ) -> None:
