@@ -172,92 +172,107 @@ def test_any_bytes_any_json_and_a_record_with_anything_anywhere(
 
 LONG = 2**63 - 1
 FREE, PERCENT = "MinFreeBytes", "MinFreePercentage"
-NO_TOPICS = ("orders", {}, [None], [1], [["a"]], [""], ["a", "t" * 250], ["a\n"], ["a b"], [*map(str, range(1001))])
+NO_TOPICS: list[Any] = [
+    "orders", {}, [None], [1], [["a"]], [""], ["a", "t" * 250], ["a\n"], ["a b"], [*map(str, range(1001))],
+]  # fmt: skip
+#: Fields of an example that are replaced.
+Fields = dict[str, Any]
 
 
-def volume(**fields: Any) -> dict[str, Any]:
+def wrong(reason: str, *given: Fields) -> list[tuple[Fields, str]]:
+    return [(fields, reason) for fields in given]
+
+
+def volume(**fields: Any) -> Fields:
     return {"brokerId": "2", "volumeName": "/dev/sdd", "capacity": 100, "consumed": 10} | fields
 
 
-def of_client(kind: str, **fields: Any) -> dict[str, Any]:
-    """The clients of the example, with fields replaced or, by ``...``, left out."""
-    replaced = EXAMPLES[kind]["clients"][0] | fields
-    return {"clients": [{name: value for name, value in replaced.items() if value is not ...}]}
+def of_client(kind: str, **fields: Any) -> Fields:
+    return {"clients": [EXAMPLES[kind]["clients"][0] | fields]}
+
+
+def of_clients(kind: str) -> list[tuple[Fields, str]]:
+    """What usage and shares have in common."""
+    values_of: dict[str, list[Any]] = {
+        "user": [None], "clientId": [7], "quotaType": ["REQUEST", None],
+        "quota": [0, -1, "3M", float("nan"), float("inf")],
+    }  # fmt: skip
+    one, *many = [each for n in range(MAX_CLIENTS + 1) for each in of_client(kind, user=f"u{n}")["clients"]]
+    return [
+        *wrong("schema", *(of_client(kind, **{name: value}) for name, given in values_of.items() for value in given)),
+        *wrong("schema", *({"clients": listed} for listed in (..., None, [one, one], [one, *many])), {"brokerId": 1}),
+        *wrong("size", of_client(kind, user="u" * MAX_NAMES)),
+    ]  # fmt: skip
 
 
 #: These are valid by the proposal's schema, which describes ``limit_type`` and ``level`` beside ``properties``, where
 #: they check nothing. Formats are left to the validator by draft 7.
-MEANINGLESS: list[tuple[dict[str, Any], str]] = [
-    *((each, "limit") for each in (
-        {"hardLimit": {"type": "ConsumedSpace", "level": 1}}, {"hardLimit": {"type": 5}},
-        {"hardLimit": {"level": "much"}}, {"hardLimit": {"type": FREE, "level": -1}})),
-    *((each, "volumes") for each in (
-        {"volumes": [volume(), volume()]}, {"volumes": [volume(volumeName=str(n)) for n in range(MAX_VOLUMES + 1)]})),
-    *((each, "schema") for each in (
-        {"snapshotAt": "yesterday"}, {"volumes": [volume(capacity=LONG + 1)]}, {"ageMs": "5"},
-        {"offlineLogDirs": [1]})),
-    ({"schemaVersion": 2}, "version"),
+MEANINGLESS = [
+    *wrong("limit", {"hardLimit": {"type": "ConsumedSpace", "level": 1}}, {"hardLimit": {"type": 5}},
+           {"hardLimit": {"level": "much"}}, {"hardLimit": {"type": FREE, "level": -1}}),
+    *wrong("volumes", {"volumes": [volume(), volume()]},
+           {"volumes": [volume(volumeName=str(n)) for n in range(MAX_VOLUMES + 1)]}),
+    *wrong("schema", {"snapshotAt": "yesterday"}, {"volumes": [volume(capacity=LONG + 1)]}, {"ageMs": "5"},
+           {"offlineLogDirs": [1]}),
+    *wrong("version", {"schemaVersion": 2}),
 ]  # fmt: skip
-WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
+WRONG = {
     "snapshot": [
         *MEANINGLESS,
-        *((each, "schema") for each in (
-            {"brokerId": 0}, {"brokerId": ...}, {"brokerId": "0" * 1025}, {"snapshotAt": ...},
+        *wrong(
+            "schema", {"brokerId": 0}, {"brokerId": ...}, {"brokerId": "0" * 1025}, {"snapshotAt": ...},
             {"snapshotAt": 1649336400}, {"hardLimit": ...}, {"softLimit": ...}, {"softLimit": []}, {"volumes": ...},
             {"volumes": {}}, {"volumes": [5]}, {"ageMs": -1}, {"ageMs": 5.5}, {"ageMs": LONG + 1},
             {"volumes": [volume(volumeName=5)]}, {"volumes": [volume(consumed=int("9" * 2000))]},
             {"volumes": [volume(consumed=float("nan"))]},
             *({"volumes": [volume(capacity=size)]} for size in (100.5, True, "100", -1)),
-            *({"volumes": [volume(topics=listed)]} for listed in NO_TOPICS))),
-        *((each, "limit") for each in (
-            {"softLimit": {"type": None, "level": None}}, {"softLimit": {"type": FREE}}, {"hardLimit": {"level": 5}},
-            *({"hardLimit": {"type": FREE, "level": level}} for level in (LONG + 1, "1")),
+            *({"volumes": [volume(topics=listed)]} for listed in NO_TOPICS),
+        ),
+        *wrong(
+            "limit", {"softLimit": {"type": None, "level": None}}, {"softLimit": {"type": FREE}},
+            {"hardLimit": {"level": 5}}, *({"hardLimit": {"type": FREE, "level": level}} for level in (LONG + 1, "1")),
             *({"hardLimit": {"type": PERCENT, "level": level}} for level in (101, 5.5)),
             {"volumes": [volume(softLimit={"type": PERCENT, "level": 101})]},
-            {"volumes": [volume(hardLimit={"type": "x", "level": 1})]})),
-        ({"volumes": [volume(consumed=int("9" * 2001))]}, "json"),
+            {"volumes": [volume(hardLimit={"type": "x", "level": 1})]},
+        ),
+        *wrong("json", {"volumes": [volume(consumed=int("9" * 2001))]}),
     ],
     "cluster-volumes": [
-        *((each, "schema") for each in (
-            {"clusterId": ""}, {"run": "7"}, {"run": 7.5}, {"sequence": -1}, {"stale": None}, {"computedAt": None},
-            {"newestSnapshotAt": 5}, {"staleBrokers": [4]},
+        *wrong(
+            "schema", {"clusterId": ""}, {"run": "7"}, {"run": 7.5}, {"sequence": -1}, {"stale": None},
+            {"computedAt": None}, {"newestSnapshotAt": 5}, {"staleBrokers": [4]},
             {"missingBrokers": ["4"] * (MAX_LISTED + 1)}, {"offlineLogDirs": [{"brokerId": "4"}]},
             {"smallestFactor": 1.1}, {"fullest": None}, {"fullest": [volume()] * (MAX_LISTED + 1)},
             {"fullest": [volume(capacity="100")]}, {"fullest": [volume(capacity=-1)]},
             {"fullest": [volume(bytesPerSecond="NaN")]}, {"worst": []}, {"worst": {FREE: [volume()] * (MAX_WORST + 1)}},
-            *({"affectedTopics": listed} for listed in NO_TOPICS))),
-        *((each, "limit") for each in (
-            {"fullest": [volume(hardLimit={"type": FREE})]},
+            *({"affectedTopics": listed} for listed in NO_TOPICS),
+        ),
+        *wrong(
+            "limit", {"fullest": [volume(hardLimit={"type": FREE})]},
             {"fullest": [volume(hardLimit={"type": PERCENT, "level": 101})]},
-            {"worst": {FREE: [volume(softLimit={"type": "x", "level": 1})]}})),
+            {"worst": {FREE: [volume(softLimit={"type": "x", "level": 1})]}},
+        ),
     ],
-    **{
-        kind: [
-            *((of_client(kind, **{name: value}), "schema") for name, values in of.items() for value in values),
-            (of_client(kind, user="u" * MAX_NAMES), "size"),
-            *(({"clients": listed}, "schema") for listed in (
-                ..., None, 2 * of_client(kind)["clients"],
-                [each for n in range(MAX_CLIENTS + 1) for each in of_client(kind, user=f"u{n}")["clients"]])),
-            *(({name: value}, "schema") for name, value in more),
-        ]
-        for kind, of, more in (
-            ("usage", {"rate": [-1], "demand": [-0.1, "all"], "bytes": [-1, "1"]}, [("brokerId", 1), ("usageAt", 5)]),
-            ("shares", {"share": [-1, None]}, [("run", -1), ("run", "7"), ("sequence", 1.5), ("brokerId", 1)]),
-        )
-        for of in [of | {"user": [None], "clientId": [7], "quotaType": ["REQUEST", None],
-                         "quota": [0, -1, "3M", float("nan"), float("inf")]}]
-    },
-    "quotas": [({"produce": rate}, "schema") for rate in (0, -1, True, "3M", float("inf"), float("nan"), [3])],
+    "usage": [
+        *of_clients("usage"),
+        *wrong("schema", {"usageAt": 5}, *(of_client("usage", **{name: value}) for name, value in (
+            ("rate", -1), ("demand", -0.1), ("demand", "all"), ("bytes", -1), ("bytes", "1")))),
+    ],
+    "shares": [
+        *of_clients("shares"),
+        *wrong("schema", of_client("shares", share=-1), of_client("shares", share=None), {"run": -1}, {"run": "7"},
+               {"sequence": 1.5}),
+    ],
+    "quotas": wrong(
+        "schema", *({"produce": rate} for rate in (0, -1, True, "3M", float("inf"), float("nan"), [3]))),
 }  # fmt: skip
 
 
 @pytest.mark.proves("proposal-035.schema-integers")
 @pytest.mark.parametrize(
-    ("kind", "fields", "reason"), [(kind, *each) for kind, wrong in WRONG.items() for each in wrong]
+    ("kind", "fields", "reason"), [(kind, *each) for kind, fields in WRONG.items() for each in fields]
 )
-def test_what_breaks_the_form_is_refused_with_its_reason_and_place(
-    kind: str, fields: dict[str, Any], reason: str
-) -> None:
+def test_what_breaks_the_form_is_refused_with_its_reason_and_place(kind: str, fields: Fields, reason: str) -> None:
     refused = refusal(kind, *example(kind, **fields))
     assert refused is not None
     assert refused.reason == reason
@@ -266,7 +281,7 @@ def test_what_breaks_the_form_is_refused_with_its_reason_and_place(
 
 @pytest.mark.proves("proposal-035.schema-integers")
 @pytest.mark.parametrize("fields", [fields for fields, _ in MEANINGLESS], ids=lambda fields: str(fields)[:60])
-def test_what_is_valid_by_the_proposals_schema_and_means_nothing_is_refused(fields: dict[str, Any]) -> None:
+def test_what_is_valid_by_the_proposals_schema_and_means_nothing_is_refused(fields: Fields) -> None:
     assert "properties" not in SNAPSHOT_SCHEMA["$defs"]["limit"]
     key, value = example("snapshot", **fields)
     SCHEMAS["snapshot"].validate(json.loads(value))
