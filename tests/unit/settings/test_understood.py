@@ -8,11 +8,12 @@ from operator import attrgetter
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from quotahost.model import QuotaType, State
+from quotahost.model import Limit, LimitType, QuotaType, State
 from quotahost.records.topics import TOPICS
 from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.rate_lists import parse_rates
+from quotahost.settings.storage import Override
 from quotahost.settings.types import EVERYTHING, Shadow
 from tests.unit.settings.properties import BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused, shown
 
@@ -23,6 +24,7 @@ STATIC = {
 }  # fmt: skip
 
 PRINCIPALS = "static.excluded.principal.name.list"
+USED, FREE, PERCENT = LimitType
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
 
@@ -39,6 +41,8 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
         ({"supplier.combine": "most_constraining"}, "supplier_combine", "most-constraining"),
         ({PRINCIPALS: "User:a;User:b", "exempt.principals": "User:CN=c"}, "excluded_principals",
          ("a", "b", "CN=c")),
+        *(({name: text}, name, value) for name, text, value in (
+            ("static.fetch", "2.0E6", 2_000_000), ("static.request", "200.0", 200))),  # as for Strimzi
         ({"supplier": "mine", "plugin.mine.off-peak.hours": "22-6"}, "plugin", {"mine": {"off-peak.hours": "22-6"}}),
         # Disks that are unknown pause only where a source looks at them.
         *((given, "fallback_action", action) for given, action in (
@@ -58,6 +62,14 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
         *((given, "shadow", value) for given, value in (
             ({"shadow": "topic.Orders.eu-1, FACTOR,supplier.static"}, RULES), ({}, Shadow()),
             ({"shadow": "topics"}, Shadow(all_topics=True)), ({"shadow": "supplier.static, ALL"}, EVERYTHING))),
+        # Each entry of the overrides is a volume and its limits.
+        *(({"static.storage.overrides": text}, "static.storage.overrides", overrides) for text, overrides in (
+            ("/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T soft.min-free-bytes=9",
+             (Override("/dev/sdb", Limit(PERCENT, 10), Limit(FREE, 10**10)),
+              Override("/data/2", Limit(FREE, 9), Limit(USED, 5 * 10**12)))),
+            (" /a  soft=1Ki ;; ", (Override("/a", soft=Limit(USED, 1024)),)),
+            ("/my disk/x hard=5", (Override("/my disk/x", hard=Limit(USED, 5)),)),
+            ("/a hard.min-free-percent=5%", (Override("/a", hard=Limit(PERCENT, 5)),)), ("", ()))),
     ],
 )  # fmt: skip
 def test_what_is_written_means_this(given: dict[str, str], attribute: str, value: object) -> None:
