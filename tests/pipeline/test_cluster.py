@@ -24,11 +24,15 @@ from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
-from tests.pipeline.support.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, told, volume
+from tests.pipeline.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
 WINDOW = timedelta(seconds=20)
 RUN, SEQUENCE = 7, 8
+
+
+def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
+    return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
 
 
 def query(given: DataFrame) -> DataFrame:

@@ -35,16 +35,8 @@ from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, gauge, state
-from tests.pipeline.support.records import limit, snapshot, volume
-from tests.pipeline.support.topics import (
-    CLUSTER_VOLUMES,
-    SNAPSHOTS,
-    Snapshots,
-    dead_letters,
-    newest,
-    published,
-    read_all,
-)
+from tests.pipeline.records import limit, snapshot, volume
+from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
 PATIENCE = 240.0  # seconds: a cold Spark on a busy machine
 PERIOD = 2.0  # seconds between two snapshots of a broker; each costs a batch

@@ -25,7 +25,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.publisher import Publisher
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
-from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
+from tests.pipeline.records import NOW, NOW_MS, Planned, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}

@@ -26,7 +26,7 @@ from quotahost.records.codec import Refused
 from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
-from tests.pipeline.support.records import Planned, as_records, record
+from tests.pipeline.records import Planned, record, sent
 from tests.reference import max_min
 from tests.unit.records import examples as times
 
@@ -49,7 +49,7 @@ def all_computed(
     spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()
 ) -> dict[tuple[str, str], Shares]:
     """By cluster and broker; by way of the records themselves, in both directions."""
-    given = as_records(usages, usage_records.encode)
+    given = sent(usages, usage_records.encode)
     given += [record(len(given) + n, broker, None, NOW) for n, broker in enumerate(removed)]
     assert {row.error for row in PARSED(spark, given)} <= {None, "cluster"}
     found = SHARES(spark, given, (*"01234", "10", "\u00fc"))
@@ -126,7 +126,7 @@ def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_coun
     honest = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None))]
     invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
     late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]
-    usages = as_records([*honest, *invented, *late], usage_records.encode)
+    usages = sent([*honest, *invented, *late], usage_records.encode)
     found = {row.key: row.value for row in SHARES(spark, usages, ("1", "2", "3"))}
     expected = {row.key: row.value for row in SHARES(spark, usages[:2], ("1", "2"))}
     assert found == expected
@@ -159,7 +159,7 @@ class World:
     def publish(self, *usages: Usage) -> set[str]:
         """The brokers whose records are written."""
         self.written, self.batch = {}, self.batch + 1
-        self.publisher(PARSED.frame(self.spark, as_records(usages, usage_records.encode)), self.batch)
+        self.publisher(PARSED.frame(self.spark, sent(usages, usage_records.encode)), self.batch)
         return set(self.written)
 
 

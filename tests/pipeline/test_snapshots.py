@@ -19,7 +19,7 @@ from quotahost.pipeline.frames import MAX_OF_STRANGER
 from quotahost.pipeline.history import readings
 from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.snapshot import MAX_BYTES, decode
-from tests.pipeline.support.records import NOW, TOPIC, Planned, frame, limit, record, snapshot, volume
+from tests.pipeline.records import NOW, TOPIC, Planned, frame, limit, record, snapshot, volume
 from tests.unit.records import examples as times
 
 GOOD = [volume("a", 100, 40)]

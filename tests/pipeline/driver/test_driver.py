@@ -26,8 +26,8 @@ from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
-from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import Snapshots, dead_letters, newest, published
+from tests.pipeline.records import volume
+from tests.pipeline.topics import Snapshots, dead_letters, newest, published
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver

@@ -23,18 +23,18 @@ from harness.rollup import Record
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import everything, readings_asked, with_clients
 from quotahost.cli.main import app
-from quotahost.model import Limit, LimitType, Volume
+from quotahost.model import Limit, LimitType, QuotaType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.pipeline import shares, snapshots
 from quotahost.pipeline.history import OF_USAGE, USAGE_COLUMNS, append, folder, held, readings, transfers, uses
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
-from quotahost.records.usage import ClientKey, Used
-from tests.pipeline.support.records import Log, Planned, as_records, frame, limit, record, snapshot, volume
-from tests.pipeline.support.rows import NOON, READ, WRITE, reading, told, used, written
+from quotahost.records.usage import ClientKey, Usage, Used
+from tests.pipeline.records import NOON, Log, Planned, frame, limit, reading, record, sent, snapshot, volume, written
 
 SOON = timedelta(milliseconds=50)
+WRITE, READ = QuotaType.PRODUCE, QuotaType.FETCH
 READINGS = Planned(lambda given: readings(snapshots.parse(given, {"snapshots": "c"})))
 
 
@@ -101,8 +101,17 @@ def test_restarts_neither_lose_nor_repeat_a_reading_and_a_batch_is_one_file_for_
 # ---- usage -----------------------------------------------------------------------------------------
 
 
+def used(
+    rate: float, user: str = "alice", client: str = "app", kind: QuotaType = WRITE, demand: float | None = None
+) -> Used:
+    """In a record that comes 10 s after the one before."""
+    return Used(user, client, kind, rate, demand, 1e6, 10 * rate)
+
+
 def usage(*records: tuple[float, str, Sequence[Used]]) -> list[Record]:
-    return as_records(told(*records), usage_records.encode)
+    """Records of (seconds after NOON, broker, clients)."""
+    told = [Usage(broker, NOON + timedelta(seconds=at), tuple(clients), "c") for at, broker, clients in records]
+    return sent(told, usage_records.encode)
 
 
 def test_a_minute_of_a_client_has_its_mean_rate_and_its_largest_demand(spark: SparkSession) -> None:
@@ -174,7 +183,7 @@ def sizes(*records: tuple[float, str, dict[str, int]]) -> list[Record]:
         Snapshot(broker, NOON + timedelta(seconds=at), (), cluster="c", budgets=tuple(bytes_of.items()))
         for at, broker, bytes_of in records
     ]
-    return as_records(made, snapshot_records.encode)
+    return sent(made, snapshot_records.encode)
 
 
 def _stream(log: Log, records: Sequence[Record], start: Callable[[], list[StreamingQuery]]) -> None:

@@ -18,8 +18,7 @@ from quotahost.pipeline import snapshots
 from quotahost.pipeline.history import folder, held
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records.snapshot import Snapshot
-from tests.pipeline.support.records import as_records, frame
-from tests.pipeline.support.rows import NOON, reading, written
+from tests.pipeline.records import NOON, frame, reading, sent, written
 
 # ---- report ----
 
@@ -221,7 +220,7 @@ def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
         for broker, used in (("1", 300 if at < 30 else 500), ("2", 400))
     ]
     place = written(spark, [reading(60 * i, 100) for i in range(60)], tmp_path_factory.mktemp("stored") / "history")
-    rows = held(snapshots.parse(frame(spark, as_records(made, snapshot_records.encode))))
+    rows = held(snapshots.parse(frame(spark, sent(made, snapshot_records.encode))))
     rows.write.partitionBy("day").parquet(folder(str(place), "budgets"))
     return place
 
