@@ -162,14 +162,6 @@ def published(old: float, publisher: float) -> bytes:
     return encode(Snapshot("1", at(TRUE + publisher), (DISK,), age_ms=round(old * 1000)))
 
 
-def fresh_to_itself(old: float) -> bool:
-    clock = Clock()
-    monitor = DiskMonitor(FakeBroker({"log.dirs": "/nowhere"}), FakeBroker(), 1, settings, clock)
-    monitor.look()
-    clock.now += old
-    return all("have not answered" not in text for text in monitor.known().unknown)
-
-
 def fresh_to_a_broker(value: bytes, written_ms: int, passed: float, wall: float, live: bool) -> bool:
     clock = Clock()
     roster = Roster(clock, Clock(wall))
@@ -178,13 +170,6 @@ def fresh_to_a_broker(value: bytes, written_ms: int, passed: float, wall: float,
     assert roster.take(decode(b"1", value), live, 60, written_ms) == ""
     clock.now += passed
     return not roster.view("", patience()).unknown
-
-
-def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
-    records = [pipeline.Record("t", 0, 0, at(written_ms / 1000), b"1", value)]
-    brokers = pipeline.state(records, timedelta(minutes=5), VALIDITY)
-    (record,) = pipeline.rollup(brokers, Rules("c", VALIDITY), 1, 1, now_ms)
-    return record.reporting == 1
 
 
 @pytest.mark.proves("proposal-035.freshness", "proposal-035.snapshot-time")
@@ -197,11 +182,18 @@ def test_a_look_is_stale_for_every_reader_once_it_is_older_than_validity(
 ) -> None:
     value, written_ms = published(old, publisher), round((TRUE + old + kafka) * 1000)
     fresh = old + passed <= 60
-    assert fresh_to_itself(old + passed) is fresh
+    clock = Clock()
+    monitor = DiskMonitor(FakeBroker({"log.dirs": "/nowhere"}), FakeBroker(), 1, settings, clock)
+    monitor.look()
+    clock.now += old + passed
+    assert all("have not answered" not in text for text in monitor.known().unknown) is fresh
     assert fresh_to_a_broker(value, written_ms, passed, TRUE + reader, live=True) is fresh
     # The pipeline refuses a snapshot that claims to be more than an hour younger than Kafka's time of it.
     if publisher <= old + kafka + 3600:
-        assert fresh_to_the_pipeline(value, written_ms, written_ms + round(passed * 1000)) is fresh
+        records = [pipeline.Record("t", 0, 0, at(written_ms / 1000), b"1", value)]
+        state = pipeline.state(records, timedelta(minutes=5), VALIDITY)
+        (record,) = pipeline.rollup(state, Rules("c", VALIDITY), 1, 1, written_ms + round(passed * 1000))
+        assert (record.reporting == 1) is fresh
     # A broker that starts later has Kafka's time of it. Until it has seen a record arrive it goes by its own clock.
     assert fresh_to_a_broker(value, written_ms, 0, TRUE + old + passed + kafka, live=False) is fresh
 
@@ -236,13 +228,10 @@ class World(Clocks):
         return self.newest.take(ClusterRecord("c", run, sequence, MADE_AT), live, VALID)
 
     @property
-    def kept(self) -> tuple[int, int] | None:
-        known = self.newest.known()[0]
-        return None if known is None else known.order
-
-    @property
-    def age(self) -> float:
-        return self.newest.known()[1]
+    def kept(self) -> tuple[tuple[int, int] | None, float]:
+        """Run and sequence of what is kept, and its age."""
+        record, age = self.newest.known()
+        return record and record.order, age
 
 
 @pytest.fixture
@@ -252,9 +241,9 @@ def world() -> World:
 
 def test_a_record_of_the_pipeline_is_as_old_as_its_computation(world: World) -> None:
     assert world.newest.take(ClusterRecord("c", 1, 1, world.at(-20)), True, VALID, round(WALL * 1000)) == ""
-    assert world.age == 20
+    assert world.kept == ((1, 1), 20)
     world.passes(5)
-    assert world.age == 25
+    assert world.kept == ((1, 1), 25)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1), st.booleans())
@@ -262,7 +251,7 @@ def test_in_whatever_order_the_highest_run_and_sequence_is_kept(orders: list[tup
     world = World()
     for order in orders:
         world.arrives(*order, live=live)
-    assert world.kept == max(orders)
+    assert world.kept[0] == max(orders)
 
 
 def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever_its_run(world: World) -> None:
@@ -271,35 +260,27 @@ def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever
     assert world.arrives(1, 7) == "other-pipeline", "it is not too old yet"
     assert world.arrives(2, 1) == "", "a batch that is published again is neither newer nor wrong"
     assert world.arrives(2, 0) == "late"
-    assert (world.kept, world.age) == ((2, 1), VALID), "neither makes anything fresh"
+    assert world.kept == ((2, 1), VALID), "neither makes anything fresh"
     assert world.arrives(1, 9, live=False) == "", "one that is read again is not refused"
     world.passes(1)
-    assert world.arrives(1, 8) == ""
-    assert (world.kept, world.age) == ((1, 8), 0)
-
-
-def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
-    world.arrives(2, 1)
-    world.passes(VALID + 1)
-    world.arrives(1, 8)
+    assert (world.arrives(1, 8), world.kept) == ("", ((1, 8), 0))
     world.arrives(2, 1, live=False)
-    assert world.kept == (1, 8)
+    assert world.kept == ((1, 8), 0), "a run that was outlived does not come back when the topic is read again"
     world.arrives(2, 2)
-    assert world.kept == (2, 2), "but it does when its pipeline publishes again"
+    assert world.kept == ((2, 2), 0), "but it does when its pipeline publishes again"
 
 
 def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
     world.newest.remove()
-    assert world.newest.known() == (None, math.inf), "before the first there is none of any age"
+    assert world.kept == (None, math.inf), "before the first there is none of any age"
     world.arrives(2, 5)
     world.passes(1)
     world.newest.remove()
-    assert (world.kept, world.age) == ((2, 5), math.inf)
+    assert world.kept == ((2, 5), math.inf)
     world.arrives(2, 5, live=False)
-    assert world.age == 1, "a tombstone that is read again leaves the record behind it as fresh as it was"
+    assert world.kept == ((2, 5), 1), "a tombstone that is read again leaves the record behind it as fresh as it was"
     world.newest.remove()
-    assert world.arrives(1, 1) == ""
-    assert (world.kept, world.age) == ((1, 1), 0)
+    assert (world.arrives(1, 1), world.kept) == ("", ((1, 1), 0))
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -307,8 +288,8 @@ def test_a_forged_run_of_the_future_blinds_nobody(world: World, live: bool) -> N
     now = int(WALL * 1000)
     assert world.arrives(2**63 - 1, 0, live=live) == "ahead"
     assert world.arrives(now + 2 * 3_600_000, 0, live=live) == "ahead"
-    assert world.kept is None
+    assert world.kept[0] is None
     assert world.arrives(now, 1) == ""
     assert world.arrives(2**63 - 1, 0) == "ahead"
-    assert world.kept == (now, 1)
+    assert world.kept[0] == (now, 1)
     assert world.arrives(now + 60_000, 0) == "", "a pipeline whose clock is a little ahead"
