@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -145,13 +146,6 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     running.told(two, stale=0, missing_brokers=("1",))
 
 
-def _config(running: Running, topic: str) -> dict[str, str]:
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
-    entries = admin.describe_configs([resource])[resource].result(30)
-    return {name: entry.value for name, entry in entries.items()}
-
-
 @pytest.mark.proves("faults.hostile-record")
 def test_a_refused_record_becomes_a_dead_letter_and_the_stream_goes_on(running: Running) -> None:
     """The two of the start; the snapshots of all other tests come later."""
@@ -255,7 +249,10 @@ def test_time_goes_on_without_batches_and_when_somebody_deletes_the_topic_of_tic
     # After the end: ticks of before it can't tell that the broker is stale.
     running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
     eventually(lambda: running.newest_with(reporting=0), PATIENCE)
-    eventually(lambda: _config(running, TICKS)["retention.ms"] == "600000", PATIENCE)
+    resource = ConfigResource(ResourceType.TOPIC, TICKS)
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
+    of = partial(admin.describe_configs, [resource])
+    eventually(lambda: of()[resource].result(30)["retention.ms"].value == "600000", PATIENCE)
 
 
 def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:

@@ -19,8 +19,9 @@ from quotahost.pipeline.frames import MAX_OF_STRANGER
 from quotahost.pipeline.history import readings
 from quotahost.records.cluster_volumes import MAX_LISTED
 from quotahost.records.snapshot import MAX_BYTES, decode
-from tests.pipeline.records import NOW, TOPIC, Planned, frame, limit, record, snapshot, volume
-from tests.unit.records import examples as times
+from tests.pipeline.records import NOW, TOPIC, Planned, frame, record, snapshot, volume
+from tests.unit.records import examples
+from tests.unit.records.test_refused import WRONG
 
 GOOD = [volume("a", 100, 40)]
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}
@@ -38,10 +39,6 @@ def odd_bytes(value: bytes) -> Record:
     return record(0, "1", value)
 
 
-def without(name: bytes, instead: bytes) -> Record:
-    return odd_bytes(snapshot("1", NOW, GOOD).replace(name, instead))
-
-
 def tombstone(key: bytes | None) -> Record:
     return replace(record(0, "", None), key=key)
 
@@ -54,33 +51,9 @@ CASES: dict[str, tuple[Record, str | None]] = {
     "a text that is never closed": (odd_bytes(b"{" + b'\\"' * ((MAX_BYTES - 1) // 2)), "json"),
     "no object": (odd_bytes(b"[1]"), "schema"),
     "no fields": (odd_bytes(b"{}"), "schema"),
-    "another version": (told(schemaVersion=2), "version"),
     "another broker's key": (told(key="2"), "key"),
     "no key": (told(key=None), "key"),
-    "a broker without volumes": (without(b"volumes", b"columns"), "schema"),
-    "no time": (told(snapshotAt="yesterday"), "schema"),
-    "a negative size": (told([volume("a", -1, 0)]), "schema"),
-    "a volume without a name": (without(b"volumeName", b"name"), "schema"),
-    "a negative consumption": (told([*GOOD, volume("b", 1, -2)]), "schema"),
-    "a volume without a size": (told([*GOOD, {"volumeName": "b", "consumed": 1}]), "schema"),
-    "no volume at all": (told([*GOOD, None]), "schema"),
     "no name beside an empty one": (told([volume("", 1, 0), {"capacity": 1, "consumed": 0}]), "schema"),
-    "no name of an offline directory": (told(offlineLogDirs=["/a", None]), "schema"),
-    "a long name of one": (told(offlineLogDirs=["n" * 1025]), "schema"),
-    "too many of them": (told(offlineLogDirs=["/a"] * 1025), "schema"),
-    "no name of a topic": (told([volume("a", 1, 1), volume("b", 1, 1, topics=["t", None])]), "schema"),
-    "no topic's name": (told([volume("a", 1, 1, topics=["t", "a b"])]), "schema"),
-    "a line break in one": (told([volume("a", 1, 1, topics=["t\n"])]), "schema"),
-    "a long one": (told([volume("a", 1, 1, topics=["t" * 250])]), "schema"),
-    "too many topics": (told([volume("a", 1, 1, topics=["t"] * 1001)]), "schema"),
-    "a long name": (told([volume("n" * 1025, 1, 0)]), "schema"),
-    "half a volume's limit": (told([*GOOD, volume("b", 1, 0, hardLimit={"level": 5})]), "limit"),
-    "one name twice": (told([*GOOD, *GOOD]), "volumes"),
-    "an unknown limit": (told(softLimit=limit("Most", 1)), "limit"),
-    "half a limit": (told(hardLimit={"type": "MinFreeBytes"}), "limit"),
-    "more than all": (told(hardLimit=limit("MinFreePercentage", 101)), "limit"),
-    "a volume's wrong limit": (told([volume("a", 1, 0, softLimit=limit("x", 1))]), "limit"),
-    "an age below 0": (told(ageMs=-1), "schema"),
     "too large": (told(padding="x" * 300_000), "size"),
     # Who may write to a topic neither pauses another cluster nor invents ten thousand.
     "the topic's cluster": (told(clusterId="home"), None),
@@ -115,6 +88,16 @@ def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: 
     assert {name: model.refusal(each, CLUSTERS) for name, each in zip(CASES, given, strict=True)} == expected
     of_topic = [row["cluster"] for row in rows if row["topic"] == "mirrored" and not row["error"]]
     assert of_topic == ["away", "away"]
+
+
+def test_what_breaks_the_form_is_refused_by_the_pipeline_too_for_the_same_reason(spark: SparkSession) -> None:
+    """But where something is no number, or no such number, which Spark finds as it reads the JSON."""
+    given = [
+        record(n, "0", examples.example("snapshot", **fields)[1]) for n, (fields, _) in enumerate(WRONG["snapshot"])
+    ]
+    both = [(reason, row["error"]) for (_, reason), row in zip(WRONG["snapshot"], parsed(spark, given), strict=True)]
+    differing = [("limit", "schema"), *[("schema", "json")] * 2, *[("limit", "schema")] * 3]
+    assert [pair for pair in both if pair[0] != pair[1]] == differing
 
 
 #: Numbers for the integer fields of a snapshot: JSON has many forms of an integer, and some that are none.
@@ -280,11 +263,11 @@ def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1
 
 
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
-    texts = [*times.TAKEN, *times.REFUSED]
+    texts = [*examples.TAKEN, *examples.REFUSED]
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
     rows = parsed(spark, given)
     taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
-    assert taken == times.TAKEN
+    assert taken == examples.TAKEN
 
 
 def test_of_a_broker_that_the_cluster_does_not_list_little_of_a_large_snapshot_is_remembered(
