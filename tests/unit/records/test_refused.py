@@ -222,7 +222,8 @@ WRONG = {
         *wrong(
             "schema", {"brokerId": 0}, {"brokerId": ...}, {"brokerId": "0" * 1025}, {"snapshotAt": ...},
             {"snapshotAt": 1649336400}, {"hardLimit": ...}, {"softLimit": ...}, {"softLimit": []}, {"volumes": ...},
-            {"volumes": {}}, {"volumes": [5]}, {"volumes": [volume(), None]}, {"ageMs": -1}, {"ageMs": 5.5}, {"ageMs": LONG + 1},
+            {"volumes": {}}, {"volumes": [5]}, {"volumes": [volume(), None]},
+            *({"ageMs": age} for age in (-1, 5.5, LONG + 1)),
             {"volumes": [{"volumeName": "a", "consumed": 1}]}, {"volumes": [{"capacity": 1, "consumed": 1}]},
             {"volumes": [volume(volumeName="n" * 1025)]}, {"volumes": [volume(), volume(volumeName="b", consumed=-2)]},
             {"offlineLogDirs": ["/a", None]}, {"offlineLogDirs": ["n" * 1025]}, {"offlineLogDirs": ["/a"] * 1025},
