@@ -43,6 +43,7 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
          ("a", "b", "CN=c")),
         *(({name: text}, name, value) for name, text, value in (
             ("static.fetch", "2.0E6", 2_000_000), ("static.request", "200.0", 200))),  # as for Strimzi
+        ({"static.produce": "1000000"}, "static.scope", "broker"),
         ({"supplier": "mine", "plugin.mine.off-peak.hours": "22-6"}, "plugin", {"mine": {"off-peak.hours": "22-6"}}),
         # Disks that are unknown pause only where a source looks at them.
         *((given, "fallback_action", action) for given, action in (
