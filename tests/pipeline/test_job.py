@@ -1,10 +1,6 @@
-"""The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters.
-
-In the last two tests the broker has the callback, or the topics get another prefix.
-"""
+"""The pipeline on a real broker, in this process: from snapshots, or silence, to records and dead letters."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,26 +12,18 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from pyspark.sql import SparkSession
 
-from harness.clients.producer import fill_topic
-from harness.kafka.admin import alter_config, create_topic, delete_topics
+from harness.kafka.admin import alter_config, delete_topics
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from quotahost.kafka.commands import CompactedTopic
 from quotahost.model import QuotaType
-from quotahost.model.budgets import Budget
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.session import jvm
-from quotahost.records import budgets, shares
+from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import PREFIX, SHARES
 from quotahost.records.usage import ClientKey, Used
-from tests.broker.support.node import callback_node
-from tests.broker.support.numbers import attempt
-from tests.broker.support.quotas import QUOTAS
-from tests.broker.support.seen import OPEN, gauge, state
 from tests.pipeline.records import limit, snapshot, volume
 from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
@@ -58,7 +46,7 @@ class Running:
         self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = PREFIX
     ) -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
-        self.directory, self.brokers = directory, Snapshots(node.bootstrap, prefix)
+        self.directory, self.brokers = directory, Snapshots(node.bootstrap)
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", interval="2s",
             validity=validity, history=str(directory / "history"), topics_prefix=prefix,
@@ -97,24 +85,13 @@ class Running:
         found = [shares.decode(each.key(), each.value() or b"") for each in read_all(self.bootstrap, SHARES.name)]
         return [(each.key, round(each.share)) for each in found[-1].clients] if found else []
 
-    def follows_for(self, seconds: float, prefix: str) -> None:
-        """Reports as broker 1 for so many seconds at least, until records and shares follow; all can be read."""
-        used, begun = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6), time.monotonic()
-
-        def follow() -> bool:
-            self.tells("1", 100, 1)()
-            self.brokers.use("1", used)
-            records = published(self.bootstrap, f"{prefix}cluster_volumes")
-            written = read_all(self.bootstrap, f"{prefix}shares")
-            given = [shares.decode(each.key(), each.value() or b"").clients for each in written]
-            return bool(records and records[-1].reporting and given and given[-1])
-
-        eventually(lambda: follow() and time.monotonic() - begun > seconds, PATIENCE, poll=1)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
         self._stop.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
@@ -283,45 +260,3 @@ def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running)
     assert len(set(orders)) == len(orders)
     assert (running.metric("batches_total", query="volumes") or 0) > 0
     assert (running.metric("state_rows", query="volumes") or 0) > 0
-
-
-# ---- with the callback, and by other topics ----
-
-
-@pytest.mark.driver
-def test_a_used_up_budget_stops_producers_by_the_record_that_spark_makes(spark: SparkSession, tmp_path: Path) -> None:
-    # A batch of a cold Spark on a busy machine may take a good part of a minute. With a shorter validity its records
-    # would be late, and the standby source would answer.
-    settings = {
-        "factor.source": "cluster-volumes", "fence.authorizer": "none", "validity": "120s", "snapshots.period": "1s",
-        "budgets": "on",
-    }  # fmt: skip
-    with callback_node(tmp_path / "node", settings, properties=FENCE) as node:
-        create_topic(node, "orders.eu")
-        fill_topic(node.client_config(), "orders.eu", 60_000)
-        quotas = CompactedTopic(node.client_config(), QUOTAS, "quotahost-quotas")
-        budget = Budget("orders", ("orders.*",), 50_000)
-        assert quotas.write({budgets.key_of("orders"): budgets.encode(budget)}) == {}
-        # Until Spark answers the standby source does, so the broker is in service.
-        eventually(lambda: state(node) == OPEN, PATIENCE)
-        with Running(spark, node, tmp_path / "pipeline", "120s") as running:
-            eventually(lambda: gauge(node, "FactorSource,name=cluster-volumes", "Answers") == 1, PATIENCE)
-            size = (tmp_path / "node" / "data-1" / "orders.eu-0" / f"{0:020}.log").stat().st_size
-            assert size > 50_000
-            eventually(lambda: running.newest_with(budgets=(("orders", size, 0),)), PATIENCE)
-            eventually(lambda: gauge(node, "Budget,name=orders", "Used") == size)
-            assert attempt(node.client_config(), "orders.eu") == "NOT_ENOUGH_REPLICAS"
-            assert gauge(node, "FactorSource,name=cluster-volumes", "Answers") == 1
-
-
-@pytest.mark.driver
-def test_after_the_topics_have_got_another_prefix_no_broker_is_listed_twice(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A broker would look stale as well, by what the checkpoint has of the topic of before: all brokers would pause."""
-    with KafkaNode(tmp_path / "node") as node:
-        # Long enough for what came by the first topics to be stale.
-        for prefix, seconds in (("first.", 0), ("second.", 20)):
-            with Running(spark, node, tmp_path / "pipeline", prefix=prefix) as running:
-                running.follows_for(seconds, prefix)
-            assert {each.stale for each in published(node.bootstrap, f"{prefix}cluster_volumes")} == {0}
