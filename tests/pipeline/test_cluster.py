@@ -24,11 +24,15 @@ from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
-from tests.pipeline.support.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, told, volume
+from tests.pipeline.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
 WINDOW = timedelta(seconds=20)
 RUN, SEQUENCE = 7, 8
+
+
+def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
+    return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
 
 
 def query(given: DataFrame) -> DataFrame:
@@ -239,9 +243,10 @@ def test_spark_lists_the_same_kinds_and_none_that_is_left_out_is_worse(spark: Sp
     found = in_spark(spark, given)["home"]
     assert found == in_python(given)["home"]
     assert found.kinds > len(found.fullest) == MAX_LISTED
-    volumes = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
-    judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
-    assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
+    every = [each for one in given for each in snapshots.decode(one.key, one.value or b"").volumes]
+    for volumes in (every, found.volumes):
+        judged = [(each, byte_limits(each, each.soft, each.hard)) for each in volumes]
+        assert found.smallest_factor == min(ramp.ramp(each.consumed) for each, ramp in judged if ramp)
 
 
 def test_of_silent_brokers_the_volumes_with_the_smallest_factors_are_listed_too(spark: SparkSession) -> None:

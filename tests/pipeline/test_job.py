@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -22,16 +24,8 @@ from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import PREFIX, SHARES
 from quotahost.records.usage import ClientKey, Used
-from tests.pipeline.support.records import limit, snapshot, volume
-from tests.pipeline.support.topics import (
-    CLUSTER_VOLUMES,
-    SNAPSHOTS,
-    Snapshots,
-    dead_letters,
-    newest,
-    published,
-    read_all,
-)
+from tests.pipeline.records import limit, snapshot, volume
+from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
 
 PATIENCE = 240.0  # seconds: a cold Spark on a busy machine
 PERIOD = 2.0  # seconds between two snapshots of a broker; each costs a batch
@@ -91,6 +85,12 @@ class Running:
         found = [shares.decode(each.key(), each.value() or b"") for each in read_all(self.bootstrap, SHARES.name)]
         return [(each.key, round(each.share)) for each in found[-1].clients] if found else []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def end(self) -> None:
         self._stop.set()
         self._thread.join(PATIENCE)
@@ -99,14 +99,13 @@ class Running:
 
 @pytest.fixture(scope="module")
 def running(spark: SparkSession, node: KafkaNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(spark, node, tmp_path_factory.mktemp("pipeline"))
-    # The first batches of the other queries take long; they pass while the tests wait for something else.
-    running.brokers.use("1")
-    running.brokers.write("7", b"{nonsense")
-    running.brokers.publish("8", [volume("/a", -1, 0)])
-    running.brokers.flush()
-    yield running
-    running.end()
+    with Running(spark, node, tmp_path_factory.mktemp("pipeline")) as running:
+        # The first batches of the other queries take long; they pass while the tests wait for something else.
+        running.brokers.use("1")
+        running.brokers.write("7", b"{nonsense")
+        running.brokers.publish("8", [volume("/a", -1, 0)])
+        running.brokers.flush()
+        yield running
 
 
 @pytest.mark.proves("mission.spark")
@@ -122,13 +121,6 @@ def test_snapshots_become_one_record_and_silence_makes_a_broker_stale(running: R
     running.told(two, reporting=0, stale=1, stale_brokers=("1",))
     running.brokers.remove("1")
     running.told(two, stale=0, missing_brokers=("1",))
-
-
-def _config(running: Running, topic: str) -> dict[str, str]:
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
-    entries = admin.describe_configs([resource])[resource].result(30)
-    return {name: entry.value for name, entry in entries.items()}
 
 
 @pytest.mark.proves("faults.hostile-record")
@@ -234,7 +226,10 @@ def test_time_goes_on_without_batches_and_when_somebody_deletes_the_topic_of_tic
     # After the end: ticks of before it can't tell that the broker is stale.
     running.told(running.tells("1", 66, 7), reporting=1, consumed=7)
     eventually(lambda: running.newest_with(reporting=0), PATIENCE)
-    eventually(lambda: _config(running, TICKS)["retention.ms"] == "600000", PATIENCE)
+    resource = ConfigResource(ResourceType.TOPIC, TICKS)
+    admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
+    of = partial(admin.describe_configs, [resource])
+    eventually(lambda: of()[resource].result(30)["retention.ms"].value == "600000", PATIENCE)
 
 
 def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:

@@ -24,23 +24,20 @@ def numbers(spark: SparkSession, tmp_path: Path) -> DataFrame:
     return stream.json(str(tmp_path)).selectExpr("word", "number * 10 AS tens")
 
 
-class Counted:
-    def __init__(self) -> None:
-        self.plans = PlanCache()
-        self.built = 0
-        self.found: list[list[tuple[object, ...]]] = []
+def run(plans: PlanCache, stream: DataFrame, *keys: str) -> tuple[list[list[tuple[object, ...]]], int]:
+    """What is found in each batch, and how many plans were built."""
+    found, built = list[list[tuple[object, ...]]](), list[DataFrame]()
 
-    def query(self, batch: DataFrame) -> DataFrame:
-        self.built += 1
+    def query(batch: DataFrame) -> DataFrame:
+        built.append(batch)
         text = "SELECT count(*), sum(tens), max(word) FROM {batch} WHERE tens > 10"
         return batch.sparkSession.sql(text, batch=batch.coalesce(1))
 
-    def run(self, stream: DataFrame, *keys: str) -> None:
-        def done(batch: DataFrame, number: int) -> None:
-            answer = self.plans.over(batch, self.query, *keys[number : number + 1])
-            self.found.append([tuple(row) for row in answer.collect()])
+    def done(batch: DataFrame, number: int) -> None:
+        found.append([tuple(row) for row in plans.over(batch, query, *keys[number : number + 1]).collect()])
 
-        stream.writeStream.foreachBatch(done).trigger(availableNow=True).start().awaitTermination()
+    stream.writeStream.foreachBatch(done).trigger(availableNow=True).start().awaitTermination()
+    return found, len(built)
 
 
 ROWS = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
@@ -50,11 +47,9 @@ ROWS = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
 def test_it_is_built_once_for_all_batches_and_anew_when_what_it_depends_on_changes(
     numbers: DataFrame, keys: str, built: int
 ) -> None:
-    counted = Counted()
-    counted.run(numbers, *keys)
-    assert (counted.found, counted.built) == (ROWS, built)
-    counted.run(numbers.selectExpr("word", "tens + 0 AS tens"), *keys)
-    assert (counted.found, counted.built) == (ROWS * 2, 2 * built), "another stream has a plan of its own"
+    plans = PlanCache()
+    for stream in (numbers, numbers.selectExpr("word", "tens + 0 AS tens")):  # which has a plan of its own
+        assert run(plans, stream, *keys) == (ROWS, built)
 
 
 @pytest.mark.parametrize(("part", "instead"), [("_ROWS", "SomethingElse"), ("ClassicDataFrame", None)])
@@ -62,8 +57,6 @@ def test_with_other_plans_or_classes_in_spark_each_batch_is_built_anew(
     numbers: DataFrame, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, part: str, instead: Any
 ) -> None:
     monkeypatch.setattr(plan_cache, part, instead)
-    counted = Counted()
     with caplog.at_level("INFO"):
-        counted.run(numbers)
-    assert (counted.found, counted.built) == (ROWS, 3)
+        assert run(PlanCache(), numbers) == (ROWS, 3)
     assert len([each for each in caplog.messages if "can't be used again" in each]) == 1

@@ -1,4 +1,8 @@
-"""Which batches the publisher publishes, and which not; and that a cluster's failure is its own."""
+"""Which batches the publisher publishes, and which not; by which clock, and by which of two pipelines.
+
+A cluster's failure is its own. A driver whose clock is wrong must not make living brokers look dead, nor must one wrong
+timestamp of Kafka's. Of two pipelines the one launched last wins, and when it is gone the other one continues.
+"""
 
 import json
 import logging
@@ -16,11 +20,12 @@ from quotahost.pipeline import cluster as aggregate
 from quotahost.pipeline import snapshots as records
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.cluster import Rules
+from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.publisher import Publisher
 from quotahost.records.cluster_volumes import MAX_BYTES, ClusterRecord, decode, encode
 from quotahost.records.fields import MAX_NAME
-from tests.pipeline.support.records import NOW, NOW_MS, Planned, record, snapshot, volume
+from tests.pipeline.records import NOW, NOW_MS, Planned, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(days=1), ("1",))
 CLUSTERS = {"snapshots": "home", "mirrored": "away"}
@@ -34,20 +39,17 @@ class Sent:
 
     def __init__(self, caught_up: bool = True, failing: str = "") -> None:
         self.reading: bool | None = False
-        self.ticks = 0
         self.records: list[ClusterRecord] = []
+        self.ticks = list[int]()
         self._failing = failing
         self.later = 0  # ms
         self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
         leader: Any = SimpleNamespace(run=7, stands_by=lambda: False)
         self.publisher = Publisher(
-            RULES, leader, self.clock, self.progress, 5.0, self._send, self._tick,
-            lambda: caught_up, lambda: self.reading,
+            RULES, leader, self.clock, self.progress, 5.0, self._send,
+            lambda: self.ticks.append(self.later), lambda: caught_up, lambda: self.reading,
         )  # fmt: skip
-
-    def _tick(self) -> None:
-        self.ticks += 1
 
     def _send(self, record: ClusterRecord) -> Written:
         if record.cluster == self._failing:
@@ -82,7 +84,7 @@ def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> No
     sent = Sent(caught_up=False)
     sent.publisher(batch(spark), 0)
     assert sent.records == []
-    assert sent.ticks == 1, "it causes the next batch, also at the end of the backlog"
+    assert len(sent.ticks) == 1, "it causes the next batch, also at the end of the backlog"
 
 
 def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted(
@@ -189,3 +191,136 @@ def test_whatever_brokers_name_a_record_of_their_cluster_fits_into_one_of_kafkas
     late = Sent()
     late.publisher(volumes(spark, given, NOW).withColumn("seen", lit(NOW - timedelta(minutes=2))), 0)
     assert [each.stale for each in late.records] == [100]
+
+
+# ---- the clock ----
+
+
+def corrected(clock: KafkaClock, *ahead: int, took: int = 10, times: int = WITNESSES) -> KafkaClock:
+    """By records that Kafka, so many ms ahead, wrote just before it answered, ``took`` ms after they were sent."""
+    for _ in range(times):
+        for each in ahead:
+            clock.correct(Written(NOW_MS - took, NOW_MS + each, NOW_MS))
+    return clock
+
+
+@pytest.fixture
+def clock() -> KafkaClock:
+    return KafkaClock(lambda: NOW_MS, lambda: 0)
+
+
+@pytest.mark.proves("faults.clock")
+def test_a_wrong_clock_is_corrected_and_logged_once(clock: KafkaClock, caplog: pytest.LogCaptureFixture) -> None:
+    corrected(clock, -600_000, times=3 * WITNESSES)
+    assert clock.now() == pytest.approx(NOW_MS - 600_000, abs=10)
+    assert caplog.messages == ["this machine's clock is 600 s off Kafka's; the pipeline goes by Kafka's"]
+
+
+def test_one_timestamp_far_off_moves_no_clock_and_neither_do_answers_that_took_long(clock: KafkaClock) -> None:
+    corrected(clock, 0, -(10**12), times=10)  # one in 1970
+    assert clock.now() == NOW_MS
+    corrected(clock, -30_000, 0, took=30_000)  # written at once, confirmed half a minute later; or written late
+    assert clock.now() == NOW_MS
+    ahead = corrected(clock, -600_000).ahead
+    assert corrected(clock, 0, times=1).ahead == ahead
+
+
+def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
+    """Its clock is right at once, and its time has stood still."""
+    wall = NOW_MS
+    clock = KafkaClock(lambda: wall, lambda: 0)
+    wall += 3_600_000
+    assert clock.now() == NOW_MS
+    for _ in range(WITNESSES):
+        clock.correct(Written(wall, wall, wall))
+    assert (clock.now(), clock.ahead) == (wall, 0)
+
+
+def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_machines(
+    clock: KafkaClock,
+) -> None:
+    """It leads a topic of the pipeline: its clock would make all brokers look silent."""
+    hour = 3_600_000
+    assert corrected(clock, hour).ahead == pytest.approx(hour, abs=10), "at the start, when nobody has been heard"
+    clock.heard(1000, 60_000)
+    assert [corrected(clock, ahead).ahead for ahead in (hour, -hour)] == [0, 0]
+    clock.heard(61_000, 60_000)  # then no clock can make them more silent
+    assert corrected(clock, hour).ahead > 0
+
+
+# ---- two pipelines ----
+
+SILENCE = 15.0
+MOST = 2**63 - 1
+
+
+def claims(run: int, cluster: str = "home") -> tuple[bytes, bytes]:
+    return cluster.encode(), encode(ClusterRecord(cluster, run, 0, NOW))
+
+
+class World:
+    """A pipeline of the cluster ``home`` that was launched at NOW."""
+
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.now, self.refused, self._come = 100.0, list[str](), records
+        topic: Any = SimpleNamespace(to_the_end=lambda: self._come, poll=lambda seconds: self._come)
+        self.leadership = Leadership(topic, SILENCE, {"home"}, lambda: NOW_MS, self.refused.append, lambda: self.now)
+
+    def reads(self, *records: tuple[bytes, bytes | None]) -> None:
+        self._come = records
+        self.leadership._poll()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize(
+    ("forged", "reasons"),
+    [
+        (claims(MOST), ["ahead"]), (claims(MOST, "other"), ["cluster"]), (claims(NOW_MS + 5, "other"), ["cluster"]),
+        ((b"home", b"nonsense"), ["json"]), ((b"", None), []),
+    ],
+)  # fmt: skip
+def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes | None], reasons: list[str]) -> None:
+    """Before it starts and while it runs: it leads, and goes on with runs that readers take."""
+    before, running = World(forged), World()
+    assert before.leadership.run == NOW_MS
+    running.reads(forged)
+    assert not running.leadership.stands_by()
+    for each in (before, running):
+        assert encode(ClusterRecord("home", each.leadership.run, 0, NOW))
+        assert each.refused == reasons
+
+
+def test_a_restart_takes_a_higher_run_though_its_clock_was_put_back() -> None:
+    assert World(claims(NOW_MS + 60_000)).leadership.run == NOW_MS + 60_001
+
+
+@pytest.mark.parametrize(
+    ("later", "stands_by", "logged"),
+    [
+        pytest.param((0, 0), False, [], id="its own"),
+        pytest.param((1, 2), True, ["it was launched later and wins, this one stands by"], id="later"),
+        pytest.param((-500, -499), False, ["this one was launched later and wins"], id="earlier"),
+    ],
+)
+def test_the_one_launched_last_wins_and_that_is_logged_once_however_many_runs_are_claimed(
+    world: World, caplog: pytest.LogCaptureFixture, later: tuple[int, int], stands_by: bool, logged: list[str]
+) -> None:
+    for each in (*later, *later):
+        world.reads(claims(NOW_MS + each))
+    assert world.leadership.stands_by() is stands_by
+    assert world.leadership.run == NOW_MS
+    assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)
+
+
+def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
+    ahead = NOW_MS + 1_800_000  # its clock is half an hour ahead
+    world.reads(claims(ahead))
+    world.now += SILENCE
+    assert world.leadership.stands_by()
+    world.now += 0.1
+    assert not world.leadership.stands_by()
+    assert world.leadership.run > ahead

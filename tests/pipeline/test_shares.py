@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from pyspark.sql import Row, SparkSession
 
 from harness.rollup import Record
 from quotahost.model import QuotaType
+from quotahost.pipeline import queries
 from quotahost.pipeline import shares as pipeline
 from quotahost.pipeline.clock import WITNESSES, KafkaClock, Written
 from quotahost.pipeline.options import Options
@@ -24,7 +26,7 @@ from quotahost.records.codec import Refused
 from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
-from tests.pipeline.support.records import Planned, as_records, record
+from tests.pipeline.records import Planned, record, sent
 from tests.reference import max_min
 from tests.unit.records import examples as times
 
@@ -47,7 +49,7 @@ def all_computed(
     spark: SparkSession, usages: Sequence[Usage], removed: Sequence[str] = ()
 ) -> dict[tuple[str, str], Shares]:
     """By cluster and broker; by way of the records themselves, in both directions."""
-    given = as_records(usages, usage_records.encode)
+    given = sent(usages, usage_records.encode)
     given += [record(len(given) + n, broker, None, NOW) for n, broker in enumerate(removed)]
     assert {row.error for row in PARSED(spark, given)} <= {None, "cluster"}
     found = SHARES(spark, given, (*"01234", "10", "\u00fc"))
@@ -124,11 +126,18 @@ def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_coun
     honest = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None))]
     invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
     late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]
-    usages = as_records([*honest, *invented, *late], usage_records.encode)
+    usages = sent([*honest, *invented, *late], usage_records.encode)
     found = {row.key: row.value for row in SHARES(spark, usages, ("1", "2", "3"))}
     expected = {row.key: row.value for row in SHARES(spark, usages[:2], ("1", "2"))}
     assert found == expected
     assert found.keys() == {"1", "2"}
+
+
+def test_a_broker_that_is_down_counts_on() -> None:
+    made = queries.Queries(MagicMock(), Options(bootstrap="a:1", checkpoint="/c"), "c", KafkaClock())
+    assert made.register(["1", "2"])
+    assert not made.register(["1"]), "there is no new one"
+    assert made.users() == {"1", "2"}
 
 
 class World:
@@ -150,7 +159,7 @@ class World:
     def publish(self, *usages: Usage) -> set[str]:
         """The brokers whose records are written."""
         self.written, self.batch = {}, self.batch + 1
-        self.publisher(PARSED.frame(self.spark, as_records(usages, usage_records.encode)), self.batch)
+        self.publisher(PARSED.frame(self.spark, sent(usages, usage_records.encode)), self.batch)
         return set(self.written)
 
 
@@ -223,51 +232,35 @@ def test_the_shares_go_by_kafkas_clock(world: World) -> None:
 
 GOOD: dict[str, Any] = json.loads(usage_records.encode(usage("1", ("alice", 1e6, None))))
 CLIENT: dict[str, Any] = GOOD["clients"][0]
-BAD: list[tuple[tuple[bytes | None, bytes], str]] = [
-    ((None, b"{}"), "key"),
-    ((b"2", json.dumps(GOOD).encode()), "key"),
-    ((b"1", b"not json"), "json"),
-    ((b"1", b"\xff\xfe"), "json"),
-    ((b"1", b""), "json"),
-    ((b"1", b"[]"), "json"),
-    ((b"1", b"null"), "json"),
-    ((b"1", json.dumps(GOOD).replace('"', "'").encode()), "json"),
-    *(((b"1", json.dumps(GOOD).encode() + after), "json") for after in (b"x", b"}", b"{}", b"]x}", b",{}")),
-    ((b"1", json.dumps(GOOD | {"more": "\ud800"}).encode()), "json"),
-    ((b"1", b" " * (1024 * 1024 + 1)), "size"),
-    ((b"1" * 2000, json.dumps(GOOD | {"brokerId": "1" * 2000}).encode()), "key"),
-    *(
-        ((b"1", json.dumps(GOOD | change).encode()), reason)
-        for change, reason in (
-            ({"version": 2}, "version"),
-            ({"version": None}, "version"),
-            ({"brokerId": None}, "key"),
-            ({"usageAt": "1649336400"}, "schema"),
-            ({"usageAt": "2026-13-21T21:30:00Z"}, "schema"),
-            ({"usageAt": None}, "schema"),
-            ({"clients": None}, "schema"),
-            ({"clients": "all"}, "json"),
-            ({"clients": [None]}, "schema"),
-            ({"clients": [CLIENT, CLIENT]}, "schema"),
-            ({"clients": [CLIENT | {"user": str(n)} for n in range(MAX_CLIENTS + 1)]}, "schema"),
-            ({"clients": [CLIENT | {"user": "u" * MAX_NAMES}]}, "size"),
-        )
-    ),
-    *(
-        ((b"1", json.dumps(GOOD | {"clients": [CLIENT | change]}).encode()), reason)
-        for change, reason in (
-            ({"rate": -1}, "schema"),
-            ({"rate": float("nan")}, "schema"),
-            ({"rate": None}, "schema"),
-            ({"rate": "much"}, "json"),
-            ({"demand": -1}, "schema"),
-            ({"bytes": -1}, "schema"),
-            ({"quota": 0}, "schema"),
-            ({"quota": float("inf")}, "schema"),
-            ({"user": None}, "schema"),
-            ({"quotaType": "REQUEST"}, "schema"),
-        )
-    ),
+TEXT = json.dumps(GOOD)
+
+
+def bad(reason: str, *values: bytes, key: bytes | None = b"1") -> list[tuple[bytes | None, bytes, str]]:
+    return [(key, value, reason) for value in values]
+
+
+def changed(reason: str, *changes: dict[str, Any]) -> list[tuple[bytes | None, bytes, str]]:
+    """Good records with other fields; those of a client are the client's."""
+    made = [{"clients": [CLIENT | each]} if each.keys() <= CLIENT.keys() | {"bytes"} else each for each in changes]
+    return bad(reason, *(json.dumps(GOOD | each).encode() for each in made))
+
+
+BAD = [
+    *bad("key", b"{}", key=None),
+    *bad("key", TEXT.encode(), key=b"2"),
+    *bad("key", json.dumps(GOOD | {"brokerId": "1" * 2000}).encode(), key=b"1" * 2000),
+    *bad("json", b"not json", b"\xff\xfe", b"", b"[]", b"null", TEXT.replace('"', "'").encode()),
+    *bad("json", *(f"{TEXT}{after}".encode() for after in ("x", "}", "{}", "]x}", ",{}"))),
+    *bad("size", b" " * (1024 * 1024 + 1)),
+    *changed("json", {"more": "\ud800"}, {"clients": "all"}, {"rate": "much"}),
+    *changed("version", {"version": 2}, {"version": None}),
+    *changed("key", {"brokerId": None}),
+    *changed("schema", {"usageAt": "1649336400"}, {"usageAt": "2026-13-21T21:30:00Z"}, {"usageAt": None}),
+    *changed("schema", {"clients": None}, {"clients": [None]}, {"clients": [CLIENT, CLIENT]}),
+    *changed("schema", {"clients": [CLIENT | {"user": str(n)} for n in range(MAX_CLIENTS + 1)]}),
+    *changed("size", {"user": "u" * MAX_NAMES}),
+    *changed("schema", {"rate": -1}, {"rate": float("nan")}, {"rate": None}, {"demand": -1}, {"bytes": -1}),
+    *changed("schema", {"quota": 0}, {"quota": float("inf")}, {"user": None}, {"quotaType": "REQUEST"}),
 ]
 
 
@@ -276,19 +269,16 @@ def parsed(spark: SparkSession, *pairs: tuple[bytes | None, bytes | None]) -> li
 
 
 def test_a_refused_record_has_its_reason_and_brokers_refuse_it_too(spark: SparkSession) -> None:
-    rows = parsed(spark, *(pair for pair, _ in BAD))
-    assert [row.error for row in rows] == [reason for _, reason in BAD]
-    for (key, value), _ in BAD:
+    rows = parsed(spark, *((key, value) for key, value, _ in BAD))
+    assert [row.error for row in rows] == [reason for *_, reason in BAD]
+    for key, value, _ in BAD:
         with pytest.raises(Refused):
             usage_records.decode(key, value)
 
 
 def test_a_version_with_a_fraction_of_zeros_is_that_version_as_for_the_brokers(spark: SparkSession) -> None:
-    text = json.dumps(GOOD)
-    given = [
-        (b"1", text.replace('"version": 1', f'"version": {each}').encode())
-        for each in ("1", "1.0", "1e0", "1.5", "2.0")
-    ]
+    versions = ("1", "1.0", "1e0", "1.5", "2.0")
+    given = [(b"1", TEXT.replace('"version": 1', f'"version": {each}').encode()) for each in versions]
     assert [row.error is None for row in parsed(spark, *given)] == [True] * 3 + [False] * 2
     assert len({usage_records.decode(*each) for each in given[:3]}) == 1
 

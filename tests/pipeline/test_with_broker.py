@@ -22,9 +22,9 @@ from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state
-from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import Snapshots, newest, published, read_all
+from tests.pipeline.records import volume
 from tests.pipeline.test_job import PATIENCE, Running
+from tests.pipeline.topics import Snapshots, newest, published, read_all
 
 pytestmark = pytest.mark.driver  # two minutes: a broker and a driver
 HARD: Final = PREFIX + "static.storage.hard"

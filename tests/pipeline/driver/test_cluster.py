@@ -17,7 +17,7 @@ from tests.broker.support.node import cluster_with_fence
 from tests.broker.support.numbers import settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, wait_for_source
 from tests.broker.support.seen import OPEN, PAUSE, gauge, transitions, wait_for_state
-from tests.pipeline.support.topics import published
+from tests.pipeline.topics import published
 
 pytestmark = pytest.mark.driver
 VALIDITY: Final = "8s"

@@ -1,22 +1,34 @@
-"""The driver as a process of its own: killed, doubled, robbed of its checkpoint."""
+"""The driver as a process of its own: killed, doubled, robbed of its checkpoint, with a clock that is set, and on a
+Spark cluster of a master and two workers.
+"""
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
+import pyspark
 import pytest
 
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
 from harness.system.ports import free_port
+from harness.system.process import LoggedProcess
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
+from quotahost.pipeline.main import submit_line
+from quotahost.pipeline.options import Options
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
-from tests.pipeline.support.records import volume
-from tests.pipeline.support.topics import Snapshots, dead_letters, newest, published
+from tests.pipeline.records import volume
+from tests.pipeline.topics import Snapshots, dead_letters, newest, published
+from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
 PATIENCE = 240.0  # seconds
@@ -52,13 +64,20 @@ class Story:
                     writer.write(str(broker), b"{bad %d" % self.refused)
         writer.flush()
 
-    def told(self, rounds: int) -> None:
-        self.publish(rounds)
+    def told(self, rounds: int, brokers: int = BROKERS) -> None:
+        self.publish(rounds, brokers)
         self.wait()
 
     def wait(self) -> None:
         used = sum(self._sizes.values())
         eventually(lambda: (found := newest(self._node.bootstrap)) and found.consumed == used, PATIENCE)
+
+    def check_what_was_published(self) -> None:
+        orders = [each.order for each in published(self._node.bootstrap)]
+        assert orders == sorted(orders), "a record that came later was older"
+        found = dead_letters(self._node.bootstrap)
+        assert {each["value"] for each in found} == {f"{{bad {n}" for n in range(1, self.refused + 1)}
+        assert len({each["id"] for each in found}) == self.refused, "one record has more than one key"
 
 
 @pytest.mark.proves("faults.driver-killed")
@@ -78,12 +97,8 @@ def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_le
     with driver:
         story.wait()
         eventually(lambda: len({each["value"] for each in dead_letters(node.bootstrap)}) == story.refused, PATIENCE)
-    orders = [each.order for each in published(node.bootstrap)]
-    assert orders == sorted(orders), "a record that came later was older"
     assert runs == sorted(set(runs))
-    found = dead_letters(node.bootstrap)
-    assert {each["value"] for each in found} == {f"{{bad {n}" for n in range(1, story.refused + 1)}
-    assert len({each["id"] for each in found}) == story.refused, "one record has more than one key"
+    story.check_what_was_published()
 
 
 @pytest.mark.proves("faults.two-pipelines")
@@ -146,11 +161,7 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         story.told(1)
         assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]
         eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.refused - BROKERS // 10, PATIENCE)
-    assert len({each["id"] for each in dead_letters(node.bootstrap)}) == story.refused, (
-        "one record has more than one key"
-    )
-    orders = [each.order for each in published(node.bootstrap)]
-    assert orders == sorted(orders), "a record that came later was older"
+    story.check_what_was_published()
 
 
 def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Path) -> None:
@@ -162,3 +173,114 @@ def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Pat
             eventually(lambda: published(node.bootstrap), PATIENCE)
             network.swallow()
             assert driver.stop(timeout=20) == 0
+
+
+# ---- the clock of the driver's machine: no test may set its own, so a small library adds to that of the process ----
+
+#: Adds the seconds that stand in the file $ADDED to the wall clock; Python and Java ask by this function.
+LIBRARY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+int clock_gettime(clockid_t clock, struct timespec *found) {
+    int (*ask)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = ask(clock, found);
+    FILE *file = clock == CLOCK_REALTIME ? fopen(getenv("ADDED"), "r") : NULL;
+    if (file) {
+        long added = 0;
+        if (fscanf(file, "%ld", &added) == 1) found->tv_sec += added;
+        fclose(file);
+    }
+    return failed;
+}
+"""
+
+
+@pytest.mark.proves("faults.clock")
+def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
+    node: KafkaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip(f"{COULD_NOT_RUN}no cc, which makes the library that sets a process's clock")
+    source, library, added = (tmp_path / name for name in ("clock.c", "clock.so", "added"))
+    source.write_text(LIBRARY)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    driver = PipelineProcess(tmp_path / "pipeline", node.bootstrap, tick="1s", validity="20s")
+    with monkeypatch.context() as of_driver:
+        of_driver.setenv("LD_PRELOAD", str(library))
+        of_driver.setenv("ADDED", str(added))
+        driver.start(PATIENCE)
+    brokers, told = Snapshots(node.bootstrap), 0
+
+    def follows(after: int) -> bool:
+        nonlocal told
+        told += 1
+        brokers.publish("1", [volume("/a", 10**6, told)])
+        brokers.flush()
+        return published(node.bootstrap)[-1].consumed > after
+
+    try:
+        eventually(lambda: follows(0), PATIENCE, poll=1)
+        for seconds in ("3600", "-3600", "0"):
+            added.write_text(seconds)
+            now = told
+            eventually(lambda now=now: follows(now + 5), PATIENCE, poll=1)
+        assert {each.stale for each in published(node.bootstrap)} == {0}
+    finally:
+        driver.kill()
+
+
+# ---- a Spark cluster: all of it runs on this machine, so a directory of it is the shared file system ----
+
+HOME: Final = Path(pyspark.__file__).parent
+
+
+@contextmanager
+def spark_cluster(directory: Path) -> Iterator[tuple[str, LoggedProcess]]:
+    """The address of its master, and one of its workers."""
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    worker = ("worker.Worker", "--cores", "1", "--memory", "700m", url)
+    commands = {"master": ("master.Master", "--port", str(port)), "worker-1": worker, "worker-2": worker}
+    with ExitStack() as stack:
+        for name, (kind, *arguments) in commands.items():
+            part = LoggedProcess(directory / f"{name}.log")
+            stack.callback(part.kill)
+            command = [str(HOME / "bin/spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
+            environment = {"SPARK_WORKER_DIR": str(directory / name), "SPARK_LOCAL_IP": "127.0.0.1"}
+            part.launch_command([*command, "--webui-port", str(free_port()), *arguments], os.environ | environment)
+            part.wait_for_log("Starting Spark master|Successfully registered with master", PATIENCE)
+        yield url, part
+
+
+class Submitted(PipelineProcess):
+    """The line that ``--print-submit`` prints, run as it is."""
+
+    def __init__(self, directory: Path, options: Options, master: str) -> None:
+        super().__init__(directory, options.bootstrap)
+        line = submit_line(options, master).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
+        small = "--conf spark.executor.memory=512m --conf spark.driver.memory=700m --conf spark.driver.host=127.0.0.1"
+        self._command = ["bash", "-c", "exec " + line.replace("--master", f"{small} --master", 1)]
+
+
+def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
+    node: KafkaNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    shared, story = tmp_path / "shared/checkpoint", Story(node)
+    shared.parent.mkdir()
+    options = Options(bootstrap=node.bootstrap, checkpoint=f"file://{shared}", tick="1s", validity="10m")
+    with spark_cluster(tmp_path) as (url, worker):
+        driver = Submitted(tmp_path / "driver", options, url)
+        with driver:
+            story.told(2)
+            worker.kill()
+            # Of a part of the brokers: the others' volumes have to come out of the state.
+            story.told(2, brokers=25)
+        assert list((shared / "volumes/state").rglob("*.delta")), "the state doesn't lie in the shared directory"
+        with driver:
+            story.told(1, brokers=12)
+        assert not list(shared.glob("*.set-aside-*")), "the state couldn't be read"

@@ -34,19 +34,15 @@ def test_the_bill_has_every_jar_of_the_wheel_and_every_library_of_the_jar_by_its
     assert {name: component["hashes"] for name, component in bill().items() if name in inside} == inside
 
 
-def test_the_jar_has_only_our_classes_and_those_of_jpype_with_its_notices() -> None:
+def test_the_jar_has_our_classes_and_those_of_jpype_with_its_notices_and_no_time_of_the_build() -> None:
     with zipfile.ZipFile(JAR) as opened:
         names = [name for name in opened.namelist() if not name.endswith("/")]
+        assert len({entry.date_time for entry in opened.infolist()}) == 1
     others = [name for name in names if not re.match(r"(META-INF/versions/0/)?org/(quotahost|jpype)/|META-INF/", name)]
     assert others == []
     assert {"META-INF/LICENSE", "META-INF/NOTICE"} <= set(names)
     assert {f"META-INF/licenses/jpype1/{name}" for name in ("LICENSE", "NOTICE")} <= set(names)
     assert "org.jpype" in bill()
-
-
-def test_entries_of_the_jar_bear_no_time_of_the_build() -> None:
-    with zipfile.ZipFile(JAR) as opened:
-        assert len({entry.date_time for entry in opened.infolist()}) == 1
 
 
 def test_the_lock_names_every_package_that_is_asked_for_and_each_by_hashes() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pydantic import BaseModel
 from typer.main import get_command
 
 from quotahost.api import Role
@@ -159,14 +158,6 @@ def test_commands_and_options_that_they_name_are_there() -> None:
         assert wrong == [], f"{name_of(document)}: {span}"
 
 
-def section(name: str) -> type[BaseModel] | None:
-    """The model of the own properties of the built-in plugin of this name."""
-    for role in Role:
-        if name in PROJECT["project"]["entry-points"][role.group]:
-            return settings_model(load(role, name))
-    return None
-
-
 def exists(name: str) -> bool:
     """Whether there is a property, or a family of such properties, of this name."""
     if name in KNOWN or any(each.startswith(f"{name.removesuffix('.*')}.") for each in KNOWN):
@@ -175,9 +166,9 @@ def exists(name: str) -> bool:
     if family or not name.startswith("plugin."):
         return family is not None
     plugin, _, own = name.removeprefix("plugin.").partition(".")
-    model = section(plugin)
-    fields = model.model_fields.items() if model else ()
-    return own in {field.alias or key.replace("_", "-") for key, field in fields}
+    roles = [role for role in Role if plugin in PROJECT["project"]["entry-points"][role.group]]
+    models = filter(None, (settings_model(load(role, plugin)) for role in roles[:1]))  # of its own properties
+    return own in {of.alias or key.replace("_", "-") for model in models for key, of in model.model_fields.items()}
 
 
 def test_properties_that_they_name_are_there() -> None:
@@ -228,16 +219,12 @@ def test_the_map_names_every_package_and_no_other() -> None:
 # ---- make ----
 
 
-def targets(text: str) -> set[str]:
-    """What could be a target of make in the text."""
-    return set(re.findall(r"\bmake ((?:test|demo|bench|build|lint|format|tables|docs|clean|wheel|help)[\w-]*)", text))
-
-
 def test_targets_of_make_that_are_named_are_there() -> None:
+    target = re.compile(r"\bmake ((?:test|demo|bench|build|lint|format|tables|docs|clean|wheel|help)[\w-]*)")
     for document in DOCUMENTS:
-        assert targets("\n".join(SPANS[document])) <= TARGETS, name_of(document)
+        assert set(target.findall("\n".join(SPANS[document]))) <= TARGETS, name_of(document)
     for text in (MAKEFILE, (ROOT / ".ci/run").read_text(encoding="utf-8")):  # which have no code type
-        assert {"test"} <= targets(text) <= TARGETS
+        assert {"test"} <= set(target.findall(text)) <= TARGETS
 
 
 def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() -> None:

@@ -313,16 +313,16 @@ def test_no_answer_in_time_is_an_error_of_kafkas_but_for_the_policy_of_a_topic(a
 # ---- watching ----
 
 
-class Flooded:
-    """A consumer that always has more, of ten brokers; each call takes 50 ms of its own clock."""
+class Looks:
+    """A consumer that has so many messages of ten brokers, and no error; each call takes so long by its own clock."""
 
-    def __init__(self, options: Any) -> None:
-        self.now, self.messages = 0.0, 0
+    def __init__(self, seconds: float, messages: int) -> None:
+        self._seconds, self._messages, self.now, self.read = seconds, messages, 0.0, 0
 
     def consume(self, most: int, seconds: float) -> list[Any]:
-        self.now += 0.05
-        first, self.messages = self.messages, self.messages + most
-        return [self._message(number) for number in range(first, self.messages)] if self.now < 20 else []
+        self.now += self._seconds
+        first, self.read = self.read, min(self.read + most, self._messages)
+        return [self._message(number) for number in range(first, self.read)]
 
     def _message(self, number: int) -> Any:
         key, value = str(number % 10).encode(), str(number).encode()
@@ -332,20 +332,10 @@ class Flooded:
         return (0, 0)
 
     def assign(self, partitions: Any) -> None: ...
-
-
-class Silent(Flooded):
-    """One that has so many messages and no more, and reports no error; each call takes a second."""
-
-    def consume(self, most: int, seconds: float) -> list[Any]:
-        self.now += 1
-        self.messages -= 1
-        return [self._message(7)] if self.messages >= 0 else []
-
     def close(self) -> None: ...
 
 
-def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Flooded) -> Watching:
+def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Looks) -> Watching:
     """By these consumers, one after the other; the first one's clock is everybody's."""
     coming = iter(consumers)
     topics = {name: SimpleNamespace(error=None, partitions={0: ""}) for name in ("watch", "looks")}
@@ -360,18 +350,16 @@ def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Flooded) -> Watching:
 def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    consumer = Flooded(None)
+    consumer = Looks(0.05, 10**6)
     looks = dict(watching(monkeypatch, consumer).read(0.1))
     assert consumer.now < 5
-    assert looks == {str(number % 10).encode(): str(number).encode() for number in range(consumer.messages)}
+    assert looks == {str(number % 10).encode(): str(number).encode() for number in range(consumer.read)}
 
 
 def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent, next_one = Silent(None), Silent(None)
-    next_one.messages = 1
-    read = watching(monkeypatch, silent, next_one).read
+    read = watching(monkeypatch, Looks(1, 0), Looks(1, 1)).read
     looks = [read(0.1) for _ in range(20)]
-    assert [look for look in looks if look] == [{b"7": b"7"}]
+    assert [look for look in looks if look] == [{b"0": b"0"}]
 
 
 def test_a_topic_that_is_made_anew_while_a_command_reads_it_is_not_taken_for_read(

@@ -37,7 +37,8 @@ REFUSED = (
 
 
 def example(kind: str, **fields: Any) -> tuple[bytes, bytes]:
-    """The key and the value of the example, with fields replaced."""
+    """The key and the value of the example, with fields replaced; ``...`` leaves one out."""
     content = EXAMPLES[kind]
+    made = {name: value for name, value in (content | fields).items() if value is not ...}
     key = "users/alice" if kind == "quotas" else content[_KEY.get(kind, "brokerId")]
-    return key.encode(), json.dumps(content | fields).encode()
+    return key.encode(), json.dumps(made).encode()

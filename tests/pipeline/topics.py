@@ -11,7 +11,7 @@ from quotahost.records import usage
 from quotahost.records.cluster_volumes import ClusterRecord, decode
 from quotahost.records.topics import PREFIX, USAGE
 from quotahost.records.usage import Usage, Used
-from tests.pipeline.support.records import snapshot
+from tests.pipeline.records import snapshot
 
 SNAPSHOTS: Final = "__quotahost_snapshots"
 CLUSTER_VOLUMES: Final = "__quotahost_cluster_volumes"
@@ -77,14 +77,10 @@ def newest(bootstrap: str) -> ClusterRecord | None:
     return max((each for each in published(bootstrap) if each.run < now), key=lambda each: each.order, default=None)
 
 
-def _headers(message: Message) -> dict[str, bytes | None]:
-    headers: Any = message.headers()  # its stubs allow more than there is
-    return dict(headers or ())
-
-
 def dead_letters(bootstrap: str) -> list[dict[str, str]]:
+    messages: list[Any] = [*read_all(bootstrap, REFUSED)]  # stubs of their headers allow more than there is
     return [
         {"id": (message.key() or b"").decode(), "value": (message.value() or b"").decode(errors="replace")}
-        | {name: (value or b"").decode() for name, value in _headers(message).items()}
-        for message in read_all(bootstrap, REFUSED)
+        | {name: (value or b"").decode() for name, value in message.headers() or ()}
+        for message in messages
     ]

@@ -1,9 +1,9 @@
-"""Records of Kafka for tests of Spark's queries, and queries that are planned once for many tests."""
+"""Records of Kafka and readings of the history for tests of Spark's queries, which are planned once for many tests."""
 
 import io
 import json
 from base64 import b64encode
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from harness.rollup import Record
+from quotahost.pipeline.history import COLUMNS
 from quotahost.records.snapshot import Snapshot
 from quotahost.records.usage import Usage
 
@@ -50,11 +51,7 @@ def record(offset: int, key: str | None, value: bytes | None, at: datetime = NOW
     return Record(topic, 0, offset, at, None if key is None else key.encode(), value)
 
 
-def told(broker: str, seconds: float, *volumes: dict[str, Any], **more: Any) -> Record:
-    return record(0, broker, snapshot(broker, ago(seconds), volumes, **more), ago(seconds))
-
-
-def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
+def sent(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[Record]:
     """What brokers tell, each written when it was captured."""
     return [record(n, told.broker, encode(told), told.captured_at) for n, told in enumerate(made)]
 
@@ -62,6 +59,25 @@ def as_records(made: Iterable[_Told], encode: Callable[[_Told], bytes]) -> list[
 def frame(spark: SparkSession, records: Sequence[Record]) -> DataFrame:
     rows = [(r.topic, r.partition, r.offset, r.timestamp, r.key, r.value) for r in records]
     return spark.createDataFrame(rows, _SCHEMA)
+
+
+NOON: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def reading(seconds: float, consumed: int, **other: Any) -> dict[str, Any]:
+    """One row of the history, so many seconds after NOON; a volume of 1,000 bytes, hard limit 900, soft 800."""
+    at = NOON + timedelta(seconds=seconds)
+    row: dict[str, Any] = {"cluster": "c", "broker": "1", "volume": "/d", "at": at}
+    row |= {"capacity": 1000, "consumed": consumed, "soft": 800, "hard": 900}
+    return row | {"topic": "t", "partition": 0, "offset": 0, "day": at.date()} | other
+
+
+def written(spark: SparkSession, rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
+    # As JSON: rows of Python's own would start Python workers.
+    text = json.dumps(list(rows), default=lambda value: value.isoformat())
+    made = spark.sql(f"SELECT inline(from_json(:rows, 'ARRAY<STRUCT<{COLUMNS}>>'))", {"rows": text})
+    made.write.partitionBy("day").mode("append").parquet(str(folder))
+    return folder
 
 
 class Log:

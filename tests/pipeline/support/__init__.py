@@ -1,1 +1,0 @@
-"""Records, rows and topics that several tests of the pipeline use."""

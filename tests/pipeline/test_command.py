@@ -1,0 +1,415 @@
+"""The command: clear errors and no secret anywhere, directories and topics that it takes, and its end."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.sql import SparkSession
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from harness.system.waiting import eventually
+from quotahost.base.errors import Unusable
+from quotahost.base.text import short
+from quotahost.cli.main import app
+from quotahost.pipeline import main as pipeline
+from quotahost.pipeline import session as spark_session
+from quotahost.pipeline.clients import JvmKafka, Topics
+from quotahost.pipeline.main import lock, refusal, submit_line, wait_for
+from quotahost.pipeline.monitoring import Progress
+from quotahost.pipeline.options import Options, OptionsError, as_text, options
+from quotahost.records.topics import COMPACTED, SHARES, USAGE
+
+SECRET = "hunter2-very-secret"
+
+
+GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("checkpoint", None, "Field required"),
+        ("tick", "5x", "unknown unit 'x'"),
+        ("topics_prefix", "a b", ""),
+        *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
+        ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
+        ("snapshots_topic", "a' OR 1=1", "neither TOPIC nor TOPIC=CLUSTER"),
+        ("snapshots_topic", "", ""),
+        ("kafka", f'{{"ssl.key.password": ["{SECRET}"]}}', "valid string"),
+    ],
+)
+def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
+    option: str, value: str | None, problem: str
+) -> None:
+    with pytest.raises(OptionsError) as raised:
+        options(**GIVEN | {option: value})
+    named = f"--{option.replace('_', '-')} (or QUOTAHOST_PIPELINE_{option.upper()})"
+    assert named in str(raised.value)
+    assert problem in str(raised.value)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"tick": "60s", "validity": "60s"}, r"validity .* must be longer than tick"),
+        ({"validity": "60s", "expiry": "59s"}, r"expiry .* must not be shorter than validity"),
+        ({"kafka_config": "/none"}, r"--kafka-config /none can't be read: No such file"),
+    ],
+)
+def test_options_that_do_not_fit_together_and_a_missing_file_are_refused(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(OptionsError, match=problem):
+        options(**GIVEN, **given)
+
+
+def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps() -> None:
+    assert options(**GIVEN).clusters("own") == {"__quotahost_snapshots": "own"}
+    with pytest.raises(OptionsError, match="--snapshots-topic: name each topic once"):
+        options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
+    several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
+    assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
+
+
+def test_topics_begin_as_the_brokers_do_unless_those_of_snapshots_are_named() -> None:
+    made = options(**GIVEN, topics_prefix="acme.")
+    assert made.clusters("own") == {"acme.snapshots": "own"}
+    assert [made.named(topic) for topic in (USAGE, SHARES)] == ["acme.usage", "acme.shares"]
+    assert submit_line(made, "local[2]").count("acme.") == 1
+
+
+def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_BOOTSTRAP", "env:1")
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_SNAPSHOTS_TOPIC", "one, two=other")
+    made = options(checkpoint="/x")
+    assert (made.bootstrap, [*made.clusters("own")]) == ("env:1", ["one", "two"])
+    assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
+
+
+def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.key.password={SECRET}\n")
+    monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"sasl.jaas.config": "x {SECRET}"}}')
+    made = options(**GIVEN, kafka_config=file)
+    assert made.client() == {
+        "client.id": "quotahost-pipeline",
+        "security.protocol": "SSL",
+        "ssl.key.password": SECRET,
+        "sasl.jaas.config": f"x {SECRET}",
+        "bootstrap.servers": "a:1",
+    }
+    assert SECRET not in repr(made) + str(made.model_dump_json()) + submit_line(made, "local[2]")
+
+
+@pytest.mark.parametrize("escape", [f"\\u{SECRET}", "\\u12"])
+def test_a_file_with_a_malformed_escape_shows_nothing_of_its_secrets(tmp_path: Path, escape: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"ssl.key.password={escape}\n")
+    with pytest.raises(OptionsError) as raised:
+        options(**GIVEN, kafka_config=file)
+    assert str(raised.value) == f"--kafka-config {file} can't be read: it is no properties file"
+
+
+def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
+    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1")
+    line = submit_line(made, "spark://h:7077")
+    shell = ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"]
+    words = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
+    given = dict(zip(words[-8::2], words[-7::2], strict=True))
+    expected = {"--bootstrap": "a:1,b:2", "--checkpoint": "/my dir", "--snapshots-topic": "x,y=ID_1", "--tick": "10s"}
+    assert given == expected
+    assert words[:2] == ["--master", "spark://h:7077"]
+    (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))
+    with urlopen(log4j) as file:
+        assert b"rootLogger.level = ${env:QUOTAHOST_SPARK_LOG:-warn}" in file.read(), "Spark is quiet"
+    assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
+
+
+def test_a_package_in_a_folder_with_a_space_gives_the_jvm_one_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = spark_session.path("spark")
+    (tmp_path / "my dir").mkdir()
+    (tmp_path / "my dir/spark").symlink_to(package)
+    monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / "my dir" / name)
+    (options,) = spark_session.quiet().values()
+    assert all(word.startswith("-") for word in options.split())
+
+
+def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / name)
+    with pytest.raises(Unusable, match="make build"):
+        spark_session.jars()
+
+
+def test_the_command_without_spark_says_what_to_install() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from quotahost.cli.main import app; app()"
+    command = [sys.executable, "-c", code, "pipeline", "--bootstrap", "a:1", "--checkpoint", "/x"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'quotahost[spark]'" in done.stderr
+
+
+def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets() -> None:
+    parameters = get_command(app).commands["pipeline"].params  # type: ignore[attr-defined]
+    defaults = {each.name: each.show_default for each in parameters if isinstance(each.show_default, str)}
+    assert {"interval", "tick", "validity", "expiry", "fill_window", "batch"} <= set(defaults)
+    assert (defaults["interval"], defaults["expiry"]) == ("150ms", "1d")
+    assert options(**GIVEN, **defaults) == options(**GIVEN)
+    long = ["1000001s", "86400001ms", "7d"]
+    assert [as_text(options(**GIVEN, expiry=time).expiry) for time in long] == long
+    assert "kafka" not in {each.name for each in parameters}
+
+
+# ---- directories ----
+
+LOCAL, HDFS = "file:///", "hdfs://h:8020"
+
+
+@pytest.mark.parametrize(
+    ("directory", "master", "default", "refused"),
+    [
+        *(("/srv/c", master, LOCAL, True) for master in ("spark://h:7077", "yarn", "k8s://https://h")),
+        ("/srv/c", "local[2]", LOCAL, False),
+        ("/srv/c", "spark://h:7077", HDFS, False),  # a path of Hadoop's default file system
+        ("file:///mnt/shared/c", "spark://h:7077", LOCAL, False),
+        ("hdfs://h/c", "yarn", LOCAL, False),
+        ("s3a://bucket/c", "yarn", LOCAL, False),
+    ],
+)
+def test_what_executors_do_not_reach_is_refused(directory: str, master: str, default: str, refused: bool) -> None:
+    problem = refusal("checkpoint", directory, master, default)
+    assert ("file:///srv/c if it is mounted on all machines" in problem) == refused
+    assert (problem == "") != refused
+
+
+def taken(*directories: object) -> ExitStack:
+    locks = lock(map(str, directories))
+    assert locks is not None
+    return locks
+
+
+def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = taken(tmp_path)
+    progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
+    directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
+    second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
+    second.start()
+    eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
+    assert waited == []
+    first.close()
+    second.join(30)
+    assert len(caplog.records) == 1
+    assert lock(directories) is None
+    assert waited[0] is not None
+    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 0, "it reads now, maybe for minutes"
+    waited[0].close()
+    taken(*directories).close()
+
+
+def test_a_pipeline_does_not_wait_for_itself_where_both_directories_are_one(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for same in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", str(link)):
+        with pytest.raises(OptionsError, match="give each a directory of its own"):
+            lock([str(tmp_path), same])
+
+
+def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with taken(tmp_path):
+        assert wait_for([str(tmp_path)], Progress(), stop) is None
+
+
+def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
+    elsewhere = ["hdfs://h/c", "s3a://b/c"]
+    assert lock(elsewhere) is not None
+    assert [*map(spark_session.checkpoint_files, elsewhere)] == [{}, {}]
+    assert all(map(spark_session.checkpoint_files, ["/var/c", "c", "file:///c"]))
+
+
+# ---- topics ----
+
+
+class Kafka:
+    """A cluster with topics of so many partitions, of which some are hidden; some brokers come ``late``."""
+
+    def __init__(self, brokers: int = 3, late: int = 0, hidden: str = "", there: dict[str, int] | None = None) -> None:
+        self._brokers, self._late, self._hidden, self.there = brokers, late, hidden, there or {}
+        self.made: dict[str, tuple[int, Mapping[str, str]]] = {}
+
+    def cluster(self) -> tuple[str, list[str]]:
+        return "id", [str(n) for n in range(self._brokers)]
+
+    def topics(self, names: Collection[str]) -> dict[str, int]:
+        return {name: partitions for name, partitions in self.there.items() if name in names}
+
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
+        if name == self._hidden:
+            return False
+        self.made[name] = replicas, config
+        self.there[name] = partitions
+        return True
+
+    def _wait(self, _: float) -> None:
+        self._brokers, self._late = self._brokers + self._late, 0
+
+    def ensure(self) -> dict[str, tuple[int, Mapping[str, str]]]:
+        Topics(self, options(**GIVEN, topics_prefix="t.")).ensure(self._wait)  # type: ignore[arg-type]
+        return self.made
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late: int) -> None:
+    made = Kafka(brokers=3 - late, late=late).ensure()
+    assert {replicas for replicas, _ in made.values()} == {3}
+    configs = {name: config for name, (_, config) in made.items()}
+    assert configs["t.snapshots"] == configs["t.cluster_volumes"] == COMPACTED
+    assert {config["min.insync.replicas"] for config in configs.values()} == {"1"}, "else two brokers down stop all"
+    assert configs["t.refused"]["cleanup.policy"] == configs["t.ticks"]["cleanup.policy"] == "delete"
+    assert int(configs["t.refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
+    assert int(configs["t.refused"]["retention.bytes"]) == 2**30
+
+
+def test_with_few_brokers_the_log_says_so_and_names_no_topic_that_it_may_not_see(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kafka = Kafka(brokers=1, hidden="t.snapshots")
+    with caplog.at_level("INFO"):
+        assert {replicas for replicas, _ in kafka.ensure().values()} == {1}
+        kafka.ensure()
+    assert caplog.text.count("reassign them if more come") == 1
+    assert "snapshots" not in caplog.text
+
+
+def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:
+    with pytest.raises(Unusable, match=r"topic t\.cluster_volumes has 3 partitions, and must have one"):
+        Kafka(there={"t.cluster_volumes": 3}).ensure()
+    Kafka(there={"t.snapshots": 3}).ensure()  # a key's records have one order in any number
+
+
+# ---- the command ----
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """The command heeds signals of its own; those of the tests come back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def run(checkpoint: Path, *options: object) -> tuple[int, str]:
+    """The command's exit code, and what it says of an error."""
+    given = ("--bootstrap", "a:1", "--checkpoint", checkpoint, *options)
+    done = CliRunner().invoke(app, ["pipeline", *map(str, given)])
+    return done.exit_code, done.stderr
+
+
+def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, text = run(tmp_path / "file/checkpoint", "--metrics-port", port)
+    assert code == 1
+    assert f"--metrics-port {port} on --metrics-address 127.0.0.1 can't be used: OSError" in text
+    code, text = run(tmp_path / "file/checkpoint")
+    assert code == 1
+    assert "--checkpoint can't be written to: " in text
+
+
+class Job:
+    """In the place of Spark's: what it meets at its start, and while it runs."""
+
+    def __init__(self, begins: Exception | None = None, runs: Exception | signal.Signals | None = None) -> None:
+        self._begins, self._runs, self.stopped = begins, runs, False
+
+    def __call__(self, *_: object) -> "Job":
+        if self._begins:
+            raise self._begins
+        return self
+
+    def run(self, stop: threading.Event) -> None:
+        if isinstance(self._runs, Exception):
+            raise self._runs
+        signal.raise_signal(self._runs or signal.SIGTERM)
+        self.stopped = stop.is_set()
+
+    def by(self, monkeypatch: pytest.MonkeyPatch, master: str = "local[2]") -> "Job":
+        @contextmanager
+        def session(*_: object) -> Iterator[Any]:
+            signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
+            yield SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+
+        for name, fake in (("session", session), ("Job", self), ("hadoop", lambda _: {"fs.defaultFS": LOCAL})):
+            monkeypatch.setattr(pipeline, name, fake)
+        return self
+
+
+LATE = Py4JError("TimeoutException: Timed out waiting for a node assignment\n\tat org.apache.kafka")
+
+
+@pytest.mark.parametrize(
+    ("job", "master", "code", "begins", "ends"),
+    [
+        (Job(LATE), "local[2]", 1, "--bootstrap a:1 doesn't answer, or refuses this client: Py4JError: TimeoutExcepti",
+         "look at the address, at --kafka-config, and at the rights of docs/security.md"),
+        (Job(LATE), "spark://h:7077", 2, "--checkpoint /", "if it is mounted on all machines under that path"),
+        *((Job(runs=problem), "local[2]", 1, "Spark has ended: ", "--driver-memory; start the pipeline again")
+          for problem in (ConnectionRefusedError(111, "Connection refused"), Py4JNetworkError("no answer"))),
+    ],
+)  # fmt: skip
+def test_what_ends_the_pipeline_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Job, master: str, code: int, begins: str, ends: str
+) -> None:
+    """A cluster that doesn't answer, a directory that executors don't reach, and a Spark that ends by itself."""
+    job.by(monkeypatch, master)
+    found, text = run(tmp_path)
+    line = text.splitlines()[-1]
+    assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    job = Job(runs=number).by(monkeypatch)
+    assert run(tmp_path) == (0, "")
+    assert job.stopped
+
+
+@pytest.mark.parametrize(
+    ("client", "named"),
+    [
+        ({"security.protocol": "SSL", "ssl.truststore.location": "/absent.jks"}, "/absent.jks"),
+        ({"sasl.jaas.config": f'Module required username="a" password={SECRET} {SECRET};'}, "sasl.jaas.config"),
+        ({"sasl.jaas.config": ""}, "sasl.jaas.config"),
+    ],
+)
+def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secrets(
+    spark: SparkSession, client: dict[str, str], named: str
+) -> None:
+    sasl = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+    with pytest.raises(Py4JJavaError) as raised:
+        JvmKafka(spark, sasl | client).producer()
+    line = short(raised.value)
+    assert named in line
+    assert SECRET not in line
+    assert "\n" not in line
