@@ -24,61 +24,48 @@ from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state
 
-MEGA: Final = 1_000_000
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}
-HARD: Final = "static.storage.hard"
 # Kafka's clients inside a broker of which this test makes it start each; and those that tests and the harness start.
 KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
 TESTS: Final = ("harness", "test-", "adminclient-")
 
 
-def tiering_jars(version: str) -> Path:
-    """The directory with the jar that contains ``LocalTieredStorage``."""
-    return maven_jar(f"org.apache.kafka:kafka-storage:{version}:test")
-
-
-def tiering_properties(remote: Path) -> dict[str, str]:
-    """Broker properties that offload to a directory that is not on the broker's own disk, every half second."""
-    return {
-        "remote.log.storage.system.enable": "true",
-        "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
-        "rsm.config.dir": str(remote),
-        "remote.log.metadata.manager.listener.name": CLIENTS,
-        "rlmm.config.remote.log.metadata.topic.num.partitions": "2",
-        "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
-        "rlmm.config.remote.log.metadata.topic.min.isr": "1",
-        "remote.log.manager.task.interval.ms": "500",
-        "log.initial.task.delay.ms": "500",
-        "log.retention.check.interval.ms": "500",
-        "log.segment.delete.delay.ms": "100",
-    }
-
-
-def segments(remote: Path) -> int:
-    """How many segments were offloaded."""
-    return len(list(remote.rglob("*.log")))
-
-
 @pytest.fixture(scope="module", params=[DEFAULT_VERSION, pytest.param("4.0.1", marks=pytest.mark.long)])
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A broker that offloads segments, on a file system of its own.
+    """A broker on a file system of its own, which offloads segments to another one every half second.
 
     Brokers authenticate, and tiered storage's client logs in as a user whom nothing exempts.
     """
     directory = tmp_path_factory.mktemp("node")
     settings = {"factor.source": "local", "supplier": "witness", "fence.authorizer": "none"}
-    login = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_jaas({"tiering": "t"}, "tiering")}
-    client = "rlmm.config.remote.log.metadata.common.client."
-    properties = QUICK_QUOTAS | FENCE | {"share.coordinator.state.topic.num.partitions": "2"}
-    properties |= tiering_properties(tmp_path_factory.mktemp("remote"))
-    properties |= {client + name: value for name, value in login.items()}
+    metadata = "rlmm.config.remote.log.metadata."
+    properties = (
+        QUICK_QUOTAS
+        | FENCE
+        | {
+            "share.coordinator.state.topic.num.partitions": "2",
+            "remote.log.storage.system.enable": "true",
+            "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+            "rsm.config.dir": str(tmp_path_factory.mktemp("remote")),
+            "remote.log.metadata.manager.listener.name": CLIENTS,
+            f"{metadata}topic.num.partitions": "2",
+            f"{metadata}topic.replication.factor": "1",
+            f"{metadata}topic.min.isr": "1",
+            f"{metadata}common.client.sasl.mechanism": "PLAIN",
+            f"{metadata}common.client.sasl.jaas.config": plain_jaas({"tiering": "t"}, "tiering"),
+            "remote.log.manager.task.interval.ms": "500",
+            "log.initial.task.delay.ms": "500",
+            "log.retention.check.interval.ms": "500",
+            "log.segment.delete.delay.ms": "100",
+        }
+    )
     env = {"PYTHONPATH": str(PLUGINS), "WITNESS": str(directory / "witness")}
     with own_file_system(directory):
         (directory / "witness").touch()
         more = {"env": env, "version": request.param, "users": USERS, "inter_broker_user": "broker"}
         node = callback_node(directory, settings, properties=properties, **more)
-        node.classpath = [JAR, tiering_jars(node.version)]
+        node.classpath = [JAR, maven_jar(f"org.apache.kafka:kafka-storage:{node.version}:test")]
         with node:
             eventually(lambda: TIERING in node.log_text())
             yield node
@@ -94,21 +81,21 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
 
 def limit(node: KafkaNode, hard: int | None) -> None:
     """Sets the hard limit in bytes used, and waits for the state that follows."""
-    alter_broker_config(node, {PREFIX + HARD: None if hard is None else str(hard)})
+    alter_broker_config(node, {PREFIX + "static.storage.hard": None if hard is None else str(hard)})
     eventually(lambda: state(node) == (OPEN if hard is None else PAUSE))
 
 
 def test_a_pause_whose_only_way_out_is_that_segments_are_offloaded_ends_by_itself(node: KafkaNode, topic: str) -> None:
-    fill_topic(node.client_config("alice", "test-filler"), topic, 20 * MEGA)
+    fill_topic(node.client_config("alice", "test-filler"), topic, 20_000_000)
     (volume,) = read_disks("1", [str(node.data_dirs[0])]).volumes
-    limit(node, volume.consumed - 5 * MEGA)
+    limit(node, volume.consumed - 5_000_000)
     remote = Path(node.properties["rsm.config.dir"])
-    assert segments(remote) == 0
+    assert not list(remote.rglob("*.log"))
     assert attempt(node.client_config("alice", "test-stranger"), topic) == TURNED_BACK
     assert attempt(node.client_config(client_id="1"), topic) == TURNED_BACK, "a broker's client-id proves nothing"
     alter_config(node, "TOPIC", topic, {"remote.storage.enable": "true", "local.retention.bytes": "2000000"})
     eventually(lambda: state(node) == OPEN, what="offloaded segments leave the disk")
-    assert segments(remote) > 4
+    assert len(list(remote.rglob("*.log"))) > 4, "segments were offloaded"
     eventually(lambda: attempt(node.client_config("alice", "test-stranger"), topic) is None)
     assert len(values(node, topic)) == end_offset(node, topic), "what is offloaded can be read"
 
@@ -124,11 +111,8 @@ def test_transactions_end_and_share_groups_acknowledge_in_a_pause(node: KafkaNod
     alter_config(node, "GROUP", group, {"share.auto.offset.reset": "earliest"})
     reader = {"bootstrap.servers": node.bootstrap, "group.id": group, "client.id": "test-reader"}
     assert helper(node.version).ask("read-shared", topic, 1, reader) == ["before"]
-    assert end_offset_of_all(node, "__share_group_state") > 0, "the acknowledgement was stored"
-
-
-def end_offset_of_all(node: KafkaNode, topic: str) -> int:
-    return sum(end_offset(node, topic, partition) for partition in range(2))
+    ends = [end_offset(node, "__share_group_state", partition) for partition in range(2)]
+    assert sum(ends) > 0, "the acknowledgement was stored"
 
 
 def test_no_supplier_is_ever_asked_about_kafkas_own_clients(node: KafkaNode, topic: str) -> None:

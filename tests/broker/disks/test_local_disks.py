@@ -3,7 +3,7 @@
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,19 +26,17 @@ from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
 from tests.broker.support.volumes import DiskLimits
 
-MEGA: Final = 1_000_000
+SOFT, HARD = "static.storage.soft", "static.storage.hard"
 SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A broker on a file system of its own, where one can be mounted, that is not empty."""
-    properties = dict(QUICK_QUOTAS) | FENCE | {"log.segment.delete.delay.ms": "100"}
-    directory = tmp_path_factory.mktemp("node")
+    directory, settings = tmp_path_factory.mktemp("node"), SETTINGS | {"metrics.port": str(free_port())}
     with own_file_system(directory):
-        (directory / "ballast").write_bytes(bytes(200 * MEGA))
-        settings = SETTINGS | {"metrics.port": str(free_port())}
-        with callback_node(directory, settings, properties=properties) as node:
+        (directory / "ballast").write_bytes(bytes(200_000_000))
+        with callback_node(directory, settings, properties=QUICK_QUOTAS | FENCE) as node:
             yield node
 
 
@@ -47,18 +45,12 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    names = ("static.storage.soft", "static.storage.hard", "factor.source")
-    change(node, **dict.fromkeys(names))
+    change(node, dict.fromkeys((SOFT, HARD, "factor.source")))
     eventually(lambda: state(node) == OPEN, what="open again")
 
 
-def change(node: KafkaNode, **properties: str | None) -> None:
+def change(node: KafkaNode, properties: Mapping[str, str | None]) -> None:
     alter_broker_config(node, {PREFIX + name: value for name, value in properties.items()})
-
-
-def limits(node: KafkaNode, soft: int, hard: int) -> None:
-    """Sets limits in bytes used while the broker runs."""
-    change(node, **{"static.storage.soft": str(soft), "static.storage.hard": str(hard)})
 
 
 def volume(node: KafkaNode) -> Volume:
@@ -67,14 +59,10 @@ def volume(node: KafkaNode) -> Volume:
 
 def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
     """Sets limits around what is used, waits for THROTTLE, and returns the limits."""
-    disk_limits = DiskLimits.around(volume(node))
-    limits(node, disk_limits.soft, disk_limits.hard)
+    limits = DiskLimits.around(volume(node))
+    change(node, {SOFT: str(limits.soft), HARD: str(limits.hard)})
     eventually(lambda: state(node) == THROTTLE)
-    return disk_limits
-
-
-def factor(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "Factor")
+    return limits
 
 
 def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:
@@ -82,7 +70,7 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
         eventually(lambda: has_own_quota(node, ANYONE, "free"))
         eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="the client has kept its rate for a window")
         assert quota_now(node, ANYONE, "free").limit is None
-        disk_limits = set_limits_around_usage(node)
+        limits = set_limits_around_usage(node)
 
         def is_a_part_of_its_rate() -> bool:
             quota = quota_now(node, ANYONE, "free")
@@ -90,75 +78,65 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
             # As Kafka measured it when the factor fell: just then a busy machine may have held the client up.
             assert 1e6 < quota.stand_in < 8e6
             # The limit follows the factor over a window, and the factor the disk.
-            return quota.limit == pytest.approx(quota.stand_in * disk_limits.factor(volume(node).consumed), rel=0.1)
+            return quota.limit == pytest.approx(quota.stand_in * limits.factor(volume(node).consumed), rel=0.1)
 
         eventually(is_a_part_of_its_rate)
         since = time.monotonic()
         eventually(lambda: load.max_throttle(since) > 0, what="the client sees throttle times")
 
 
-def shown(node: KafkaNode) -> dict[str, float]:
-    """What JMX shows of the limits of the broker's volume."""
-    (found,) = Jmx(node).query("quotahost:type=VolumeLimits,*").values() or [{}]
-    return found
-
-
-def scraped(node: KafkaNode) -> dict[str, float]:
-    """What the Prometheus endpoint shows of the same volume, by metric without ``quotahost_volume_``."""
-    labels = {"volume": volume(node).name}
-    return {each.name.removeprefix("quotahost_volume_"): each.value for each in scrape(node) if each.labels == labels}
-
-
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.metric-volumes")
 def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: KafkaNode, topic: str) -> None:
-    disk_limits = set_limits_around_usage(node)
-    seen = volume(node)
-    factor_now = pytest.approx(disk_limits.factor(seen.consumed), abs=0.05)
-    expected = {"Soft": disk_limits.soft, "Hard": disk_limits.hard, "Breached": 1, "Factor": factor_now}
-    eventually(lambda: shown(node) == expected)
-    expected = {"soft_limit_bytes": disk_limits.soft, "hard_limit_bytes": disk_limits.hard, "limit_breached": 1}
+    limits, seen = set_limits_around_usage(node), volume(node)
+
+    def shown() -> dict[str, float]:
+        (found,) = Jmx(node).query("quotahost:type=VolumeLimits,*").values() or [{}]
+        return found
+
+    def scraped() -> dict[str, float]:
+        """What the Prometheus endpoint shows of the volume, by metric."""
+        return {each.name: each.value for each in scrape(node) if each.labels == {"volume": seen.name}}
+
+    factor = pytest.approx(limits.factor(seen.consumed), abs=0.05)
+    eventually(lambda: shown() == {"Soft": limits.soft, "Hard": limits.hard, "Breached": 1, "Factor": factor})
+    expected = {"soft_limit_bytes": limits.soft, "hard_limit_bytes": limits.hard, "limit_breached": 1}
     expected["capacity_bytes"] = seen.capacity  # under the same label
-    eventually(lambda: expected.items() <= scraped(node).items())
-    share = {"static.storage.soft": None, "static.storage.hard": None, "static.storage.hard.min-free-percent": "0.0"}
-    change(node, **share)
-    expected = {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
-    eventually(lambda: shown(node) == expected, what="0.0 of it must stay free")
-    change(node, **{"static.storage.hard.min-free-percent": None})
-    eventually(lambda: "Hard" not in shown(node), what="no limit is left")
+    expected = {f"quotahost_volume_{name}": value for name, value in expected.items()}
+    eventually(lambda: expected.items() <= scraped().items())
+    change(node, {SOFT: None, HARD: None, f"{HARD}.min-free-percent": "0.0"})
+    nothing = {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
+    eventually(lambda: shown() == nothing, what="0.0 of it must stay free")
+    change(node, {f"{HARD}.min-free-percent": None})
+    eventually(lambda: "Hard" not in shown(), what="no limit is left")
 
 
 @pytest.mark.parametrize("source", ["log-dirs", "snapshots"])
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
-    disk_limits = set_limits_around_usage(node)
-    change(node, **{"factor.source": source})
-    eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
-    change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
+    limits = set_limits_around_usage(node)
+    change(node, {"factor.source": source})
+
+    def has_factor() -> bool:
+        return gauge(node, "QuotaTable", "Factor") == pytest.approx(limits.factor(volume(node).consumed), abs=0.05)
+
+    eventually(has_factor)
+    change(node, {SOFT: None, HARD: "1"})
     eventually(lambda: state(node) == PAUSE and "broker 1, volume" in causes(node))
 
 
-def drill() -> list[list[str]]:
-    """The arguments of kafka-configs.sh in both commands of the drill in docs/operate.md, but for the address."""
-    text = (ROOT / "docs/operate.md").read_text(encoding="utf-8").partition("## A drill before you enforce\n")[2]
-    section = text.partition("```sh\n")[2].partition("```")[0]
-    (common,) = re.findall(r'^b="--bootstrap-server \S+ (.*)"$', section, re.MULTILINE)
-    return [
-        shlex.split(f"{common} {line}") for line in re.findall(r"^kafka-configs.sh \$b (.*)$", section, re.MULTILINE)
-    ]
-
-
 def test_the_commands_of_the_drill_pause_producers_and_take_the_pause_back(node: KafkaNode, topic: str) -> None:
-    begin, end = drill()
-    kafka_configs(node, *begin)
-    eventually(lambda: state(node) == PAUSE)
-    eventually(lambda: attempt(node.client_config(), topic) == "NOT_ENOUGH_REPLICAS")
-    kafka_configs(node, *end)
-    eventually(lambda: state(node) == OPEN)
-    eventually(lambda: attempt(node.client_config(), topic) is None)
+    text = (ROOT / "docs/operate.md").read_text(encoding="utf-8").partition("## A drill before you enforce\n")[2]
+    commands = text.partition("```sh\n")[2].partition("```")[0]
+    (common,) = re.findall(r'^b="--bootstrap-server \S+ (.*)"$', commands, re.MULTILINE)
+    lines = re.findall(r"^kafka-configs.sh \$b (.*)$", commands, re.MULTILINE)
+    for line, wanted, told in zip(lines, (PAUSE, OPEN), ("NOT_ENOUGH_REPLICAS", None), strict=True):
+        kafka_configs(node, *shlex.split(f"{common} {line}"))
+        eventually(lambda wanted=wanted: state(node) == wanted)
+        eventually(lambda told=told: attempt(node.client_config(), topic) == told)
 
 
 @pytest.mark.proves("faults.directory-gone")
 def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path) -> None:
-    settings = SETTINGS | {"static.storage.hard.min-free-bytes": "1", "validity": "10s"}
+    settings = SETTINGS | {f"{HARD}.min-free-bytes": "1", "validity": "10s"}
     with callback_node(tmp_path, settings, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)
         node.data_dirs[1].rename(tmp_path / "gone")
