@@ -233,7 +233,9 @@ def test_in_shadow_everything_is_appended_and_created_and_counted(node: KafkaNod
 # ---- topics and partitions -----------------------------------------------------------------------------------------
 
 
-def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaNode, paused: str) -> None:
+def test_kafkas_own_admin_client_is_told_why_and_how_to_allow_it_and_does_not_try_again(
+    node: KafkaNode, paused: str
+) -> None:
     before = creations_refused(node)
     for kind, name in (("create", "new"), ("grow", paused)):
         (error,) = mutate(node, "app", kind, {name: 3}, retry=True).values()
@@ -243,6 +245,10 @@ def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaN
     assert creations_refused(node) == before + 2, "one request each"
     assert "new" not in topics(node)
     node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
+    shadowed = gauge(node, "Fence", "CreationsShadowed")
+    with changed(node, {"pause.creation": "allow"}):
+        eventually(lambda: mutate(node, "app", "create", {"new": 1}) == {"new": None})
+    assert gauge(node, "Fence", "CreationsShadowed") == shadowed
 
 
 def test_who_asks_for_a_topic_that_exists_is_told_so_as_without_a_pause(node: KafkaNode, paused: str) -> None:
@@ -269,14 +275,6 @@ def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node
     assert "by-itself" not in topics(node)
     set_factor(node, 1)
     eventually(lambda: attempt(config, "by-itself") is None)
-
-
-@pytest.mark.usefixtures("paused")
-def test_allow_lets_topics_be_created(node: KafkaNode) -> None:
-    before = gauge(node, "Fence", "CreationsShadowed")
-    with changed(node, {"pause.creation": "allow"}):
-        eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
-    assert gauge(node, "Fence", "CreationsShadowed") == before
 
 
 # ---- a Kafka Streams application with exactly_once_v2 meets a PAUSE in which Kafka aborts its transaction ------------
