@@ -237,8 +237,9 @@ def test_kafkas_own_admin_client_is_told_why_and_how_to_allow_it_and_does_not_tr
     node: KafkaNode, paused: str
 ) -> None:
     before = creations_refused(node)
-    for kind, name in (("create", "new"), ("grow", paused)):
-        (error,) = mutate(node, "app", kind, {name: 3}, retry=True).values()
+    creates = mutate(node, "app", "create", {"new": 3}, retry=True)
+    grows = mutate(node, "app", "grow", {paused: 3}, retry=True)
+    for error in (creates["new"], grows[paused]):
         assert error is not None
         assert error.error == "PolicyViolationException"
         assert "creates no topics and partitions in a PAUSE" in error.message

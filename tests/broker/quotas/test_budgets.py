@@ -80,6 +80,7 @@ def explained(node: KafkaNode) -> str:
 
 def signal_child(node: KafkaNode, number: signal.Signals) -> None:
     """Sends a signal to the Python that serves, the only process that the broker has started."""
+    eventually(lambda: len(children(node.pid)) == 1, what="an older one has ended")
     (child,) = children(node.pid)
     os.kill(child, number)
 

@@ -169,7 +169,7 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 ) -> None:
     create_topic(node, "neighbour")
     own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
-    outcomes: set[tuple[str | None, str | None]] = set()
+    outcomes: set[tuple[str | None, KafkaError | str | None]] = set()
 
     def note(error: KafkaError | None, message: Message) -> None:
         outcomes.add((message.topic(), error and error.name()))
