@@ -92,13 +92,12 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     limits = DiskLimits.around(disk)
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     wait_for_state(cluster, THROTTLE)
-    for node in cluster.brokers:
 
-        def has_factor(node: KafkaNode = node) -> bool:
-            left = limits.factor(published(first).consumed)
-            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
+    def follow() -> bool:
+        left = pytest.approx(limits.factor(published(first).consumed), abs=0.05)
+        return all(gauge(node, "QuotaTable", "Factor") == left for node in cluster.brokers)
 
-        eventually(has_factor, what="the factor that follows from the disk of broker 1")
+    eventually(follow, what="the factors that follow from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")

@@ -40,7 +40,7 @@ from tests.broker.support.acls import acl, give
 from tests.broker.support.commands import connect_as, top
 from tests.broker.support.node import FIXED, callback_node, callback_properties, changed, set_factor, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, records, stopped_at, values, wait_until_turned_back
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, wait_for_watch_topic
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, wait_for_watch_topic
 
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
@@ -162,14 +162,6 @@ def test_a_transaction_that_meets_a_pause_commits_after_it(node: KafkaNode, topi
     assert values(node, topic) == ["before", "meanwhile"]
 
 
-@pytest.mark.proves("faults.transactions")
-def test_a_transaction_can_be_aborted_in_a_pause(node: KafkaNode, topic: str) -> None:
-    producer = begun(node.client_config("alice", "tx"), topic)
-    set_factor(node, 0)
-    producer.abort_transaction(120)
-    assert values(node, topic) == []
-
-
 @pytest.mark.proves("proposal-035.pause")
 @pytest.mark.parametrize(("acks", "told"), [("1", TURNED_BACK), ("0", None)])
 def test_clients_that_reconnect_for_every_batch_append_nothing_and_each_is_counted(
@@ -205,15 +197,6 @@ def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode)
     create_topic(node, TIERING)
     set_factor(node, 0)
     assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK
-
-
-def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: KafkaNode, topic: str) -> None:
-    attempt(node.client_config("alice", "held"), topic)
-    eventually(lambda: has_own_quota(node, "alice", "held"))
-    # In a PAUSE it is a window's share of three.
-    for factor, limit in ((0.5, 25e6), (0, 50e6 / 3), (1, 50e6)):
-        set_factor(node, factor)
-        eventually(lambda limit=limit: limit_of(node, "alice", "held") == pytest.approx(limit))
 
 
 def test_in_shadow_everything_is_appended_and_created_and_counted(node: KafkaNode, paused: str) -> None:

@@ -5,7 +5,6 @@ A PAUSE holds up clients, and nothing that Kafka itself does: tiered storage, tr
 
 import re
 import shlex
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ from typing import Final
 import pytest
 
 from harness.clients.load import QUICK_QUOTAS
-from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.producer import fill_topic
 from harness.java.helper import helper
 from harness.java.jars import DEFAULT_VERSION, maven_jar
 from harness.java.jmx import Jmx
@@ -31,7 +30,7 @@ from quotahost.model import Volume
 from quotahost.records.topics import TIERING
 from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, scrape, state
 from tests.broker.support.volumes import DiskLimits
 
 SOFT, HARD = "static.storage.soft", "static.storage.hard"
@@ -110,26 +109,6 @@ def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
     change(node, {SOFT: str(limits.soft), HARD: str(limits.hard)})
     eventually(lambda: state(node) == THROTTLE)
     return limits
-
-
-def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:
-    with ProducerLoad(node.client_config(client_id="test-free"), topic, rate=4e6) as load:
-        eventually(lambda: has_own_quota(node, ANYONE, "test-free"))
-        eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="the client has kept its rate for a window")
-        assert quota_now(node, ANYONE, "test-free").limit is None
-        limits = set_limits_around_usage(node)
-
-        def is_a_part_of_its_rate() -> bool:
-            quota = quota_now(node, ANYONE, "test-free")
-            assert quota.stand_in is not None
-            # As Kafka measured it when the factor fell: just then a busy machine may have held the client up.
-            assert 1e6 < quota.stand_in < 8e6
-            # The limit follows the factor over a window, and the factor the disk.
-            return quota.limit == pytest.approx(quota.stand_in * limits.factor(volume(node).consumed), rel=0.1)
-
-        eventually(is_a_part_of_its_rate)
-        since = time.monotonic()
-        eventually(lambda: load.max_throttle(since) > 0, what="the client sees throttle times")
 
 
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.metric-volumes")

@@ -25,20 +25,10 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX, STATES
 from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.commands import Terminal, explain, explain_client, field
+from tests.broker.support.commands import explain, explain_client, field
 from tests.broker.support.node import OWN_ID, callback_node, callback_properties, changed
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.seen import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    bytes_in,
-    gauge,
-    state,
-    wait_for_state,
-    wait_for_watch_topic,
-)
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, bytes_in, gauge, state, wait_for_state
 from tests.broker.support.volumes import MEGA, SMALL_BURSTS, published, small_volume
 
 WINDOW: Final = 2.0  # seconds of SMALL_BURSTS
@@ -239,24 +229,13 @@ def topic_at(directory: Path) -> str:
     return next(each.name for each in directory.iterdir() if each.name.startswith("volume-")).rpartition("-")[0]
 
 
-@pytest.fixture
-def topic(watched: KafkaNode) -> Iterator[str]:
-    """The topic on the first volume, to which ``writer`` writes."""
-    topic = topic_at(watched.data_dirs[0])
-    with ProducerLoad(watched.client_config(client_id="writer"), topic, rate=1_000_000) as load:
-        eventually(lambda: load.meter.bytes > MEGA)
-        yield topic
-
-
 def bound(node: KafkaNode, client_id: str, user: str = "") -> float:
     """The limit that Kafka enforces for a client whose sensor has these tags."""
     return next((q.bound or 0.0 for q in enforced_quotas(node, "PRODUCE", client_id=client_id, user=user)), 0.0)
 
 
-def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(
-    watched: KafkaNode, topic: str
-) -> None:
-    node = watched
+def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(watched: KafkaNode) -> None:
+    node, (topic, other) = watched, map(topic_at, watched.data_dirs)
     code, text = explain("--pid", node.pid, "--volume")
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
@@ -276,39 +255,18 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
         assert writers == [topic], "with factor.scope=topics"
         return True
 
-    eventually(all_is_shown)
-    slowed = f"slowed, since it writes to {topic}, which has a replica on broker {OWN_ID}"
-    eventually(lambda: slowed in field(explain_client(node, ANYONE, "writer")[1], "scope"))
-    eventually(lambda: 0 < bound(node, "writer", user="<slowed>") < 20e6)
-    other = topic_at(node.data_dirs[1])
-    with ProducerLoad(node.client_config(client_id="other"), other, rate=1_000_000) as elsewhere:
-        eventually(lambda: elsewhere.meter.bytes > MEGA)
-        spared = "keeps its full quota: it has not written to an affected topic"
-        eventually(lambda: spared in field(explain_client(node, ANYONE, "other")[1], "scope"))
-        assert bound(node, "other") == 20e6
-
-
-def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(
-    watched: KafkaNode, topic: str
-) -> None:
-    wait_for_watch_topic(watched)
-    with Terminal("top", "--bootstrap", watched.bootstrap, lines=60, columns=180) as terminal:
-        terminal.shows("writer")
-        terminal.press(b"v")
-        first = terminal.line(f"^1 +{OWN_ID} ").split()
-        second = terminal.line(f"^2 +{OWN_ID} ").split()
-        terminal.press(b"1")
-        # Once there is a rate: a busy machine may hold the writer up.
-        terminal.line(rf"^{topic} .*[kM]B/s\s*$")
-        writes = terminal.line("client-id writer").split()
-        terminal.press(b"\x1bq")
-        assert terminal.ends() == 0
-    full, other = map(str, watched.data_dirs)
-    assert first[2:5] == [full, "100", "MB"]
-    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
-    assert 0 < float(first[-1]) < 1, "its factor"
-    assert (second[2], second[-1]) == (other, "1")
-    assert writes[-1] == topic, "with factor.scope=topics"
+    with (
+        ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000),
+        ProducerLoad(node.client_config(client_id="other"), other, rate=1_000_000),
+    ):
+        eventually(all_is_shown)
+        for client_id, told in (
+            ("writer", f"slowed, since it writes to {topic}, which has a replica on broker {OWN_ID}"),
+            ("other", "keeps its full quota: it has not written to an affected topic"),
+        ):
+            eventually(lambda c=client_id, t=told: t in field(explain_client(node, ANYONE, c)[1], "scope"))
+        eventually(lambda: 0 < bound(node, "writer", user="<slowed>") < 20e6)
+        eventually(lambda: bound(node, "other") == 20e6)
 
 
 def cordoned(node: KafkaNode) -> list[str]:

@@ -168,7 +168,7 @@ def test_a_python_that_is_killed_upgraded_or_silent_lets_nobody_write_to_what_is
         apply(client, file, "3K")
         eventually(lambda: gauge(node, f"Budget,name={BUDGET}", "Bytes") == 3000 and factor(node) == 0)
         # Only here, since a busy machine may hold up the Python of the others for some seconds.
-        with changed(node, {"validity": "4s"}):
+        with changed(node, {"validity": "4s", "snapshots.period": "1s"}):
             signal_child(node, signal.SIGSTOP)
             eventually(lambda: attempt(alice, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
         eventually(lambda: attempt(alice, "other") is None, what="the next Python serves")
