@@ -25,10 +25,20 @@ from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, JAR, PREFIX, STATES
 from harness.system.background import Background
 from harness.system.waiting import eventually
-from tests.broker.support.commands import explain, explain_client, field
+from tests.broker.support.commands import Terminal, explain, explain_client, field
 from tests.broker.support.node import OWN_ID, callback_node, callback_properties, changed
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, bytes_in, gauge, state, wait_for_state
+from tests.broker.support.seen import (
+    ANYONE,
+    OPEN,
+    PAUSE,
+    THROTTLE,
+    bytes_in,
+    gauge,
+    state,
+    wait_for_state,
+    wait_for_watch_topic,
+)
 from tests.broker.support.volumes import MEGA, SMALL_BURSTS, published, small_volume
 
 WINDOW: Final = 2.0  # seconds of SMALL_BURSTS
@@ -267,6 +277,32 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
             eventually(lambda c=client_id, t=told: t in field(explain_client(node, ANYONE, c)[1], "scope"))
         eventually(lambda: 0 < bound(node, "writer", user="<slowed>") < 20e6)
         eventually(lambda: bound(node, "other") == 20e6)
+
+
+def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(
+    watched: KafkaNode,
+) -> None:
+    (full, other), topic = watched.data_dirs, topic_at(watched.data_dirs[0])
+    wait_for_watch_topic(watched)
+    with (
+        ProducerLoad(watched.client_config(client_id="writer"), topic, rate=1_000_000),
+        Terminal("top", "--bootstrap", watched.bootstrap, lines=60, columns=180) as terminal,
+    ):
+        terminal.shows("writer")
+        terminal.press(b"v")
+        first = terminal.line(f"^1 +{OWN_ID} ").split()
+        second = terminal.line(f"^2 +{OWN_ID} ").split()
+        terminal.press(b"1")
+        # Once there is a rate: a busy machine may hold the writer up.
+        terminal.line(rf"^{topic} .*[kM]B/s\s*$")
+        writes = terminal.line("client-id writer").split()
+        terminal.press(b"\x1bq")
+        assert terminal.ends() == 0
+    assert first[2:5] == [str(full), "100", "MB"]
+    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
+    assert 0 < float(first[-1]) < 1, "its factor"
+    assert (second[2], second[-1]) == (str(other), "1")
+    assert writes[-1] == topic, "with factor.scope=topics"
 
 
 def cordoned(node: KafkaNode) -> list[str]:
