@@ -5,7 +5,8 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -29,10 +30,10 @@ QUOTA: Final = 3e6
 SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", "newcomers.produce": "3M"}
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@contextmanager
+def three_brokers(directory: Path) -> Iterator[Cluster]:
     """Three brokers with a topic on each, t1 to t3; they divide the quotas equally so far."""
-    directory, properties = tmp_path_factory.mktemp("cluster"), callback_properties(SETTINGS) | QUICK_QUOTAS
+    properties = callback_properties(SETTINGS) | QUICK_QUOTAS
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
         config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         create_topic(made.brokers[0], SHARES, replicas=3, config=COMPACTED)
@@ -41,6 +42,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             set_cluster_quota(config, client_id=client_id, produce=QUOTA)
         eventually(lambda: all(gauge(node, "ClusterQuotas", "Entities") == 2 for node in made.brokers))
         eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with three_brokers(tmp_path_factory.mktemp("cluster")) as made:
         yield made
 
 
@@ -77,28 +84,35 @@ def test_top_shows_a_client_of_all_brokers_in_one_row_and_opens_it_by_broker(clu
         assert terminal.ends() == 0
 
 
+def wait_for_equal_parts(cluster: Cluster) -> None:
+    """Waits until the shares are stale and each broker gives an equal part."""
+    eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, what="shares are stale after validity")
+    eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
+
+
+def check_quota_on_every_broker(cluster: Cluster) -> None:
+    """Checks the client's rate on one broker, after it moves to another, and on all three; a pipeline must run."""
+    for place in (0, 1):
+        with load(cluster, place + 1) as alone:
+            eventually(lambda place=place: limits(cluster)[place] > 0.9 * QUOTA, what=f"all on broker {place + 1}")
+            eventually(lambda alone=alone: alone.meter.rate_over(2) > 0.8 * QUOTA)
+    with ExitStack() as stack:
+        loads = [stack.enter_context(load(cluster, n)) for n in (1, 2, 3)]
+        eventually(lambda: limits(cluster) == pytest.approx([QUOTA / 3] * 3, rel=0.1))
+        wait_for_rate(pytest.approx(QUOTA, rel=0.1), *loads)
+        assert all(not each.errors for each in loads)
+
+
 @pytest.mark.proves("kip-13.cluster-wide")
 def test_a_client_reaches_its_quota_on_one_broker_on_another_and_on_all_and_an_equal_part_without_a_pipeline(
     cluster: Cluster,
 ) -> None:
-    def wait_for_equal_parts() -> None:
-        eventually(lambda: gauge(cluster.brokers[0], "Shares", "Stale") == 1, what="shares are stale after validity")
-        eventually(lambda: limits(cluster) == [QUOTA / 3] * 3)
-
     for node in cluster.brokers:
         introduce_clients(node, ["p"])
-    wait_for_equal_parts()
+    wait_for_equal_parts(cluster)
     with FakeShares(cluster.client_config(client_id="pipeline")):
-        for place in (0, 1):
-            with load(cluster, place + 1) as alone:
-                eventually(lambda place=place: limits(cluster)[place] > 0.9 * QUOTA, what=f"all on broker {place + 1}")
-                eventually(lambda alone=alone: alone.meter.rate_over(2) > 0.8 * QUOTA)
-        with ExitStack() as stack:
-            loads = [stack.enter_context(load(cluster, n)) for n in (1, 2, 3)]
-            eventually(lambda: limits(cluster) == pytest.approx([QUOTA / 3] * 3, rel=0.1))
-            wait_for_rate(pytest.approx(QUOTA, rel=0.1), *loads)
-            assert all(not each.errors for each in loads)
-    wait_for_equal_parts()
+        check_quota_on_every_broker(cluster)
+    wait_for_equal_parts(cluster)
 
 
 def test_a_client_far_below_its_quota_keeps_room_on_every_broker_after_a_burst_on_one(cluster: Cluster) -> None:
