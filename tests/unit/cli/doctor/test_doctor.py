@@ -54,19 +54,22 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         ("", 1, [f"{PREFIX}class is not set: this broker does not load quotahost"]),
         (f"{PREFIX}class=io.strimzi.Quotas", 1, [f"{PREFIX}class is io.strimzi.Quotas: this broker does not load"]),
         (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
+        (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n", 1,
+         [f"did you mean {PREFIX}static.produce?", "write 30s for seconds", "Something is WRONG"]),
+        (f"{CLASS}{PREFIX}supplier=statik\n{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n", 1,
+         ["supplier 'statik': there is none; did you mean 'static'?", f"{PREFIX}plugin.fixed.factor=2: "]),
         (f"{CLASS}{PREFIX}factor.source=snapshots,local,load\n", 1,
          ["factor.source names snapshots and local, which all say how full the disks are"]),
         (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}max.mute=30\n{PREFIX}budgets=on\n{PREFIX}plugin.nobody.x=1\n"
          f"{PREFIX}factor.source=fixed\n{PREFIX}plugin.fixed.factor=2\n{PREFIX}policy=limts\n", 1,
-         [f"did you mean {PREFIX}static.produce?", "write 30s", "budgets: on needs", "is named 'nobody'", "factor=2: ",
-          "policy 'limts': there is none; did you mean 'limits'?", "Something is WRONG"]),
+         ["did you mean", "write 30s", "budgets: on needs", "is named 'nobody'", "fixed.factor=2: ", "policy 'limts'"]),
         (f"{CLASS}listeners=SASL_SSL://:9092\n", 0, ["task broken of acme is broken: ModuleNotFoundError"]),
         (f"{CLASS}{PREFIX}static.excluded.principal.name.list=[red]a[/red]\n", 0, ["[red]a[/red]"]),
         (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
         (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes it as it is written
     ],
-    ids=["no class", "another class", "monitored", "two sources of disks", "all at once", "a broken plugin", "markup",
-         "provided", "no provider"],
+    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "two sources of disks", "all at once",
+         "a broken plugin", "markup", "provided", "no provider"],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]
@@ -108,16 +111,21 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
     assert not [output for output in outputs if "S3CR" in output]
 
 
-def test_there_must_be_exactly_one_jar_of_the_installed_versions(site: Path, kafka: Path, tmp_path: Path) -> None:
-    remedy, words = f"quotahost install --kafka-home {kafka}", "no jar of quotahost's in"
-    doctor(tmp_path, 1, (words, remedy), CLASS, "--kafka-home", kafka)
-    for name, quotahost, jpype, words in (
-        ("quotahost-1.jar", "0.1.0", "1.6.0", "the jar needs jpype1 1.6.0, installed is 1.7.1"),
-        ("quotahost-1.jar", "0.0.9", "1.7.1", "the jar needs quotahost 0.0.9, installed is 0.1.0"),
-        ("quotahost-2.jar", "0.1.0", "1.7.1", "more than one jar of quotahost's"),
-    ):
-        write_jar(kafka / "libs" / name, quotahost, jpype)
-        doctor(tmp_path, 1, (words, remedy), CLASS, "--kafka-home", kafka)
+@pytest.mark.parametrize(
+    ("jars_there", "words"),
+    [
+        ([], "no jar of quotahost's in"),
+        ([("0.1.0", "1.7.1"), ("0.0.9", "1.7.1")], "more than one jar of quotahost's"),
+        ([("0.0.9", "1.7.1")], "the jar needs quotahost 0.0.9, installed is 0.1.0"),
+        ([("0.1.0", "1.6.0")], "the jar needs jpype1 1.6.0, installed is 1.7.1"),
+    ],
+)
+def test_there_must_be_exactly_one_jar_of_the_installed_versions(
+    site: Path, kafka: Path, tmp_path: Path, jars_there: list[tuple[str, str]], words: str
+) -> None:
+    for version, jpype in jars_there:
+        write_jar(kafka / "libs" / f"quotahost-{version}.jar", version, jpype)
+    doctor(tmp_path, 1, (words, f"quotahost install --kafka-home {kafka}"), CLASS, "--kafka-home", kafka)
 
 
 def environment(tmp_path: Path, *libraries: str) -> Path:
@@ -222,6 +230,7 @@ FACTS = {
         ({"version": "3.11.0"}, []),
         ({"version": "3.14.0rc1"}, []),
         ({"version": "3.10.14"}, ["it is Python 3.10.14; 3.11 or newer is needed"]),
+        ({"version": "2.7.18"}, ["it is Python 2.7.18; 3.11 or newer is needed"]),
         ({"version": "3.13.1", "free-threaded": "true"}, ["free-threaded", "name an ordinary build"]),
         ({"libpython": "", "build": "LDLIBRARY=libpython3.12.a, Py_ENABLE_SHARED=0"},
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
@@ -253,8 +262,9 @@ def test_the_doctor_shows_what_the_interpreter_says_and_one_that_is_looked_up_is
     assert (wrong.level, wrong.text, wrong.remedy) == (Level.WRONG, "it is old", remedy)
 
 
-def test_there_is_a_library_for_every_platform_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    for system, machine, build, platform in (
+@pytest.mark.parametrize(
+    ("system", "machine", "build", "platform"),
+    [
         ("linux", "x86_64", "x86_64-pc-linux-gnu", "x86_64-linux-gnu"),
         ("linux", "x86_64", "x86_64-alpine-linux-musl", "x86_64-linux-musl"),
         ("linux", "aarch64", "aarch64-unknown-linux-gnu", "aarch64-linux-gnu"),
@@ -262,12 +272,17 @@ def test_there_is_a_library_for_every_platform_that_is_promised(monkeypatch: pyt
         ("darwin", "x86_64", "x86_64-apple-darwin23", "x86_64-macos"),
         ("darwin", "arm64", "aarch64-apple-darwin23", "aarch64-macos"),
         ("linux", "riscv64", "riscv64-linux-gnu", ""),
-    ):
-        monkeypatch.setattr("sys.platform", system)
-        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        monkeypatch.setattr("sysconfig.get_config_var", {"HOST_GNU_TYPE": build}.get)
-        found = Path(attach_library(sys.path))
-        assert (found.parent.name, found.is_file()) == (platform, bool(platform))
+    ],
+)
+def test_there_is_a_library_for_every_platform_that_is_promised(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, build: str, platform: str
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("sysconfig.get_config_var", {"HOST_GNU_TYPE": build}.get)
+    found = attach_library(sys.path)
+    assert Path(found).parent.name == platform
+    assert Path(found).is_file() == bool(platform)
 
 
 def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
@@ -302,16 +317,17 @@ def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an
     assert ask(str(bare / "bin" / "python")).quotahost == "0.1.0"
 
 
-def test_a_version_that_was_never_tried_is_weak(tmp_path: Path) -> None:
-    (tmp_path / "kafka_2.13-1.0.0.jar").touch()
-    for level, versions, words in (
-        (Level.GOOD, ("4.0.0", "4.3.10", "4.4.0"), "Kafka {}"),
-        (Level.WEAK, ("3.9.1", "4.5.0", "5.0.0"), "Kafka {}: quotahost was tried with 4.0 to 4.4 only"),
-        (Level.NOTE, ("trunk",), "Kafka's version is not known"),  # a folder without a Kafka is no fault
-    ):
-        for version in versions:
-            jar = tmp_path / f"kafka-clients-{version}.jar"
-            jar.touch()
-            found = check_version(tmp_path)
-            assert (found.level, words.format(version) in found.text) == (level, True)
-            jar.unlink()
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [
+        *((version, Level.GOOD) for version in ("4.0.0", "4.3.10", "4.4.0")),
+        *((version, Level.WEAK) for version in ("3.9.1", "4.5.0", "5.0.0")),
+        ("trunk", Level.NOTE),  # a folder without a Kafka is no fault
+    ],
+)
+def test_a_version_that_was_never_tried_is_weak(tmp_path: Path, version: str, level: Level) -> None:
+    for jar in (f"kafka-clients-{version}.jar", "kafka_2.13-1.0.0.jar"):
+        (tmp_path / jar).touch()
+    found = check_version(tmp_path)
+    words = {Level.GOOD: f"Kafka {version}", Level.WEAK: f"Kafka {version}: quotahost was tried with 4.0 to 4.4 only"}
+    assert (found.level, words.get(level, "Kafka's version is not known") in found.text) == (level, True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -80,8 +80,9 @@ def test_what_is_safe_or_not_known_is_no_weakness(found: Found, lines: list[str]
     assert not found(check_weaknesses, EVEN, *lines)
 
 
-def test_many_windows_are_weak_for_an_eager_client(found: Found) -> None:
-    for properties, words, remedy in (
+@pytest.mark.parametrize(
+    ("properties", "words", "remedy"),
+    [
         ("", "11 windows of 1 s: an eager client gets 11 s of its quota at once, and then next to nothing for 10 s",
          EVEN),
         (f"{EVEN}\nquota.window.size.seconds=30", "60 s of its quota at once, and then next to nothing for 30 s",
@@ -89,22 +90,29 @@ def test_many_windows_are_weak_for_an_eager_client(found: Found) -> None:
         (EVEN, "", ""),
         ("process.roles=controller", "", ""),  # it has no producers
         ("quota.window.num=x", "", ""),
-    ):  # fmt: skip
-        weak = [each for each in found(check_weaknesses, properties) if each.text.startswith("quotas are measured")]
-        expected = [(Level.WEAK, True, remedy)] if words else []
-        assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
+    ],
+)  # fmt: skip
+def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str, words: str, remedy: str) -> None:
+    weak = [each for each in found(check_weaknesses, properties) if each.text.startswith("quotas are measured")]
+    expected = [(Level.WEAK, True, remedy)] if words else []
+    assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
 
 
-def test_tiered_storages_client_is_named_if_a_quota_may_slow_it(found: Found) -> None:
-    tiered = ["remote.log.storage.system.enable=true", CLOSED, "inter.broker.listener.name=SASL_SSL"]
-    for lines, is_weak in (
-        (tiered, True),
-        (tiered[1:], False),  # no tiered storage
-        (tiered[:2], False),  # anonymous brokers
-        ([*tiered, ".static.excluded.principal.name.list=User:tiering"], False),
-    ):
-        weak = [each.remedy for each in found(check_weaknesses, *lines) if "__remote_log_metadata" in each.text]
-        assert weak == [f"add its principal to {PREFIX}static.excluded.principal.name.list"] * is_weak
+TIERED: Final = ["remote.log.storage.system.enable=true", CLOSED, "inter.broker.listener.name=SASL_SSL"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_weak"),
+    [
+        (TIERED, True),
+        (TIERED[1:], False),  # no tiered storage
+        (TIERED[:2], False),  # anonymous brokers
+        ([*TIERED, ".static.excluded.principal.name.list=User:tiering"], False),
+    ],
+)
+def test_tiered_storages_client_is_named_if_a_quota_may_slow_it(found: Found, lines: list[str], is_weak: bool) -> None:
+    weak = [finding.remedy for finding in found(check_weaknesses, *lines) if "__remote_log_metadata" in finding.text]
+    assert weak == [f"add its principal to {PREFIX}static.excluded.principal.name.list"] * is_weak
 
 
 # ---- what protects disks ----
@@ -181,18 +189,19 @@ def test_what_protects_less_than_it_seems_is_said(weak: Weak, lines: list[str], 
     assert all(remedy in how for _, how in found)
 
 
-def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak) -> None:
-    for line, is_said in (
-        ("controller.quorum.voters=1@a:9093,2@b:9093", True),
-        ("controller.quorum.bootstrap.servers=a:9093,b:9093", True),
-        ("offsets.topic.replication.factor=3", True),
-        ("offsets.topic.replication.factor=1", False),
-        ("controller.quorum.voters=1@a:9093", False),
-    ):
-        said = [line in text for text, _ in weak(FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
-        assert said == [True] * is_said
-        everywhere = weak(FENCE, *PROPOSAL, line, SNAPSHOTS, ".tasks=publish-volumes")
-        assert not [text for text, _ in everywhere if "not cluster-wide" in text]
+@pytest.mark.parametrize(
+    ("line", "is_said"),
+    [
+        *((line, True) for line in ("controller.quorum.voters=1@a:9093,2@b:9093", "offsets.topic.replication.factor=3",
+                                    "controller.quorum.bootstrap.servers=a:9093,b:9093")),
+        *((line, False) for line in ("offsets.topic.replication.factor=1", "controller.quorum.voters=1@a:9093")),
+    ],
+)  # fmt: skip
+def test_one_brokers_disks_protect_no_cluster_of_several(weak: Weak, line: str, is_said: bool) -> None:
+    texts = [text for text, _ in weak(FENCE, *PROPOSAL, line) if "not cluster-wide" in text]
+    assert [line in text for text in texts] == [True] * is_said
+    everywhere = weak(FENCE, *PROPOSAL, line, SNAPSHOTS, ".tasks=publish-volumes")
+    assert not [text for text, _ in everywhere if "not cluster-wide" in text]
 
 
 @pytest.fixture
@@ -204,8 +213,9 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"log.dirs={tmp_path / 'logs'},{tmp_path / 'not-here'}"
 
 
-def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str) -> None:
-    for lines, words in (
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
         ([".static.storage.hard.min-free-bytes=40"], ""),
         ([".static.storage.hard=20", ".static.storage.overrides=/dev/sda hard=80"], ""),
         ([".static.storage.hard.min-free-bytes=50"],
@@ -214,10 +224,12 @@ def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str) -> 
         ([".static.storage.overrides=/dev/sda hard=20"], "its hard limit ConsumedBytes 20 bytes is reached at 20"),
         ([".static.storage.overrides=/dev/sdx hard=20"],
          "/dev/sdx is no volume or log directory of this broker: it applies to nothing"),
-    ):  # fmt: skip
-        findings = weak(FENCE, volume, *lines)
-        assert [words in text for text, _ in findings] == [True] * bool(words)
-        assert all(remedy for _, remedy in findings)
+    ],
+)  # fmt: skip
+def test_limits_reached_now_or_for_nothing_are_weak(weak: Weak, volume: str, lines: list[str], words: str) -> None:
+    findings = weak(FENCE, volume, *lines)
+    assert [words in text for text, _ in findings] == ([True] if words else [])
+    assert all(remedy for _, remedy in findings)
 
 
 def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: Path, weak: Weak, volume: str) -> None:
@@ -235,13 +247,19 @@ def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_foun
 
 # ---- what a running cluster stores ----
 
-OF_FILE = ConfigSource.STATIC_BROKER_CONFIG.value
-OF_ALL, OF_THIS = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value
+OF_FILE, OF_ALL, OF_THIS = (
+    each.value
+    for each in (
+        ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
+    )
+)  # fmt: skip
 OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=factor"]
 
 
-def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(tmp_path: Path) -> None:
-    every: list[tuple[list[str], Any, list[str]]] = [
+@pytest.mark.parametrize(
+    ("lines", "entries", "words"),
+    [
         (OWN, {"num.io.threads": ("8", OF_FILE)}, ["broker 1 has no stored value of"]),
         (OWN, {"num.io.threads": ("8", OF_ALL), "log.cleaner.threads": ("2", OF_ALL)}, ["broker 1 has no stored"]),
         (OWN, {"num.io.threads": ("16", OF_THIS), f"{PREFIX}shadow": (None, OF_ALL), f"{PREFIX}policy": (None, OF_ALL)},
@@ -249,14 +267,17 @@ def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(tmp_path
         (OWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED, ["whether broker 1 has stored values beside this file is not"]),
         (["node.id=1", "process.roles=controller"], {}, []),
         (["node.id=${env:ID}", "config.providers=env"], {}, []),
-    ]  # fmt: skip
-    for lines, entries, words in every:
-        asked: Future[Any] = Future()
-        if isinstance(entries, dict):
-            asked.set_result({n: SimpleNamespace(value=value, source=of) for n, (value, of) in entries.items()})
-        else:
-            asked.set_exception(KafkaException(KafkaError(entries)))
-        client: Any = SimpleNamespace(describe_configs=lambda found, asked=asked, **_: dict.fromkeys(found, asked))
-        found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines), {})]
-        assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
-        assert "16" not in str(found)
+    ],
+)  # fmt: skip
+def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
+    tmp_path: Path, lines: list[str], entries: Any, words: list[str]
+) -> None:
+    asked: Future[Any] = Future()
+    if isinstance(entries, dict):
+        asked.set_result({n: SimpleNamespace(value=value, source=source) for n, (value, source) in entries.items()})
+    else:
+        asked.set_exception(KafkaException(KafkaError(entries)))
+    client: Any = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
+    found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines), {})]
+    assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
+    assert "16" not in str(found)

@@ -32,6 +32,7 @@ from tests.unit.cli.commands import properties_file, told
 STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 FENCE = "authorizer.class.name=org.quotahost.QuotaFence"
 OPEN = "allow.everyone.if.no.acl.found"
+OPEN_TO_ALL = (f"authorizer.class.name={STANDARD}", f"{OPEN}=true")
 UNSET = "authorizer.class.name is not set: everybody who can connect may write to "
 UNLESS = f"{OPEN} is true: where no ACL is set, everybody may write to"
 SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
@@ -41,18 +42,22 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
     ("lines", "words"),
     [
         ([], []),
+        ([".factor.source=local"], []),
+        ([WATCHED, f"authorizer.class.name={STANDARD}"], []),
         ([WATCHED, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks=", FENCE], []),
         ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
+        ([SNAPSHOTS_READ, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
         ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
+        ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{UNLESS} __quotahost_snapshots, and"]),
         ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
          ["fence.authorizer is none: everybody"]),
         ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
          [f"{UNLESS} __quotahost_usage, __quotahost_shares,"]),
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
         ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
-        ([WATCHED, f"authorizer.class.name={STANDARD}", f"{OPEN}=true"], [f"{UNLESS} __quotahost_watch,"]),
+        ([WATCHED, *OPEN_TO_ALL], [f"{UNLESS} __quotahost_watch,"]),
         ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip
@@ -73,11 +78,9 @@ Cluster = Callable[..., list[tuple[Level, str]]]
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """What is said of a cluster that gives these rights to some credentials."""
 
-    def check(
-        rights: Rights, role: AclRole | None = None, given: Settings | None = None, known: bool = True
-    ) -> list[tuple[Level, str]]:
+    def check(rights: Rights, role: AclRole | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
         monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
-        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", known, given, role)]
+        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", True, given, role)]
 
     return check
 
@@ -180,8 +183,9 @@ RIGHT = {
 }  # fmt: skip
 
 
-def test_how_a_topic_is_kept(cluster: Cluster) -> None:
-    for topic, replicas, change, level, words in (
+@pytest.mark.parametrize(
+    ("topic", "replicas", "change", "level", "words"),
+    [
         (SHARES, 3, {}, Level.GOOD, "are right: __quotahost_shares"),
         (SHARES, 3, {"cleanup.policy": "delete"}, Level.WRONG, "loses the records of silent brokers"),
         (REFUSED, 3, {"cleanup.policy": "delete"}, Level.GOOD, "are right"),  # dead letters
@@ -190,16 +194,21 @@ def test_how_a_topic_is_kept(cluster: Cluster) -> None:
         (SHARES, 3, {"max.message.bytes": "1000"}, Level.WEAK, "max.message.bytes=1000"),
         (SHARES, 3, {"message.timestamp.type": "CreateTime"}, Level.WEAK, "clocks of its writers"),
         (SHARES, 1, None, Level.NOTE, "configuration of __quotahost_shares is not checked"),
-    ):
-        shapes = {topic.name: Shape(replicas, None if change is None else RIGHT | change)}
-        *_, (found, text) = cluster(Rights({topic.name: NONE}, NONE, {}, shapes=shapes))
-        assert (found, words in text) == (level, True), text
+    ],
+)
+def test_how_a_topic_is_kept(
+    cluster: Cluster, topic: Topic, replicas: int, change: dict[str, str] | None, level: Level, words: str
+) -> None:
+    shapes = {topic.name: Shape(replicas, None if change is None else RIGHT | change)}
+    *_, (found, text) = cluster(Rights({topic.name: NONE}, NONE, {}, shapes=shapes))
+    assert (found, words in text) == (level, True), text
 
 
-def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(cluster: Cluster) -> None:
+def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = {SHARES.name: Shape(3, RIGHT | {"cleanup.policy": "delete"})}
     rights = Rights({SHARES.name: NONE}, frozenset({"Alter"}), None, shapes=shapes)
-    assert [level for level, _ in cluster(rights, known=False)] == [Level.WEAK, Level.WRONG]
+    monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
+    assert [each.level for each in check_cluster(NOBODY, "b:9092", False, None)] == [Level.WEAK, Level.WRONG]
 
 
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
@@ -259,16 +268,18 @@ def closing() -> Iterator[str]:
         server.shutdown()
 
 
-def test_why_nobody_answers_is_said_in_words(closing: str) -> None:
-    for config, words in (
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
         ({}, "its listener asks for another security.protocol"),
         ({"security.protocol": "SSL"}, "TLS fails: its listener has none"),
         ({"no.such.option": "secret"}, "No such configuration property"),
-    ):
-        long = {"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000}
-        with pytest.raises(NoAnswer, match=words) as raised:
-            connect(long | config, 60, moment=1)
-        assert "secret" not in str(raised.value)
+    ],
+)
+def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str], words: str) -> None:
+    with pytest.raises(NoAnswer, match=words) as raised:
+        connect({"bootstrap.servers": closing, "socket.connection.setup.timeout.ms": 120_000} | config, 60, moment=1)
+    assert "secret" not in str(raised.value)
 
 
 def test_a_network_that_swallows_all_is_not_taken_for_a_listener_that_closes() -> None:
@@ -280,18 +291,23 @@ def test_a_listener_that_closes_later_than_the_first_question_waits_is_no_networ
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A busy broker with SASL: the second question, as it was connected, lasts longer than a connection may take."""
-    now, outcomes = [0.0], iter((KafkaError._TIMED_OUT, KafkaError._TRANSPORT))
 
-    def busy(options: dict[str, Any]) -> Any:
-        def list_topics(topic: str | None, timeout: float) -> None:
+    class Busy:
+        def __init__(self, options: dict[str, Any]) -> None:
+            self.errors, self.asked = options["error_cb"], 0
+
+        def list_topics(self, topic: str | None, timeout: float) -> None:
+            self.asked += 1
             now[0] += min(timeout, 7.0)
-            if (outcome := next(outcomes)) == KafkaError._TRANSPORT:
-                options["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
-            raise KafkaException(KafkaError(outcome))
+            if self.asked == 1:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            self.errors(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
 
-        return SimpleNamespace(list_topics=list_topics, poll=lambda _: None)
+        def poll(self, _: float) -> None: ...
 
-    monkeypatch.setattr(client, "AdminClient", busy)
+    now = [0.0]
+    monkeypatch.setattr(client, "AdminClient", Busy)
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with pytest.raises(NoAnswer, match="its listener asks for another security"):
         client.connect({}, 10)

@@ -70,6 +70,8 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         ({"bound": QUOTA, "delay": 20.0} | NEW, {}, "PRODUCE is limited by the newcomers' quota"),
         ({"bound": FACTOR, "base": None, "stand_in": 4e6, "uses_stand_in": True, "limit": 2e6, "supplier": ""},
          THROTTLE, BY_DISK),
+        ({"bound": FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
+         "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
         ({"type": FETCH, "bound": FLOOR, "limit": 3.5e4, "floored": True},
          CLOSED | {"factor_types": ("FETCH", "PRODUCE"), "limit_factor": 0.2},
          "FETCH is limited by the floor, which the factor 0 has come down to: disk full"),
@@ -85,6 +87,7 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
         # Of the factors of disks, load and budgets the smallest is named.
         *((SLOWED_BY_LOAD, changes, BY_LOAD) for changes in (
             BUSY, THROTTLE | {"factor": 1.0} | BUSY, TOPICS | {"factor": 0.1, "limit_factor": 0.1} | BUSY)),
+        (SLOWED_BY_LOAD | {"type": FETCH}, THROTTLE | BUSY, BY_LOAD.replace("PRODUCE", "FETCH")),
         ({"bound": FACTOR, "limit": 2.5e6, "type": FETCH}, OF_FETCH, BY_DISK.replace("PRODUCE", "FETCH")),
         ({"bound": FACTOR, "limit": 4e6}, THROTTLE | {"factor": 1.0, "limit_factor": 0.8},
          "PRODUCE is limited by the factor 0.8"),
@@ -135,24 +138,24 @@ def test_the_controllers_tokens_limit_mutations(tokens: float | None, fact: str,
     assert limited_by(found, found.quotas) == sentence
 
 
-def test_another_node_names_the_active_controller_and_no_tokens() -> None:
+@pytest.mark.parametrize(
+    ("controller", "who"),
+    [("1001", "node 1001 knows, the active controller"), ("", "the active controller knows, and there is none now")],
+)
+def test_another_node_names_the_active_controller_and_no_tokens(controller: str, who: str) -> None:
     one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
+    found = answer(one, controller=controller)
+    assert dict(quota_facts(found, one)).get("tokens") == who
+    assert "measured" not in dict(quota_facts(found, one))
+    assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
     both = [quota(bound=QUOTA, supplier="static"), quota(type=FETCH, bound=QUOTA, user="<broker>", supplier="static")]
+    assert limited_by(found, [*both, one]) == (
+        "PRODUCE is limited by the user's quota of static; FETCH is limited by the whole broker's quota of static; "
+        f"whether CONTROLLER_MUTATION is limited, {who}"
+    )
     without = mutations(base=None, limit=None, supplier="", user="<unlimited>")
-    for controller, who in (
-        ("1001", "node 1001 knows, the active controller"),
-        ("", "the active controller knows, and there is none now"),
-    ):
-        found = answer(one, controller=controller)
-        facts = dict(quota_facts(found, one))
-        assert (facts["tokens"], "measured" in facts) == (who, False)
-        assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
-        assert limited_by(found, [*both, one]) == (
-            "PRODUCE is limited by the user's quota of static; FETCH is limited by the whole broker's quota of static; "
-            f"whether CONTROLLER_MUTATION is limited, {who}"
-        )
-        assert limited_by(found, [without]).endswith("as it has no limit for CONTROLLER_MUTATION")
-        assert "tokens" not in dict(quota_facts(found, without))
+    assert limited_by(found, [without]) == "Nothing limits this client, as it has no limit for CONTROLLER_MUTATION"
+    assert "tokens" not in dict(quota_facts(found, without))
 
 
 # ---- facts ----
@@ -221,6 +224,9 @@ def rated(rate: float | None) -> dict[str, Any]:
          "the factor 0.5 would make the limit 2,500,000 bytes/s (2500K); uses 3,000,000 bytes/s (3M); would be"),
         ({}, CLOSED | SHADOW, "in shadow", ""),
         (OF_BUDGET, SHADOW, "budget", "which uses the budget a: it would be slowed by the factor 0.75, but"),
+        (OF_BUDGET | {"budget_factor": 0.0}, SHADOW, "budget", "would be turned back, but the factor is in shadow"),
+        (OF_BUDGET, SHADOW | THROTTLE | {"factor": 0.8}, "in shadow",
+         "the factor 0.75 would make the limit 3,750,000 bytes/s (3750K)"),
         (ORDERS, SHADOW | TOPICS, "in shadow", "the factor 0.5 would make the limit"),
         ({}, SHADOW | TOPICS, "in shadow", ""),
         ({}, SHADOW | BUSY, "in shadow", "the factor 0.25 would make the limit 1,250,000 bytes/s (1250K)"),
@@ -239,8 +245,8 @@ def test_a_fact_about_the_broker_the_client_or_its_quota(
 
 
 def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
-    factors = [dict(common_facts(answer(**of)))["factor"] for of in (BUSY, OF_FETCH)]
-    assert factors == ["1, on PRODUCE", "0.5, on FETCH"]
+    assert dict(common_facts(answer(**BUSY)))["factor"] == "1, on PRODUCE"
+    assert dict(common_facts(answer(**OF_FETCH)))["factor"] == "0.5, on FETCH"
 
 
 def test_the_document_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,6 +45,7 @@ NO_PID = str(2**22 + 1)
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
+        ("explain", ("--type", "x", "--volume"), "--type: 'x' is none of PRODUCE"),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
@@ -107,16 +108,20 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path) -
     assert len(other.questions) == 1
 
 
-def test_without_a_broker_it_says_where_to_run_it(directory: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no broker with quotahost was found"),
+        (("--broker-id", "7"), "no broker 7 with quotahost was found"),
+        (("--pid", OURS), " has no socket of quotahost's"),
+        (("--pid", NO_PID), f"process {NO_PID} has no socket of quotahost's"),
+    ],
+)
+def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tuple[str, ...], words: str) -> None:
     (directory / "broker-x-1.sock").touch()
     (directory / f"broker-1-{OURS}.sock").touch()  # no socket
     gone = FakeAdminSocket(directory, "1", int(NO_PID))  # left behind by a broker that has ended
-    for arguments, words in (
-        ((), "no broker with quotahost was found"),
-        (("--broker-id", "7"), "no broker 7 with quotahost was found"),
-        *((("--pid", pid), f"process {pid} has no socket of quotahost's") for pid in (OURS, NO_PID)),
-    ):
-        told(2, (words, "\n  -> run this on the broker's machine, as the broker's user"), *ALICE, *arguments)
+    told(2, (words, "\n  -> run this on the broker's machine, as the broker's user"), *ALICE, *arguments)
     gone.close()
 
 
@@ -143,28 +148,31 @@ def test_root_believes_the_user_of_a_process_alone(directory: Path) -> None:
         theirs.close()
 
 
-def test_errors_have_a_remedy_and_end_with_2(broker: FakeAdminSocket) -> None:
-    for answer, words, remedy in (
+@pytest.mark.parametrize(
+    ("answer", "words", "remedy"),
+    [
         ({"error": "no table\x1b]0;"}, "can't be asked: no table\\x1b]0;", "what its log says"),
         ("nonsense", "its answer is no JSON", "what its log says"),
         (dump.client(state={"version": "9"}), "isn't of this version ('fence' is missing)", "quotahost install"),
         ([1], "isn't of this version", "quotahost install"),
-    ):
-        broker.answers["client"] = answer
-        assert remedy in told(2, [words], *ALICE).partition("-> ")[2]
+    ],
+)
+def test_errors_have_a_remedy_and_end_with_2(broker: FakeAdminSocket, answer: object, words: str, remedy: str) -> None:
+    broker.answers["client"] = answer
+    assert remedy in told(2, [words], *ALICE).partition("-> ")[2]
 
 
 #: Names that command a terminal are in tests/unit/test_hostile_names.py.
-LIES: list[Any] = [
-    "[" * 200_000,
-    dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
-    dump.client(state=dump.state(pid="1", clients=float("inf"))),
-    dump.client(dump.row(supplier=7), state=dump.state(cause=["x"], topics={"over": [{}]})),
-    dump.client(dump.row(shadow="\x1b]0;T")),
-]
+LIES: dict[str, Any] = {
+    "deep": "[" * 200_000,
+    "infinite": dump.client(dump.row(rate=float("inf"), base=float("nan")), state=dump.state(factor=float("inf"))),
+    "no-numbers": dump.client(state=dump.state(pid="1", clients=float("inf"))),
+    "other-types": dump.client(dump.row(supplier=7), state=dump.state(cause=["x"], topics={"over": [{}]})),
+    "shadow": dump.client(dump.row(shadow="\x1b]0;T")),
+}
 
 
-@pytest.mark.parametrize("lie", LIES, ids=["deep", "infinite", "no numbers", "other types", "shadow"])
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_whatever_a_false_broker_answers_is_data(broker: FakeAdminSocket, lie: Any) -> None:
     broker.answers |= {"client": lie, "uses": lie, "state": lie}
     for done in (run(*ALICE), run("top", "--once"), run(*VOLUME)):
@@ -255,18 +263,25 @@ print({{"pydantic", "typer", "confluent_kafka", "javaproperties", "asyncio"}} & 
 # ---- a volume ----
 
 
-def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, tmp_path: Path) -> None:
-    (tmp_path / "orders-0").mkdir()
-    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
-    broker.answers["state"] = dump.state(properties={"log.dirs": str(tmp_path)})
+@pytest.fixture
+def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
+    """A log directory of the broker."""
+    place = tmp_path / "data"
+    (place / "orders-0").mkdir(parents=True)
+    (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
+    broker.answers["state"] = dump.state(properties={"log.dirs": str(place)})
     broker.answers["uses"] = dump.uses(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
+    return place
+
+
+def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, volume: Path) -> None:
     head, row, *_ = told(0, (), *VOLUME, "--pid", OURS).splitlines()
     assert head.split() == ["volume", "capacity", "consumed", "soft", "hard", "factor"]
     name = row.split()[0]
     assert Attached().answer(Question()).volumes == [Question(volume=name)]
-    words = (f"{name}, with {tmp_path}", "\norders ", "user alice, client-id app",
+    words = (f"{name}, with {volume}", "\norders ", "user alice, client-id app",
              "can't be asked: the Python host did not answer")  # fmt: skip
-    for which in (str(tmp_path), name):
+    for which in (str(volume), name):
         assert "reads" not in told(0, words, *VOLUME, which, "--interval", "10ms")
     assert broker.questions[-1] == ["retention", "orders"]
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
@@ -281,6 +296,9 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
         broker.answers["uses"] |= {"state": dump.state(fence=known)}
         budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
         assert budgets.endswith(f"orders 499 GB 500 GB 99.8 % turned back {note}".strip())
+
+
+def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:
     told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
-    told(2, ["isn't of this version"], *VOLUME, name)
+    told(2, ["isn't of this version"], *VOLUME, str(volume))

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
 from statistics import fmean
 
@@ -23,7 +22,7 @@ from quotahost.cli.lab import play as play_module
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
-from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, play, replayed_client
+from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, ReplayedFactor, play, replayed_client
 from quotahost.cli.lab.replay import plan_of, tables_of
 from quotahost.cli.lab.report import report_table
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
@@ -35,6 +34,8 @@ from tests.fakes.plugin_context import settings
 
 MB = 10**6
 EVERY = 250  # ms between two looks at the factor
+TOLERANCE = 0.02
+LATE = 1.0  # s: a snapshot's way, factor.interval, and the replay's own step
 NAME = Name("c", "1", "/data")
 
 # ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
@@ -62,7 +63,6 @@ def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 50
     return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
-@cache
 def recorded(scene: ClusterScene) -> Run:
     """Play the scene, and keep what the brokers publish."""
     world = Cluster(scene)
@@ -127,6 +127,30 @@ def local(soft: int | None = None, hard: int | None = None, **more: str) -> Sett
     return settings(factor__source="local", **given, **more)
 
 
+def near(factor: ReplayedFactor, time: float) -> list[float]:
+    """The new factors in force at some time within LATE of this one."""
+    between = [point.new for point in factor.points if abs(point.at - time) <= LATE]
+    return [value_at(factor.points, time - LATE, 2), *between]
+
+
+@pytest.mark.parametrize("policy", ["limits", "setpoint"])
+def test_the_settings_of_then_give_the_factors_of_then(policy: str) -> None:
+    scene = two_brokers(policy)
+    run = recorded(scene)
+    found = play(run.history, plan(settings_of(scene.properties)))
+    (factor,) = found.factors
+    assert factor.then == factor.new
+    assert factor.new.pauses >= 1
+    assert factor.new.throttle_s > 30
+    away = [
+        min(abs(value - then) for value in near(factor, time))
+        for time, then in run.factors["2"]
+        if factor.points[0].at + LATE <= time <= found.until - LATE
+    ]
+    assert len(away) > 900
+    assert max(away) <= TOLERANCE
+
+
 def test_limits_alone_make_brokers_judge_their_own_disks_then_as_with_these_settings(tmp_path: Path) -> None:
     lines = [f"{PREFIX}static.storage.soft=500", f"{PREFIX}static.storage.hard=900", "quota.window.size.seconds=120"]
     file = tmp_path / "server.properties"
@@ -181,21 +205,16 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
     assert all(point.new >= point.then for point in found.volumes[0].points)
 
 
-SAME, SETPOINT = ("limits", 400, 500), ("setpoint", 400, 500)
-
-
 @pytest.mark.parametrize(
     ("then", "new"),
     [
-        (SAME, SAME),
-        (SETPOINT, SETPOINT),
-        (SAME, ("limits", 420, 600)),
-        (SAME, ("limits", 390, 450)),
-        (SAME, SETPOINT),
-        (("limits", 600, 900), SAME),
+        (("limits", 400, 500), ("limits", 420, 600)),
+        (("limits", 400, 500), ("limits", 390, 450)),
+        (("limits", 400, 500), ("setpoint", 400, 500)),
+        (("limits", 600, 900), ("limits", 400, 500)),
     ],
 )
-def test_a_replay_gives_what_was_or_comes_near_to_what_would_have_been_and_in_shadow_slows_nobody(
+def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
     scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
@@ -204,11 +223,10 @@ def test_a_replay_gives_what_was_or_comes_near_to_what_would_have_been_and_in_sh
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
     away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
-    assert fmean(away) <= (0 if then == new else 8 * MB)
-    (factor,) = found.factors
-    assert (factor.then == factor.new) == (then == new)
-    errors = [abs(value_at(factor.points, at, 2) - was) for at, was in direct.factors["2"] if at >= factor.points[0].at]
-    assert fmean(errors) <= (0.0045 if then == new else 0.06)
+    assert fmean(away) <= 8 * MB
+    points = found.factors[0].points
+    errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
+    assert fmean(errors) <= 0.06
     in_shadow = play(before.history, plan(settings_of((*scenes[1].properties, ("shadow", "factor")))))
     assert in_shadow.factors[0].new.lowest < 1
     assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
@@ -218,17 +236,22 @@ def test_a_replay_gives_what_was_or_comes_near_to_what_would_have_been_and_in_sh
 # ---- estimates ----
 
 
-def test_an_estimate_of_readings_ten_seconds_apart() -> None:
-    for start, readings, used, estimated in (
-        (1000, [(1400, 10, 5)], 1200, False),  # half the share is half the growth
-        (1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False),  # and the whole of what is deleted
-        (0, [(1000, 10, 10), (1000, 0, 10)], 2000, True),  # a PAUSE held back as much as came before it
-        (0, [(500, 0, 0)], 500, False),  # what comes in a PAUSE comes with any settings
-    ):
-        growth = Growth(start)
-        for recorded, then_s, new_s in readings:
-            growth.add(recorded, 10, then_s, new_s)
-        assert (growth.used, growth.estimated) == (used, estimated)
+@pytest.mark.parametrize(
+    ("start", "readings", "used", "estimated"),
+    [
+        pytest.param(1000, [(1400, 10, 5)], 1200, False, id="half the share is half the growth"),
+        pytest.param(1000, [(1400, 10, 5), (1300, 10, 5)], 1100, False, id="and the whole of what is deleted"),
+        pytest.param(0, [(1000, 10, 10), (1000, 0, 10)], 2000, True, id="a PAUSE held back as much as came before it"),
+        pytest.param(0, [(500, 0, 0)], 500, False, id="what comes in a PAUSE comes with any settings"),
+    ],
+)
+def test_an_estimate_of_readings_ten_seconds_apart(
+    start: int, readings: list[tuple[int, float, float]], used: int, estimated: bool
+) -> None:
+    growth = Growth(start)
+    for recorded, then_s, new_s in readings:
+        growth.add(recorded, 10, then_s, new_s)
+    assert (growth.used, growth.estimated) == (used, estimated)
 
 
 #: Open for ten minutes, then half for ten with the new settings, then paused for ten; nothing of that then.
@@ -240,12 +263,15 @@ def client(demand: float | None, brokers: str = "0", until: int = 40, name: str 
     return ClientUse("c", "alice", name, 60.0, tuple(uses))
 
 
-def test_a_client_is_slowed_beyond_what_the_factor_leaves() -> None:
-    for demand, slowed in ((400.0, 0), (500.0, 0), (501.0, 600), (None, 600)):
-        found = replayed_client(client(demand), FACTORS, 2400.0)
-        assert (found.new.held, found.then.held) == ((600, slowed), (0, 0))
-        on_two = replayed_client(client(demand and demand / 2, "01"), FACTORS, 2400.0)
-        assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "its wants count together"
+@pytest.mark.parametrize(
+    ("demand", "slowed", "paused"), [(400.0, 0, 600), (500.0, 0, 600), (501.0, 600, 600), (None, 600, 600)]
+)
+def test_a_client_is_slowed_beyond_what_the_factor_leaves(demand: float | None, slowed: int, paused: int) -> None:
+    found = replayed_client(client(demand), FACTORS, 2400.0)
+    assert found.new.held == (paused, slowed)
+    assert found.then.held == (0, 0)
+    on_two = replayed_client(client(demand and demand / 2, "01"), FACTORS, 2400.0)
+    assert (on_two.new, on_two.brokers, on_two.rate) == (found.new, ("0", "1"), 200.0), "what it wants counts together"
 
 
 def test_one_that_wants_nothing_or_was_gone_is_not_held_back_but_one_that_was_paused_counts_on() -> None:
@@ -332,21 +358,21 @@ def test_hostile_names_command_nothing_and_are_never_markup() -> None:
         assert all(char.isprintable() or char == "\n" for char in text)
 
 
-def test_when_a_limit_is_reached_follows_from_the_fill_rate() -> None:
-    for each, when in (
-        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)"),
-        (curve(800, -0.1), "not at this rate"),
-        (curve(801, None), "not known"),
-        (curve(900, None), "reached"),
-        (curve(540, 0.1, hard=None), "no limit"),
-    ):
-        assert each.show_when(each.newest.hard) == when
+@pytest.mark.parametrize(
+    ("each", "when"),
+    [
+        (curve(540, 0.1), "in 1 h (2026-11-21 22:30)"), (curve(800, -0.1), "not at this rate"),
+        (curve(801, None), "not known"), (curve(900, None), "reached"), (curve(540, 0.1, hard=None), "no limit"),
+    ],
+)  # fmt: skip
+def test_when_a_limit_is_reached_follows_from_the_fill_rate(each: Curve, when: str) -> None:
+    assert each.show_when(each.newest.hard) == when
 
 
-def test_a_single_reading_can_be_drawn() -> None:
-    for consumed in (0, 1, 5000):
-        drawn = report_of(curve(consumed, None, None, None))
-        assert report_page(drawn, report_table(drawn)).count("<svg role") == 1
-        one = {Name("c", "1", "/d"): each_minute([consumed], capacity=0)}
-        found = play(report(one), plan(settings(factor__source="snapshots")))
-        assert page(found).count("<svg role") == 2
+@pytest.mark.parametrize("consumed", [0, 1, 5000])
+def test_a_single_reading_can_be_drawn(consumed: int) -> None:
+    drawn = report_of(curve(consumed, None, None, None))
+    assert report_page(drawn, report_table(drawn)).count("<svg role") == 1
+    one = {Name("c", "1", "/d"): each_minute([consumed], capacity=0)}
+    found = play(report(one), plan(settings(factor__source="snapshots")))
+    assert page(found).count("<svg role") == 2

@@ -33,6 +33,11 @@ from quotahost.records import budgets
 from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
+BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
+LACKS: Final = "broker 1: budgets of storage are not enforced; set "
+NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
+
+
 SASL: Final = {"security.protocol": "SASL_SSL", "sasl.username": "ops", "sasl.password": "hush"}
 MAY_NOT_SEE: Final = (
     "User:ops may not DescribeConfigs cluster; "
@@ -71,13 +76,16 @@ def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     manager: Any = Answer(send=None, run=run)
     cluster = Cluster(manager, {}, {}, "quotas")
-    if answers:
-        refused = cluster.change(planned)
-        assert cluster.not_made(planned, refused) == list(planned.changes[answers:])
-        assert ["nothing came within 10 s" in why for why in refused.values()] == [True] * (3 - answers)
+    if answers == 0:
+        with pytest.raises(Unusable, match="nothing came within 10 s"):
+            cluster.change(planned)
+        return
+    refused = cluster.change(planned)
+    assert cluster.not_made(planned, refused) == list(planned.changes[answers:])
+    assert ["nothing came within 10 s" in why for why in refused.values()] == [True] * (3 - answers)
     told = iter([Answer(entries=[])] * answers)
-    with pytest.raises(Unusable, match="nothing came within 10 s"):
-        cluster.change(planned, validate_only=answers > 0)
+    with pytest.raises(Unusable):
+        cluster.change(planned, validate_only=True)
 
 
 def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,67 +103,74 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
     assert {change.entity for change in cluster.not_made(planned, {})} == {users[-1]}
 
 
-def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing() -> None:
-    seen = "broker 1: whether it enforces what is set here can't be seen:"
-    for problem, told in (
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
         (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"{seen} {MAY_NOT_SEE}"),
-        (KafkaError._TIMED_OUT, f"{seen} KafkaError{{code=_TIMED"),
-    ):
-        asked: Future[dict[str, Any]] = Future()
-        if problem is None:
-            asked.set_result({})
-        else:
-            asked.set_exception(KafkaException(KafkaError(problem)))
-        client: Any = Answer(describe_configs=lambda resources, request_timeout, asked=asked: {resources[0]: asked})
-        (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
-        assert told in warning
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
+        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
+    ],
+)
+def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:
+    asked: Future[dict[str, Any]] = Future()
+    if problem is None:
+        asked.set_result({})
+    else:
+        asked.set_exception(KafkaException(KafkaError(problem)))
+    client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
+    (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
+    assert told in warning
 
 
-def test_a_broker_that_lacks_what_budgets_need_is_named() -> None:
-    on = {"client.quota.callback.budgets": None}  # Kafka hides the value
-    fence = "authorizer.class.name=org.quotahost.QuotaFence"
-    lacks = "broker 1: budgets of storage are not enforced; set "
-    for properties, told in (
-        ({}, [f"{lacks}client.quota.callback.budgets=on and {fence}"]),
-        (on, [lacks + fence]),
-        (on | {"authorizer.class.name": "org.quotahost.MonitoredQuotaFence"}, []),
-    ):
-        broker: Any = Answer(properties=lambda properties=properties: properties)
-        assert list(not_enforced({1: broker}, [BUDGETS])) == told
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({}, [f"{LACKS}client.quota.callback.budgets=on and {NO_FENCE}"]),
+        (BUDGETS_ON, [LACKS + NO_FENCE]),
+        (BUDGETS_ON | {"authorizer.class.name": "org.quotahost.MonitoredQuotaFence"}, []),
+    ],
+)
+def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, str | None], told: list[str]) -> None:
+    broker: Any = Answer(properties=lambda: properties)
+    assert list(not_enforced({1: broker}, [BUDGETS])) == told
 
 
-def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_WAIT_MS", 500)
-    for address, told in (
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
         ("127.0.0.1:1", "127.0.0.1:1 doesn't answer a client without credentials: nobody listens there; another"),
         ("no.such.host.invalid:9092", "its name can't be resolved"),
-    ):
-        with pytest.raises(Unusable, match=re.escape(told)), cluster_at(address, None, "quotas"):
-            pass
+    ],
+)
+def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: str, told: str) -> None:
+    monkeypatch.setattr(module, "_WAIT_MS", 500)
+    with pytest.raises(Unusable, match=re.escape(told)), cluster_at(address, None, "quotas"):
+        pass
 
 
 @pytest.mark.parametrize("command", ["plan FILE --bootstrap b", "export --bootstrap b", "usage FILE --history h"])
 def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setattr(asking, "find_spec", lambda name: None if name in ("kafka", "yaml") else object())
     done = run("quotas", *command.split())
-    told = "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n"
-    assert (done.exit_code, done.stderr) == (1, told)
+    assert (done.exit_code, done.stderr) == (
+        1,
+        "quotahost quotas needs kafka and yaml: pip install 'quotahost[quotas]'\n",
+    )
 
 
 OLD: Final = budgets.key_of("old"), budgets.encode(Budget("old", ("old",), 1, False))
 
 
 class Topic:
-    """The topic of a cluster that has the budget ``old``."""
+    """The topic of a cluster that has the budget ``old``, or these records."""
 
     name = "quotas"
 
-    def __init__(self) -> None:
-        self.records: list[tuple[bytes, bytes | None]] = [OLD]
+    def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
+        self.records = records or (OLD,)
         self.written: list[tuple[bytes, bool]] = []
 
-    def read(self) -> list[tuple[bytes, bytes | None]]:
+    def read(self) -> tuple[tuple[bytes, bytes | None], ...]:
         return self.records
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
@@ -163,22 +178,15 @@ class Topic:
         return {}
 
 
-@pytest.fixture
-def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
-    """The topic of the cluster that the commands are connected to; Kafka takes what it is told, and has no more."""
-    made = Topic()
-    monkeypatch.setattr(module, "CompactedTopic", lambda *_: made)
-    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
-    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
-    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(Cluster(None, {}, {}, "quotas")))
-    return made
-
-
 @pytest.mark.parametrize("prune", [True, False])
 def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
-    topic: Topic, monkeypatch: pytest.MonkeyPatch, prune: bool
+    monkeypatch: pytest.MonkeyPatch, prune: bool
 ) -> None:
+    topic = Topic()
     monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
+    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, {}, "quotas")
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
     plan = compare(declared, cluster.recorded(), prune=prune)
@@ -187,16 +195,24 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
 
 
+BROKEN: Final = b'{"version":1,"produce":-1}'
+LATER: Final = b'{"version":2,"produce":1}'
+NO_KEY: Final = b"users/\x1b[2J"
+
+
 def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_records_go_by_the_operators_word_alone(
-    topic: Topic, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
     good, kept = b'{"version":1,"produce":5.0}', b"users/kept"
-    broken, later = b'{"version":1,"produce":-1}', b'{"version":2,"produce":1}'
-    topic.records = [
-        (b"users/\x1b[2J", broken), (b"users/alice", later), (b"clients/healed", broken), (b"clients/healed", good),
-        (b"\xff", broken), (b"\xff", None), (kept, good), (kept, broken), OLD,
-    ]  # fmt: skip
+    topic = Topic(
+        (NO_KEY, BROKEN), (b"users/alice", LATER), (b"clients/healed", BROKEN), (b"clients/healed", good),
+        (b"\xff", BROKEN), (b"\xff", None), (kept, good), (kept, BROKEN), OLD,
+    )  # fmt: skip
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
+    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
+    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(Cluster(None, {}, {}, "quotas")))
     file = tmp_path / "quotas.yaml"
     declared = "cluster-quotas: [{client-id: healed, produce: 5}, {user: kept, produce: 5}]"
     file.write_text(f"prune: true\n{declared}\nbudgets: []")
@@ -227,7 +243,7 @@ def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_r
 
 
 def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_changes_nothing(
-    topic: Topic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     given = [("alice", "request_percentage", math.inf), ("bob", "request_percentage", 50.0),
              ("carol", "consumer_byte_rate", math.nan)]  # fmt: skip
@@ -238,6 +254,7 @@ def test_an_export_leaves_out_who_has_a_rate_that_no_file_can_have_and_its_file_
         )
         for user, key, rate in given
     ]
+    monkeypatch.setattr(module, "CompactedTopic", lambda *_: Topic())
     cluster = Cluster(one_broker(error_code=0, entries=entries), {}, {}, "quotas")
     monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(cluster))
     done = run("quotas", "export", "--bootstrap", "b", "-o", tmp_path / "quotas.yaml")
@@ -266,17 +283,26 @@ def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -
 
 # ---- use ----
 
+LABELS = {
+    Entity("alice", "bulk"): "bulk",
+    Entity("alice"): "alice",
+    Entity("alice", in_cluster=True): "alice in the cluster",
+    Entity(None, "legacy"): "legacy",
+    Entity(DEFAULT, in_cluster=True): "others",
+}
 
-def test_the_most_specific_entity_with_a_label_counts() -> None:
-    shared, legacy, others = Entity("alice", in_cluster=True), Entity(None, "legacy"), Entity(DEFAULT, in_cluster=True)
-    labels = {Entity("alice", "bulk"): "bulk", Entity("alice"): "own"}
-    labels |= {shared: "shared", legacy: "old", others: "others"}
-    for user, client, label in (
-        ("alice", "bulk", "bulk"), ("alice", "app", "shared"), ("alice", "legacy", "shared"), ("bob", "legacy", "old"),
-        ("bob", "app", "others"), ("", "", "others"),
-    ):  # fmt: skip
-        assert label_of(labels, user, client) == label
-    assert label_of({Entity("nobody"): "n"}, "bob", "app") == ""
+
+@pytest.mark.parametrize(
+    ("user", "client", "label"),
+    [
+        ("alice", "bulk", "bulk"), ("alice", "app", "alice in the cluster"),
+        ("alice", "legacy", "alice in the cluster"), ("bob", "legacy", "legacy"), ("bob", "app", "others"),
+        ("", "", "others"),
+    ],
+)  # fmt: skip
+def test_the_most_specific_entity_with_a_label_counts(user: str, client: str, label: str) -> None:
+    assert label_of(LABELS, user, client) == label
+    assert label_of({Entity("nobody"): "n"}, user, client) == ""
 
 
 def test_a_month_ends_where_the_next_begins() -> None:
