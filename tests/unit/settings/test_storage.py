@@ -18,6 +18,22 @@ NAME = "static.storage.overrides"
 bytes_used, bytes_free, percent_free = (partial(Limit, kind) for kind in LimitType)
 
 
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        ("/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T soft.min-free-bytes=9",
+         (Override("/dev/sdb", percent_free(10), bytes_free(10**10)),
+          Override("/data/2", bytes_free(9), bytes_used(5 * 10**12)))),
+        (" /a  soft=1Ki ;; ", (Override("/a", soft=bytes_used(1024)),)),
+        ("/my disk/x hard=5", (Override("/my disk/x", hard=bytes_used(5)),)),
+        ("/a hard.min-free-percent=5%", (Override("/a", hard=percent_free(5)),)),
+        ("", ()),
+    ],
+)  # fmt: skip
+def test_each_entry_is_a_volume_and_its_limits(text: str, overrides: tuple[Override, ...]) -> None:
+    assert read({NAME: text}).static.storage.overrides == overrides
+
+
 def test_an_override_alone_makes_the_broker_guard_its_disks_and_is_shown_in_full() -> None:
     given = read({NAME: "/a hard=5T; /b soft.min-free-percent=0.1"})
     assert (given.factor_source, given.policy) == ("local", "limits")

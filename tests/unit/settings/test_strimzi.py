@@ -29,8 +29,29 @@ OF_0_4 = {
 }  # fmt: skip
 
 
-def notes(file: dict[str, str], warning: bool = False) -> list[str]:
-    return [note.text for note in translate(full(file)).notes if note.warns or not warning]
+def notes(file: dict[str, str]) -> list[str]:
+    return [note.text for note in translate(full(file)).notes]
+
+
+def warnings(file: dict[str, str]) -> list[str]:
+    return [note.text for note in translate(full(file)).notes if note.warns]
+
+
+def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
+    settings = read({
+        "class": "org.quotahost.PythonQuotaCallback", "static.produce": "1000000", "static.fetch": "2.0E6",
+        "static.request": "200.0", "static.excluded.principal.name.list": "User:a;User:CN=b,OU=c",
+        BYTES: "5368709120", INTERVAL: "30", FALLBACK: "0.0", VALIDITY: "PT10M", **BOOTSTRAP,
+    })  # fmt: skip
+    static = settings.static
+    assert (static.produce, static.fetch, static.request, static.scope) == (1e6, 2e6, 200, "broker")
+    assert settings.excluded_principals == ("a", "CN=b,OU=c")
+    assert settings.static.storage.soft_limit is None
+    assert settings.static.storage.hard_limit == Limit(LimitType.MIN_FREE_BYTES, 5368709120)
+    assert (settings.factor_source, settings.policy) == ("log-dirs", "limits")
+    assert settings.plugin == {"log-dirs": {"interval": "30s"}}
+    assert (settings.fallback_action, settings.validity) == (State.PAUSE, timedelta(minutes=10))
+    assert settings.kafka_admin["bootstrap.servers"].get_secret_value() == "localhost:9092"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +85,7 @@ OFF = "disks are not protected"
         *(({BYTES: "1", FALLBACK: text}, "60s", action, "5m", warning) for text, action, warning in (
             ("1.0", OPEN, ""), ("1", OPEN, ""), ("0", PAUSE, ""), ("0.0", PAUSE, ""), ("0.5", PAUSE, FALLBACK),
             ("0.999", PAUSE, FALLBACK))),
-        (OF_0_4 | {FALLBACK: "0.0", VALIDITY: "PT10M"}, "5s", PAUSE, "10m", ""),
+        (OF_0_4 | {FALLBACK: "0.0"}, "5s", PAUSE, "5m", ""),
         # An interval of nothing turns protection off.
         *((file | {INTERVAL: text}, "", OPEN, "1m", warning) for text in ("0", "-1") for file, warning in (
             ({BYTES: "1"}, OFF), (OF_0_2, OFF), (OF_0_4, OFF), ({}, OFF), ({"factor.source": ""}, OFF))),
@@ -80,7 +101,7 @@ def test_what_a_file_says_and_leaves_out_means(
     source = ("log-dirs", "limits", {"log-dirs": {"interval": interval}}) if interval else (None, None, {})
     assert (settings.factor_source, settings.policy, settings.plugin) == source
     assert (settings.fallback_action, settings.validity) == (action, parse_duration(validity))
-    assert [warning in each for each in notes(file, warning=True)] == [True] * bool(warning)
+    assert [warning in each for each in warnings(file)] == [True] * bool(warning)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +136,7 @@ def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None
     assert settings.validity == timedelta(minutes=1), "quotahost's own: the file and its plugin know none"
     for action in ({FALLBACK: "1.0"}, {"fallback.action": "OPEN"}):
         assert read(OF_0_2 | action).fallback_action is State.OPEN
-    assert notes(OF_0_2, warning=True) == []
+    assert warnings(OF_0_2) == []
     assert f"{INTERVAL}=5 is not used: factor.source is not log-dirs" in notes(OF_0_2)
 
 

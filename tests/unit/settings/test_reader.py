@@ -1,6 +1,5 @@
 """Properties that are refused: each error names the property, the value and what would be right, and no secret."""
 
-import re
 import traceback
 
 import pytest
@@ -10,12 +9,8 @@ from hypothesis import strategies as st
 from quotahost.base.text import printable
 from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.rate_lists import parse_rates
 from quotahost.settings.strimzi import translate
 from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
-from tests.unit.settings.test_understood import ERROR, OWN, SPARED, TOTAL
-
-PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
 
 
 @pytest.mark.parametrize(
@@ -73,59 +68,46 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
     ],
 )  # fmt: skip
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:
-    message = refused_in_a_line({name: text})
-    assert (message.startswith(f"{PREFIX}{name}={printable(text)}: "), words in message) == (True, True), message
-
-
-def refused_in_a_line(given: dict[str, str]) -> str:
-    message = refused(given)
-    assert message.lstrip("'").startswith(PREFIX)
+    message = refused({name: text})
+    assert message.startswith(f"{PREFIX}{name}={printable(text)}: ")
+    assert words in message
     assert "\n" not in message
     assert len(message) < 1500, "it goes to the log and to an administrator"
-    return message
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        # An unknown property, and the nearest, or where all are.
-        *(({name: "1"}, [f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?"]) for name, like in (
+        *(({name: "1"}, f"{PREFIX}{name}: unknown property; did you mean {PREFIX}{like}?") for name, like in (
             ("static.produc", "static.produce"), ("factor.sorce", "factor.source"), ("suppliers", "supplier"),
             ("newcomers.controller.mutation", "newcomers.controller-mutation"),
             ("static.storage.check-intervall", INTERVAL), (BYTES[:-1], BYTES),
             ("static.throttle.factor.fallbak", FALLBACK))),
-        ({"xyzzy": "1"}, ["`quotahost properties` lists all"]),
-        ({"any\nname": "1"}, [r"any\nname"]),
-        *(({name: "x"}, [f"{PREFIX}{name}: is incomplete; write {PREFIX}"])
+        ({"xyzzy": "1"}, "`quotahost properties` lists all"),
+        ({"any\nname": "1"}, r"any\nname"),
+        *(({name: "x"}, f"{PREFIX}{name}: is incomplete; write {PREFIX}")
           for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.", ADMIN[:-1], ADMIN)),
         ({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"},
-         [f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; one is named 'mine': correct"]),
-        ({"supplier": "mine", "plugin.zzz.a": "1"}, ["(now: mine)"]),
-        # Two properties: the error begins with one of them.
-        ({"static.storage.soft": "1M", "static.storage.hard": "5M", "static.storage.hard.min-free-percent": "5%"},
-         ["static.storage.hard=5M: static.storage.hard and static.storage.hard.min-free-percent are both set"]),
-        ({"static.storage.soft": "9M", "static.storage.hard": "5M"}, ["static.storage.soft=9M: the hard limit "]),
-        # Topics.
-        ({TOTAL: "10M", OWN: "a:6M,b:5M"}, ["11,000,000", "10,000,000", TOTAL, "lower them"]),
-        ({OWN: "a:6M"}, [f"set {TOTAL}"]),
-        ({"topics.prefix": "__mine_", OWN: "a:6M"}, [f"{PREFIX}{OWN}=a:6M: topics have thresholds"]),
-        ({TOTAL: "10M", OWN: "a b:1M"}, ["'a b'", "is no topic's"]),
-        ({TOTAL: "10M", OWN: "a:unlimited"}, ["rate unlimited", "write bytes/s"]),
-        ({TOTAL: "10M", OWN: "__consumer_offsets:1M"}, ["topic __consumer_offsets", SPARED, "remove one"]),
-        ({TOTAL: "10M", OWN: "a:1M", SPARED: "a"}, ["topic a has a threshold", SPARED]),
-        # Those of quotahost's own are never turned back, whatever their names and the list.
-        *((PREFIXED | spared, ["topic my-snapshots has a threshold, but is never turned back"])
-          for spared in ({}, {SPARED: "mine"})),
-        ({SPARED: "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
-        ({TOTAL: "-1"}, [TOTAL, "above 0"]),
-        ({ERROR: "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
+         f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; one is named 'mine': correct"),
+        ({"supplier": "mine", "plugin.zzz.a": "1"}, "(now: mine)"),
     ],
 )  # fmt: skip
-def test_the_error_of_properties_that_do_not_fit_or_are_unknown_names_them_and_the_remedy(
-    given: dict[str, str], words: list[str]
-) -> None:
-    message = refused_in_a_line(given)
-    assert [word for word in words if word not in message] == []
+def test_the_error_of_an_unknown_property_names_the_nearest_or_where_all_are(given: dict[str, str], words: str) -> None:
+    message = refused(given)
+    assert words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({"static.storage.soft": "1M", "static.storage.hard": "5M", "static.storage.hard.min-free-percent": "5%"},
+         "static.storage.hard=5M: static.storage.hard and static.storage.hard.min-free-percent are both set"),
+        ({"static.storage.soft": "9M", "static.storage.hard": "5M"}, "static.storage.soft=9M: the hard limit "),
+    ],
+)  # fmt: skip
+def test_the_error_of_two_properties_begins_with_one_of_them(given: dict[str, str], first: str) -> None:
+    assert refused(given).startswith(PREFIX + first)
 
 
 def test_one_error_lists_all_problems_and_nothing_else() -> None:
@@ -134,27 +116,6 @@ def test_one_error_lists_all_problems_and_nothing_else() -> None:
     assert lines[0] == "4 problems:"
     for name in ("static.produce", "validity", "nonsense", "plugin.x"):
         assert sum(f"- {PREFIX}{name}" in line for line in lines) == 1, name
-
-
-@pytest.mark.parametrize(
-    ("text", "entry", "remedy"),
-    [
-        ("a:4M,clientB", "'clientB'", "write NAME:RATE"),
-        ("a:4M,b:fast", "'b', whose rate is not a number", "write"),
-        ("a:-4M", "'a'", "whose rate must be finite and above 0"),
-        ("a:", "'a'", "whose rate is empty"),
-        ("ns:app:4M", "'ns:app:4M'", r"and \: and \, in a name"),
-        ("a:4M b:5M", "'a:4M b:5M'", "a comma between entries"),
-        (":4M", "':4M'", "write NAME:RATE"),
-        ("a:4M,,b:5M", "',b:5M'", "a comma between entries"),
-        ("a:4M,a:5M", "'a' twice", "remove one"),
-        ("a\\:4M", r"'a\\:4M'", "write NAME:RATE"),
-    ],
-)
-def test_an_error_of_a_list_of_rates_names_the_entry_and_the_remedy(text: str, entry: str, remedy: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(entry)) as wrong:
-        parse_rates(text)
-    assert remedy in str(wrong.value)
 
 
 TEXTS = st.sampled_from(

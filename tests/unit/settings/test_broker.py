@@ -1,6 +1,5 @@
 """Properties that are understood: values, defaults, what is live, what is in shadow, and how doctor shows them."""
 
-import random
 import re
 from datetime import timedelta
 from operator import attrgetter
@@ -8,14 +7,11 @@ from operator import attrgetter
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from quotahost.model import Limit, LimitType, QuotaType, State
-from quotahost.records.topics import TOPICS
+from quotahost.model import QuotaType, State
 from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
-from quotahost.settings.rate_lists import parse_rates
-from quotahost.settings.storage import Override
 from quotahost.settings.types import EVERYTHING, Shadow
-from tests.unit.settings.properties import BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused, shown
+from tests.unit.settings.properties import NAMES, full, read, refused
 
 #: A change of these needs a restart.
 STATIC = {
@@ -24,7 +20,6 @@ STATIC = {
 }  # fmt: skip
 
 PRINCIPALS = "static.excluded.principal.name.list"
-USED, FREE, PERCENT = LimitType
 RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozenset({"static"}))
 
 
@@ -41,9 +36,6 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
         ({"supplier.combine": "most_constraining"}, "supplier_combine", "most-constraining"),
         ({PRINCIPALS: "User:a;User:b", "exempt.principals": "User:CN=c"}, "excluded_principals",
          ("a", "b", "CN=c")),
-        *(({name: text}, name, value) for name, text, value in (
-            ("static.fetch", "2.0E6", 2_000_000), ("static.request", "200.0", 200))),  # as for Strimzi
-        ({"static.produce": "1000000"}, "static.scope", "broker"),
         ({"supplier": "mine", "plugin.mine.off-peak.hours": "22-6"}, "plugin", {"mine": {"off-peak.hours": "22-6"}}),
         # Disks that are unknown pause only where a source looks at them.
         *((given, "fallback_action", action) for given, action in (
@@ -63,14 +55,6 @@ RULES = Shadow(factor=True, topics=frozenset({"Orders.eu-1"}), suppliers=frozens
         *((given, "shadow", value) for given, value in (
             ({"shadow": "topic.Orders.eu-1, FACTOR,supplier.static"}, RULES), ({}, Shadow()),
             ({"shadow": "topics"}, Shadow(all_topics=True)), ({"shadow": "supplier.static, ALL"}, EVERYTHING))),
-        # Each entry of the overrides is a volume and its limits.
-        *(({"static.storage.overrides": text}, "static.storage.overrides", overrides) for text, overrides in (
-            ("/dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T soft.min-free-bytes=9",
-             (Override("/dev/sdb", Limit(PERCENT, 10), Limit(FREE, 10**10)),
-              Override("/data/2", Limit(FREE, 9), Limit(USED, 5 * 10**12)))),
-            (" /a  soft=1Ki ;; ", (Override("/a", soft=Limit(USED, 1024)),)),
-            ("/my disk/x hard=5", (Override("/my disk/x", hard=Limit(USED, 5)),)),
-            ("/a hard.min-free-percent=5%", (Override("/a", hard=Limit(PERCENT, 5)),)), ("", ()))),
     ],
 )  # fmt: skip
 def test_what_is_written_means_this(given: dict[str, str], attribute: str, value: object) -> None:
@@ -91,8 +75,12 @@ def test_what_is_not_live_stays_as_it_was_at_the_start_and_each_that_would_chang
 
 
 def test_kafka_has_to_ask_about_all_properties_also_about_what_configured_plugins_declare() -> None:
+    strimzis = (
+        "static.storage.per.volume.limit.min.available.bytes", "static.storage.per.volume.limit.min.available.ratio",
+        "static.storage.check-interval", "static.throttle.factor.fallback", "static.throttle.factor.validity.duration",
+    )  # fmt: skip
     own = [name for name in NAMES if name != "class"]
-    assert asked_properties(read()) == [PREFIX + name for name in (*own, BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY)]
+    assert asked_properties(read()) == [PREFIX + name for name in (*own, *strimzis)]
     family = {"kafka.ssl.key": "a", "static.kafka.admin.x": "b"}
     assert asked_properties(read(family))[len(own) :][:2] == [*full(family)]
 
@@ -141,15 +129,16 @@ def test_a_property_that_is_gone_is_an_error_that_says_what_to_do(name: str) -> 
 
 
 def test_settings_are_described_in_full_with_where_they_come_from() -> None:
-    settings = read(static_produce="10M", validity="PT5M")
-    assert list(shown(settings)) == NAMES
-    assert shown(settings) | {
-        "static.produce": "10,000,000 bytes/s (10M)", "validity": "300 s", "clients.idle": "3,600 s (1h)",
-        "newcomers.request": "200 %", "static.fetch": "unlimited",
-    } == shown(settings)  # fmt: skip
-    where = {row.property.removeprefix(PREFIX): row.where for row in describe(settings)}
-    assert (where["static.produce"], where["clients.idle"]) == ("broker properties", "default")
-    assert "factor.source" in where["fallback.action"]
+    rows = {row.property: row for row in describe(read(static_produce="10M", validity="PT5M"))}
+    produce = rows[f"{PREFIX}static.produce"]
+    assert (produce.value, produce.where) == ("10,000,000 bytes/s (10M)", "broker properties")
+    assert rows[f"{PREFIX}validity"].value == "300 s"
+    idle = rows[f"{PREFIX}clients.idle"]
+    assert (idle.value, idle.where) == ("3,600 s (1h)", "default")
+    assert rows[f"{PREFIX}newcomers.request"].value == "200 %"
+    assert rows[f"{PREFIX}static.fetch"].value == "unlimited"
+    assert "factor.source" in rows[f"{PREFIX}fallback.action"].where
+    assert list(rows) == [PREFIX + name for name in NAMES]
 
 
 def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -> None:
@@ -166,7 +155,7 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "shown"),
     [
         ("username", "me:hunter2", "me:***"),
         ("url", "http://me:hunter2@host:9090", "http://***@host:9090"),
@@ -174,9 +163,10 @@ def test_secrets_are_described_as_stars_by_name_or_by_the_plugin_s_own_model() -
         ("capacity", "size:max:5m{a='b'} @ 1700000000", "size:max:5m{a='b'} @ 1700000000"),
     ],
 )
-def test_a_password_in_a_wrong_place_is_described_as_stars(name: str, text: str, told: str) -> None:
+def test_a_password_in_a_wrong_place_is_described_as_stars(name: str, text: str, shown: str) -> None:
     settings = read({"factor.source": "prometheus", f"plugin.prometheus.{name}": text})
-    assert shown(settings)[f"plugin.prometheus.{name}"] == told
+    values = {row.property.removeprefix(PREFIX): row.value for row in describe(settings)}
+    assert values[f"plugin.prometheus.{name}"] == shown
 
 
 def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_them_out_means() -> None:
@@ -186,59 +176,3 @@ def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_th
     written = {PREFIX + p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
     written.pop(PREFIX + "metrics.port")  # "off" is a word for none
     assert Settings.from_properties(written) == read()
-
-
-# ---- topics ----
-
-TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
-ERROR, SPARED = "topics.reject.error", "topics.spared"
-
-
-def test_without_a_total_there_are_no_topic_quotas() -> None:
-    for topics in (read().topics, read({TOTAL: "unlimited"}).topics):
-        assert (topics.total, topics.thresholds, topics.reject_error) == (None, (), "NOT_ENOUGH_REPLICAS")
-
-
-@pytest.mark.proves("v1.topic-threshold")
-def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() -> None:
-    settings = read({TOTAL: "100M", OWN: " important.v1 : 50M , other_2-x:5Ki", ERROR: "policy-violation"})
-    assert settings.topics.total == 100_000_000
-    assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
-    assert settings.topics.reject_error == "POLICY_VIOLATION"
-    assert shown(settings)[OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
-    assert read({TOTAL: "10M", OWN: "__mine:1M"}).topics.thresholds == (("__mine", 1_000_000),), "it looks internal"
-
-
-def test_thresholds_may_take_all_and_not_a_byte_more_whatever_their_order() -> None:
-    parts = [f"t{n}:{n}.1" for n in range(1, 100)]
-    total = sum(range(1, 100)) + 9.9
-    for seed in range(5):
-        random.Random(seed).shuffle(parts)
-        assert len(read({TOTAL: repr(total), OWN: ",".join(parts)}).topics.thresholds) == 99
-        assert "together, above the" in refused({TOTAL: repr(total - 1), OWN: ",".join(parts)})
-
-
-def test_by_default_kafkas_and_quotahosts_own_topics_are_spared_by_their_whole_names() -> None:
-    kafkas = ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata",
-              "__remote_log_metadata"]  # fmt: skip
-    for given, spared in (({}, kafkas), ({SPARED: "a, b,a"}, ["a", "b"]), ({SPARED: ""}, [])):
-        assert [*read(given).spared_topics] == spared + [topic.name for topic in TOPICS]
-
-
-# ---- ``clientA:4M,clientB:10M``, the form of KIP-13's overrides ----
-
-
-@pytest.mark.parametrize(
-    ("text", "rates"),
-    [
-        ("clientA:4M,clientB:10M", {"clientA": 4e6, "clientB": 10e6}),
-        ('"clientA:4M,clientB:10M"', {"clientA": 4e6, "clientB": 10e6}),  # as KIP-13 has its example
-        (" a b : 4M ,\tc:1Ki ", {"a b": 4e6, "c": 1024}),
-        (r"ns\:app:4M,CN=a\,O=b:2M,back\\slash:1M,\ x\ :3M",
-         {"ns:app": 4e6, "CN=a,O=b": 2e6, "back\\slash": 1e6, " x ": 3e6}),
-        ("a:unlimited,b\\\nc:1M", {"a": None, "b\nc": 1e6}),
-        *((text, {}) for text in ("", "  ", '""')),
-    ],
-)  # fmt: skip
-def test_a_list_of_names_and_rates_is_understood(text: str, rates: dict[str, float | None]) -> None:
-    assert parse_rates(text) == rates

@@ -1,0 +1,113 @@
+"""Records of clients: usage, shares, looks, and those who watch; wrong ones are refused, what is too much is cut."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from math import inf, nan
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from quotahost.model import Client, QuotaType, VolumeUse
+from quotahost.model.use import MeasuredVolume, TopicUse
+from quotahost.records import look as look_codec
+from quotahost.records import shares as shares_codec
+from quotahost.records import usage as usage_codec
+from quotahost.records.codec import Refused
+from quotahost.records.look import MAX_USES, Answered, of
+from quotahost.records.shares import partition_of, partitions_for
+from quotahost.records.usage import MAX_BYTES, MAX_CLIENTS, MAX_NAMES, Usage, Used
+from tests.unit.cli.top.uses import look, use
+from tests.unit.records.examples import EXAMPLES
+
+# ---- usage and shares ----
+
+NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)
+CODECS: dict[str, ModuleType] = {"usage": usage_codec, "shares": shares_codec}
+
+
+def example(kind: str, **fields: Any) -> dict[str, Any]:
+    content = copy.deepcopy(EXAMPLES[kind])
+    for name, value in fields.items():
+        target = content["clients"][0] if name in {*content["clients"][0], "bytes"} else content
+        target[name] = value
+    return {name: value for name, value in content.items() if value is not ...}
+
+
+ONE = {"user": "alice", "clientId": "app", "quotaType": "PRODUCE", "rate": 5.0, "share": 5.0, "quota": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "values", "reason"),
+    [
+        *((kind, *each) for kind in CODECS for each in (
+            ("version", [...], "version"), ("user", ["u" * MAX_NAMES], "size"), ("user", [None], "schema"),
+            ("brokerId", [1], "schema"), ("clientId", [7], "schema"), ("quotaType", ["REQUEST", None], "schema"),
+            ("quota", [0, -1, "3M", float("nan"), 1e400], "schema"),
+            ("clients", [..., None, [ONE, ONE], [ONE | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)]], "schema"))),
+        *(("usage", name, values, "schema") for name, values in (
+            ("rate", [-1]), ("demand", [-0.1, "all"]), ("bytes", [-1, "1"]), ("usageAt", [5]))),
+        *(("shares", name, values, "schema") for name, values in (
+            ("share", [-1, None]), ("run", [-1, "7"]), ("sequence", [1.5]))),
+    ],
+)  # fmt: skip
+def test_what_is_no_record_of_its_kind_is_refused(kind: str, name: str, values: list[Any], reason: str) -> None:
+    for value in values:
+        with pytest.raises(Refused, match=None if reason == "size" else name) as refused:
+            CODECS[kind].decode(b"1", json.dumps(example(kind, **{name: value})).encode())
+        assert (refused.value.reason, str(refused.value).isprintable()) == (reason, True)
+
+
+def test_of_more_clients_than_a_record_holds_the_first_are_written() -> None:
+    many = tuple(Used(f"u{n}", "app", QuotaType.FETCH, 1.0, None, 2.0) for n in range(MAX_CLIENTS + 5))
+    assert usage_codec.decode(b"1", usage_codec.encode(Usage("1", NOW, many))).clients == many[:MAX_CLIENTS]
+    long = tuple(Used(f"{n}" + "\0" * (MAX_NAMES // 3), "", QuotaType.FETCH, 1.0, None, 2.0) for n in range(9))
+    value = usage_codec.encode(Usage("1", NOW, long))
+    assert len(value) < MAX_BYTES
+    assert usage_codec.decode(b"1", value).clients == long[:2]
+
+
+@pytest.mark.parametrize("brokers", [1, 3, 100, 500, 1000])
+@pytest.mark.parametrize("step", [1, 2, 10, 100, 1000])
+def test_the_records_of_many_brokers_lie_in_partitions_of_their_own(brokers: int, step: int) -> None:
+    partitions = partitions_for(brokers)
+    found = [partition_of(str(n * step), partitions) for n in range(1, brokers + 1)]
+    assert all(0 <= each < partitions for each in found)
+    assert len(set(found)) == brokers
+    assert {partition_of(str(n * step), 1) for n in range(brokers)} == {0}, "of an old topic everybody reads the one"
+    assert partition_of("no-number", partitions) == 0
+
+
+# ---- looks ----
+
+
+def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> None:
+    # Each character becomes six in JSON; a number that JSON lacks, and half of a surrogate pair, spoil nothing.
+    many = [use("\u20ac" * 30, f"{number}\ud800") for number in range(3 * MAX_USES)]
+    odd = [use("nan", rate=nan), use("inf", quota=inf)]
+    answers = [Answered("w", ("x" * 1_000_000,)), *[Answered(str(n), ("\u20ac" * 9_000,)) for n in range(9)]]
+    seen = look(
+        [*odd, *many], cause="\u20ac" * 10**6,
+        volumes=[VolumeUse(f"\ud800{n}" * n, 10**15, n if n % 2 else inf) for n in range(1000)],
+        marks=[(Client("\u20ac" * n, "\ud800"), "t") for n in range(1000)],
+    )  # fmt: skip
+    full = MeasuredVolume(
+        "v", 1, 1, ["\ud800" * 5_000] * 99, 2.0, 1.0, [TopicUse("\ud800" * 5_000, 1, 1.0)] * 99,
+        ["\ud800" * 5_000] * 99,
+    )  # fmt: skip
+    value = look_codec.encode(of("1", "c", seen, answers, [full] * 9))
+    assert len(value) <= look_codec.MAX_BYTES
+    found = look_codec.decode(b"1", value)
+    assert 900 < len(found.uses) <= MAX_USES
+    assert found.look.left_out
+    assert found.uses[0].client_id == "0?"
+    assert [each.watcher for each in found.answers] == ["0", "1"]
+    assert (len(found.volumes) > 40, len(found.marks), len(found.opened)) == (True, 10, 2)
+    assert found.look.where == "broker 1"
+
+
+def test_a_look_tells_whether_its_record_has_room_for_all() -> None:
+    few, long = [use()] * 9, [use("u" * 100, "c" * 1_000)] * 100
+    assert [of("1", "c", look(uses)).left_out for uses in (few, long)] == [False, True]
+    assert of("1", "c", look(few, left_out=True)).left_out
