@@ -63,8 +63,13 @@ def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_p
     file.write_text("before")
     file.chmod(0o640)
     link.symlink_to(file)
-    for path in (link, Path(os.devnull)):
+    # Not /dev/null: if this breaks, root would put a file in its place.
+    terminal, other_end = os.openpty()
+    device = Path(os.ttyname(other_end))
+    for path in (link, device):
         with whole(path) as made:
-            made.write_text(f"now {path.name}")
-    assert (file.read_text(), file.stat().st_mode & 0o777, link.is_symlink()) == ("now link", 0o640, True)
-    assert Path(os.devnull).is_char_device()
+            made.write_text("now")
+    assert (file.read_text(), file.stat().st_mode & 0o777, link.is_symlink()) == ("now", 0o640, True)
+    assert (os.read(terminal, 10), device.is_char_device()) == (b"now", True)
+    os.close(terminal)
+    os.close(other_end)
