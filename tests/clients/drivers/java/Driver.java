@@ -11,7 +11,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
-/** The driver of Kafka's own producer. tests/clients/drivers.py says what the lines mean. */
+/** The driver of Kafka's own producer. tests/clients/libraries.py says what the lines mean. */
 final class Driver {
     private static final int VALUE_BYTES = 1000;
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -1,5 +1,5 @@
 // The driver of kafkajs: sends that nobody awaits by default, or one that is awaited after the other.
-// tests/clients/drivers.py says what the lines mean.
+// tests/clients/libraries.py says what the lines mean.
 const { Kafka, logLevel } = require("kafkajs");
 
 const spec = JSON.parse(process.argv[2]);

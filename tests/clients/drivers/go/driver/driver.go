@@ -1,5 +1,5 @@
 // Package driver is what the drivers of the Go libraries share: what they are told, when they send, what they print.
-// tests/clients/drivers.py says what the lines mean.
+// tests/clients/libraries.py says what the lines mean.
 package driver
 
 import (
