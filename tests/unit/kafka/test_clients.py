@@ -159,8 +159,9 @@ def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
     eventually(rests, poll=0.5)
     for follower in followers:
         follower.close()
-    assert len(tries) <= 10
-    assert sum("not connected: TLS fails" in line for line in caplog.messages) == len([*followers, publisher])
+    clients = len([*followers, publisher])
+    assert len(tries) < 5 * clients, "by itself, each would have had that many before it rests"
+    assert sum("not connected: TLS fails" in line for line in caplog.messages) == clients
 
 
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
