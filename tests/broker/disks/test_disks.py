@@ -27,7 +27,7 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import changed, cluster_with_fence
+from tests.broker.support.node import changed, cluster_with_fence, restart_stopped
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, FakePipeline, wait_for_source
 from tests.broker.support.pipeline import TOPIC as RECORDS
@@ -49,6 +49,9 @@ from tests.broker.support.volumes import DiskLimits, published
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
 OVERRIDES: Final = PREFIX + "static.storage.overrides"
+SCOPE: Final = PREFIX + "factor.scope"
+STRICT: Final = PREFIX + "fenced.brokers"
+NEVER: Final = 10**15  # bytes used
 FLOOD: Final = 5_000  # hostile records of each kind
 MARGIN: Final = 3  # seconds by which an age that is shown may be out of date on a busy machine
 VALIDITY: Final = 8  # seconds
@@ -71,9 +74,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     yield
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
+    restart_stopped(cluster)
     alter_broker_config(cluster.brokers[0], {HARD: None, SOFT: None, OVERRIDES: None}, broker=1)
     wait_for_state(cluster, OPEN)
 
@@ -84,6 +85,10 @@ def disk_of_broker_1_is_full(cluster: Cluster) -> None:
     wait_for_state(cluster, PAUSE)
 
 
+def disk_of_broker_1_has_space(cluster: Cluster) -> None:
+    alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
+
+
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.states")
 def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
     first = cluster.brokers[0]
@@ -92,12 +97,13 @@ def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) 
     limits = DiskLimits.around(disk)
     alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
     wait_for_state(cluster, THROTTLE)
+    for node in cluster.brokers:
 
-    def follow() -> bool:
-        left = pytest.approx(limits.factor(published(first).consumed), abs=0.05)
-        return all(gauge(node, "QuotaTable", "Factor") == left for node in cluster.brokers)
+        def has_factor(node: KafkaNode = node) -> bool:
+            left = limits.factor(published(first).consumed)
+            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
 
-    eventually(follow, what="the factors that follow from the disk of broker 1")
+        eventually(has_factor, what="the factor that follows from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")
@@ -139,7 +145,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_sta
         assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        alter_broker_config(first, {HARD: None}, broker=1)
+        disk_of_broker_1_has_space(cluster)
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
@@ -158,41 +164,65 @@ def keep_reading(cluster: Cluster, source: str) -> None:
     wait_for_source(cluster, source)
 
 
+@pytest.fixture
+def _topics_alone(cluster: Cluster) -> Iterator[None]:
+    """A full disk of broker 1 holds only the topics that have a replica there; no other disk is ever full."""
+    first = cluster.brokers[0]
+    alter_broker_config(first, {SCOPE: "topics", HARD: str(NEVER)})
+    yield
+    alter_broker_config(first, {SCOPE: None, HARD: None})
+
+
+@pytest.mark.usefixtures("_topics_alone")
 def test_a_topic_is_held_while_a_replica_is_on_the_full_disk_wherever_its_leader_goes(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     place_topics(cluster, {"moved": 2, "stays": 2})
+    disk_of_broker_1_is_full(cluster)
 
     def held(topic: str) -> bool:
         return attempt(cluster.client_config(client_id="mover"), topic) == "NOT_ENOUGH_REPLICAS"
 
-    def affected() -> set[float]:
-        """How many topics brokers take for affected."""
-        return {gauge(node, "QuotaTable", "AffectedTopics") for node in cluster.brokers}
-
-    never = str(10**15)  # bytes used: of the other disks
-    with changed(first, {"factor.scope": "topics", "static.storage.hard": never}):
-        disk_of_broker_1_is_full(cluster)
-        # Until broker 1 has told the topics of its disk, which is full by new limits, all topics are held.
-        eventually(lambda: not held("moved"), what="free, since the full disk has no replica")
-        reassign(cluster, "moved", [2, 1])
-        eventually(lambda: held("moved"), what="held, since a replica came to the full disk")
-        eventually(lambda: len(affected()) == 1, what="the others have read it, too")
-        before = end_offset(second, "moved")
-        reassign(cluster, "moved", [3, 1])
-        assert held("moved"), "by its new leader, too"
-        reassign(cluster, "moved", [1, 3])
-        assert held("moved"), "by the broker whose disk is full"
-        assert end_offset(third, "moved") == before
-        reassign(cluster, "moved", [3, 2])
-        eventually(lambda: not held("moved"), what="free, since the full disk has no replica any more")
-        eventually(lambda: not held("stays"))
-        assert {state(node) for node in cluster.brokers} == {PAUSE}
-        eventually(lambda: "broker 1, volume" in causes(first))
+    # Until broker 1 has told the topics of its disk, which is full by new limits, all topics are held.
+    eventually(lambda: not held("moved"), what="free, since the full disk has no replica")
+    reassign(cluster, "moved", [2, 1])
+    eventually(lambda: held("moved"), what="held, since a replica came to the full disk")
+    eventually(lambda: len({affected(node) for node in cluster.brokers}) == 1, what="the others have read it, too")
+    before = end_offset(second, "moved")
+    reassign(cluster, "moved", [3, 1])
+    assert held("moved"), "by its new leader, too"
+    reassign(cluster, "moved", [1, 3])
+    assert held("moved"), "by the broker whose disk is full"
+    assert end_offset(third, "moved") == before
+    reassign(cluster, "moved", [3, 2])
+    eventually(lambda: not held("moved"), what="free, since the full disk has no replica any more")
+    eventually(lambda: not held("stays"))
+    assert {state(node) for node in cluster.brokers} == {PAUSE}
+    eventually(lambda: "broker 1, volume" in causes(first))
 
 
 def newest_records(node: KafkaNode) -> dict[str, tuple[bytes, bytes]]:
     """The newest record of the topic by broker, key and value."""
     return {key.decode(errors="replace"): (key, value) for key, value in records(node, TOPIC)}
+
+
+@pytest.mark.proves("proposal-035.topic", "proposal-035.snapshot")
+def test_snapshots_are_records_of_the_proposals_schema_in_a_compacted_topic_of_three_replicas(cluster: Cluster) -> None:
+    node = cluster.brokers[0]
+    schema = json.loads((Path(snapshot_records.__file__).parent / "schemas/snapshot.json").read_text())
+    eventually(lambda: set(newest_records(node)) == {"1", "2", "3"})
+    for broker, (key, value) in newest_records(node).items():
+        snapshot = json.loads(value)
+        Draft7Validator(schema).validate(snapshot)
+        assert snapshot["brokerId"] == broker == key.decode()
+    admin = AdminClient(node.client_config(client_id="harness"))
+    assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
+    resource = ConfigResource(ConfigResource.Type.TOPIC, TOPIC)
+    assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
+
+
+def affected(node: KafkaNode) -> float:
+    """How many topics a broker takes for affected."""
+    return gauge(node, "QuotaTable", "AffectedTopics")
 
 
 @pytest.mark.proves(
@@ -211,10 +241,11 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
     assert transitions(first, second) == before, "no state has changed, not even for a moment"
     eventually(lambda: (gauge(first, "Brokers", "LastKnown"), gauge(first, "Brokers", "Stale")) == (1, 0))
     start = first.log.end()
-    with changed(first, {"fenced.brokers": "unknown"}):
-        wait_for_state(cluster, PAUSE, but=third)
-        eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (1, 1))
-        first.wait_for_log("-> PAUSE: .*broker 3: its newest snapshot is older", start=start)
+    alter_broker_config(first, {STRICT: "unknown"})
+    wait_for_state(cluster, PAUSE, but=third)
+    eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (1, 1))
+    first.wait_for_log("-> PAUSE: .*broker 3: its newest snapshot is older", start=start)
+    alter_broker_config(first, {STRICT: None})
     wait_for_state(cluster, OPEN, but=third)
     eventually(lambda: (gauge(first, "Factor", "LackOfData"), gauge(first, "Factor", "Unknown")) == (0, 0))
     before = transitions(first, second)
@@ -291,22 +322,12 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
         assert appended(cluster) == before
 
 
-@pytest.mark.proves("proposal-035.topic", "proposal-035.snapshot", "faults.topic-deleted")
-def test_snapshots_are_records_of_the_proposals_schema_in_a_topic_that_is_made_again_if_somebody_deletes_it(
-    cluster: Cluster,
-) -> None:
-    node, admin = cluster.brokers[0], AdminClient(cluster.client_config(client_id="harness"))
-    schema = json.loads((Path(snapshot_records.__file__).parent / "schemas/snapshot.json").read_text())
+@pytest.mark.proves("faults.topic-deleted")
+def test_a_deleted_topic_is_made_again_and_protection_goes_on(cluster: Cluster) -> None:
+    admin = AdminClient(cluster.client_config(client_id="harness"))
     delete_topics(cluster, TOPIC, timeout=60)
     eventually(lambda: TOPIC in admin.list_topics(timeout=30).topics)
-    eventually(lambda: set(newest_records(node)) == {"1", "2", "3"})
-    for broker, (key, value) in newest_records(node).items():
-        snapshot = json.loads(value)
-        Draft7Validator(schema).validate(snapshot)
-        assert snapshot["brokerId"] == broker == key.decode()
-    assert len(admin.list_topics(TOPIC, timeout=30).topics[TOPIC].partitions[0].replicas) == 3
-    resource = ConfigResource(ConfigResource.Type.TOPIC, TOPIC)
-    assert admin.describe_configs([resource])[resource].result(30)["cleanup.policy"].value == "compact"
+    eventually(lambda: set(newest_records(cluster.brokers[0])) == {"1", "2", "3"})
     wait_for_state(cluster, OPEN)
     disk_of_broker_1_is_full(cluster)
 

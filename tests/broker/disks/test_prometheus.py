@@ -1,65 +1,66 @@
-"""A real Prometheus scrapes brokers: it tells one that its disk fills, and every panel and alert shows what it should.
+"""The factor source ``prometheus`` against a real Prometheus, which scrapes a broker whose disk fills."""
 
-What brokers know of the cluster two others show: snapshots, records, shares and rules in shadow.
-"""
+from __future__ import annotations
 
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Producer
 
-from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
-from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import FENCE
+from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from quotahost.records.topics import COMPACTED
-from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
-from tests.broker.support.prometheus import Server, panels, rules
-from tests.broker.support.quotas import set_cluster_quota
+from tests.broker.support.prometheus import (
+    Server,
+    empty,
+    firing,
+    health,
+    panels,
+    prometheus,
+    rules,
+    series,
+    without_delay,
+)
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
-from tests.broker.support.volumes import MEGA, small_volume
+from tests.broker.support.volumes import MEGA, NO_VOLUME
 
-NODE_ID: Final = "1"
+NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
-VALIDITY: Final = 8  # seconds
-#: Of all MBeans those that the one broker does not show, and the two: budgets are in quotas/test_budgets.py, the load
-#: is in host/test_load.py.
-NOT_OF_ONE: Final = {
+#: The MBeans that this broker does not show. Brokers that do are in test_dashboard_of_a_cluster.py, but for budgets
+#: (quotas/test_budgets.py) and the load (host/test_load.py).
+ELSEWHERE: Final = {
     "Snapshot", "Brokers", "Refused", "ClusterRecord", "FactorSource", "ClusterQuotas", "Usage", "Shares", "Cordon",
     "Shadow", "Budget", "TypedFactor", "Load",
 }  # fmt: skip
-NOT_OF_TWO: Final = {"Cause", "TurnedBack", "Budget", "TypedFactor", "Load"}
-
-
-# ---- one broker, and a disk that fills ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def metrics_port() -> str:
-    return str(free_port())
+def metrics_port() -> int:
+    return free_port()
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: str) -> Iterator[Server]:
-    """Scrapes a port where no broker listens yet."""
-    with Server(tmp_path_factory.mktemp("prometheus"), [metrics_port], broker=NODE_ID) as server:
+def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Server]:
+    """Scrapes a port where no broker listens yet; it has the alert rules."""
+    directory = tmp_path_factory.mktemp("prometheus")
+    target = {"targets": [f"127.0.0.1:{metrics_port}"], "labels": {"broker": str(NODE_ID)}}
+    scraped = {"job_name": "broker", "static_configs": [target]}
+    config = {"scrape_configs": [scraped], "rule_files": [str(without_delay(directory))]}
+    with prometheus(directory, config) as server:
         yield server
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, server: Server, metrics_port: str) -> Iterator[KafkaNode]:
+def settings(server: Server, metrics_port: int) -> dict[str, str]:
     own = {
         "url": server.url,
         "capacity": "quotahost_volume_capacity_bytes",
@@ -67,11 +68,11 @@ def node(tmp_path_factory: pytest.TempPathFactory, server: Server, metrics_port:
         "volume-label": "volume",
         # By its node.id a broker knows its own volumes, whose limits it shows.
         "broker-label": "broker",
-        "expected": NODE_ID,
+        "expected": str(NODE_ID),
         "interval": "200ms",
     }
-    settings = {
-        "metrics.port": metrics_port,
+    return {
+        "metrics.port": str(metrics_port),
         "tasks": "publish-volumes",  # shows the broker's own volumes
         "volumes.period": "200ms",
         "snapshots.period": "1s",
@@ -83,8 +84,20 @@ def node(tmp_path_factory: pytest.TempPathFactory, server: Server, metrics_port:
         "static.storage.hard": str(HARD),
         "fence.authorizer": "none",
     } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("node")
-    with small_volume(directory, 1 << 30), callback_node(directory, settings, properties=FENCE) as node:
+    with own_file_system(directory, "1g") as mounted:
+        if not mounted:
+            pytest.skip(NO_VOLUME)
+        yield directory
+
+
+@pytest.fixture(scope="module")
+def node(server: Server, disk: Path, metrics_port: int) -> Iterator[KafkaNode]:
+    with callback_node(disk, settings(server, metrics_port), properties=FENCE) as node:
         create_topic(node, "t")
         yield node
 
@@ -106,30 +119,30 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel
     alerts, since = {"QuotahostPause", "QuotahostVolumeOverSoftLimit"}, time.time()
     bound = 'quotahost_client_bound{{client_id="greedy",type="PRODUCE",by="{}"}}'.format
     eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")
-    eventually(lambda: "QuotahostSilent" not in server.firing())
+    eventually(lambda: "QuotahostSilent" not in firing(server))
     with ProducerLoad(node.client_config(client_id="greedy"), "t") as load:
         fill(node, (SOFT + HARD) // 2)
         # Prometheus may scrape while it fills, and a factor above this one comes first.
         between = pytest.approx(0.5, abs=0.1)
         eventually(lambda: gauge(node, "QuotaTable", "Factor") == between and state(node) == THROTTLE)
-        eventually(lambda: len(server.series(bound("factor"), since)) == 1)
+        eventually(lambda: len(series(server, bound("factor"), since)) == 1)
         fill(node, FULL)
         eventually(lambda: gauge(node, "Fence", "Closed") == 1)
         (end,) = stopped_at(node, "t")
-        eventually(lambda: len(server.series(bound("fence"), since)) == 1)
-        eventually(lambda: alerts <= server.firing().keys())
-        eventually(lambda: "127.0.0.1" in server.firing()["QuotahostPause"]["summary"])
-        shown_nothing = partial(server.empty, since, NOT_OF_ONE)
+        eventually(lambda: len(series(server, bound("fence"), since)) == 1)
+        eventually(lambda: alerts <= firing(server).keys())
+        eventually(lambda: "127.0.0.1" in firing(server)["QuotahostPause"]["summary"])
+        shown_nothing = partial(empty, server, since, ELSEWHERE)
         eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
         for each in (*panels(), *rules()):
-            server.series(each.text, since)  # is no error, shown or not
-        assert server.health() == {"ok"}
+            series(server, each.text, since)  # is no error, shown or not
+        assert set(health(server).values()) == {"ok"}
         fill(node, 0)
         eventually(lambda: state(node) == OPEN)
         eventually(lambda: end_offset(node, "t") > end)
         assert load.drain() == 0
     assert load.errors == []
-    eventually(lambda: not alerts & server.firing().keys())
+    eventually(lambda: not alerts & firing(server).keys())
 
 
 @pytest.mark.proves("proposal-035.freshness", "faults.prometheus-down")
@@ -144,52 +157,3 @@ def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_b
     server.start()
     eventually(lambda: state(node) == OPEN)
     assert gauge(node, "Host", "Restarts") == 0
-
-
-# ---- two brokers, and what they know of the cluster -----------------------------------------------------------------
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    settings = {
-        "supplier": "overrides,cluster-quota,client-quotas",
-        "plugin.overrides.quota.producer.override": "p:100K",
-        "shadow": "supplier.overrides",
-        "factor.source": "cluster-volumes",
-        "fence.authorizer": "none",
-        "validity": f"{VALIDITY}s",
-        "startup.grace": "20s",
-        "snapshots.period": "1s",
-        "static.storage.soft": "999T",
-        "static.storage.hard": "1000T",
-        "tasks": "publish-volumes,publish-usage,cordon",
-    }
-    properties = callback_properties(settings) | QUICK_QUOTAS | FENCE
-    made = Cluster(tmp_path, 2, classpath=[JAR], properties=properties, probe=True)
-    for node in made.brokers:
-        node.properties = node.properties | {PREFIX + "metrics.port": str(free_port())}  # each has its own
-    with made:
-        create_topic(made.brokers[0], "t", partitions=2)
-        yield made
-
-
-def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
-    ports = [node.properties[PREFIX + "metrics.port"] for node in cluster.brokers]
-    config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
-    with Server(tmp_path, ports) as server, ExitStack() as running:
-        since = time.time()
-        eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= server.firing().keys())
-        create_topic(cluster.brokers[0], SHARES, config=COMPACTED)
-        set_cluster_quota(config, client_id="p", produce=1e6)
-        create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
-        stranger = Producer(config)
-        stranger.produce(TOPIC, key=cluster.brokers[0].cluster_id, value=b"no record")
-        stranger.flush(10)
-        running.enter_context(FakePipeline(cluster, VALIDITY))
-        running.enter_context(FakeShares(config))
-        running.enter_context(ProducerLoad(cluster.client_config(client_id="p"), "t"))
-        eventually(lambda: all(gauge(node, "Shares", "Stale") == 0 for node in cluster.brokers))
-        shown_nothing = partial(server.empty, since, NOT_OF_TWO)
-        eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
-        assert server.health() == {"ok"}
-        eventually(lambda: not {"QuotahostPipelineSilent", "QuotahostSharesStale"} & server.firing().keys())

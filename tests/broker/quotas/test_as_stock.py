@@ -57,12 +57,6 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaN
         yield {"stock": stock, "plugin": with_plugin}
 
 
-@pytest.fixture(params=["stock", "plugin"])
-def node(nodes: dict[str, KafkaNode], request: pytest.FixtureRequest) -> KafkaNode:
-    """Each of them."""
-    return nodes[request.param]
-
-
 # ---- rates, at all eight levels ----
 
 
@@ -132,13 +126,14 @@ def partitions(node: KafkaNode, topics: Collection[str]) -> dict[str, int]:
 
 
 @pytest.mark.proves("kip-599.unlimited")
-def test_a_client_without_a_quota_creates_as_much_as_it_likes(node: KafkaNode) -> None:
-    with RawClient(node, "free") as client:
+@pytest.mark.parametrize("node", ["stock", "plugin"])
+def test_a_client_without_a_quota_creates_as_much_as_it_likes(nodes: dict[str, KafkaNode], node: str) -> None:
+    with RawClient(nodes[node], "free") as client:
         # Kafka charges a request that only validates, so thousands of partitions needn't be created.
         for topics, validate_only in (({"free": 5000}, True), ({"free-1": 2, "free-2": 2}, False)):
             answer = client.mutate("create", topics, validate_only=validate_only)
             assert (answer.errors, answer.throttle_ms) == (dict.fromkeys(topics, (0, None)), 0)
-    eventually(lambda: partitions(node, topics) == topics)
+    eventually(lambda: partitions(nodes[node], topics) == topics)
 
 
 # ---- refused, partly accepted, muted ----
@@ -153,19 +148,13 @@ class Scene:
     silent_ms: int  # from sending the request to the answer to the next one over the same connection
 
 
-Scenes = dict[tuple[KafkaNode, Kind, bool], Scene]
-
-
 @pytest.fixture(scope="module")
-def scenes(nodes: dict[str, KafkaNode]) -> Scenes:
+def scenes(nodes: dict[str, KafkaNode]) -> dict[tuple[str, Kind, bool], Scene]:
     """By node, kind and whether the client is strict; all at the same time, since each client is muted for 10 s."""
-    keys = [(node, kind, strict) for node in nodes.values() for kind in KINDS for strict in (True, False)]
-    for node, kind, strict in keys:
-        if kind != "create":
-            mutate(node, "maker", "create", dict.fromkeys(names(kind, strict), 1))
-    clients = [limited(node, f"{kind}-{strict}") for node, kind, strict in keys]
+    keys = [(name, kind, strict) for name in nodes for kind in KINDS for strict in (True, False)]
+    clients = [prepared(nodes[name], kind, strict) for name, kind, strict in keys]
     with ThreadPoolExecutor(len(keys)) as pool:
-        played = pool.map(lambda key, client: play(client, *key), keys, clients)
+        played = pool.map(lambda key, client: play(nodes[key[0]], client, *key[1:]), keys, clients)
         return dict(zip(keys, played, strict=True))
 
 
@@ -173,7 +162,13 @@ def names(kind: Kind, strict: bool) -> list[str]:
     return [f"{kind}-{strict}-{n}" for n in range(3 if strict else 2)]
 
 
-def play(client: RawClient, node: KafkaNode, kind: Kind, strict: bool) -> Scene:
+def prepared(node: KafkaNode, kind: Kind, strict: bool) -> RawClient:
+    if kind != "create":
+        mutate(node, "maker", "create", dict.fromkeys(names(kind, strict), 1))
+    return limited(node, f"{kind}-{strict}")
+
+
+def play(node: KafkaNode, client: RawClient, kind: Kind, strict: bool) -> Scene:
     wanted = dict.fromkeys(names(kind, strict), 2 if kind == "grow" else 1)
     with client, RawClient(node, f"{kind}-{strict}") as other:
         answer = client.mutate(kind, wanted, strict=strict)
@@ -187,15 +182,17 @@ def play(client: RawClient, node: KafkaNode, kind: Kind, strict: bool) -> Scene:
 # Kafka leaves a message out that is the error's own (ApiError.fromThrowable); Kafka's client adds it again.
 EXCEEDED: Final = (QUOTA_EXCEEDED, None)
 MESSAGE: Final = "The throttling quota has been exceeded."
+BOTH: Final = ("stock", "plugin")
 
 
 @pytest.mark.proves(
     "kip-599.refused-not-queued", "kip-599.mutations", "kip-599.versions", "kip-599.delete-message",
     "kip-599.strict-mute", "kip-599.throttle-time",
 )  # fmt: skip
+@pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_strict_client_has_its_request_partly_accepted_the_rest_refused_and_is_muted_for_the_throttle_time(
-    node: KafkaNode, scenes: Scenes, kind: Kind
+    nodes: dict[str, KafkaNode], scenes: dict[tuple[str, Kind, bool], Scene], node: str, kind: Kind
 ) -> None:
     """ "The channel will be muted as well when throttle_time_ms > 0" (Handling of new Clients)."""
     scene = scenes[node, kind, True]
@@ -210,15 +207,16 @@ def test_a_strict_client_has_its_request_partly_accepted_the_rest_refused_and_is
         "grow": {**dict.fromkeys(accepted, 2), left: 1},
         "delete": {left: 1},
     }[kind]
-    eventually(lambda: partitions(node, names(kind, True)) == expected)
+    eventually(lambda: partitions(nodes[node], names(kind, True)) == expected)
 
 
 @pytest.mark.proves(
     "kip-599.old-clients", "kip-599.old-clients-message", "kip-599.old-clients-timeout", "kip-599.versions"
 )
+@pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_client_gets_everything_without_a_message_and_is_muted(
-    node: KafkaNode, scenes: Scenes, kind: Kind
+    nodes: dict[str, KafkaNode], scenes: dict[tuple[str, Kind, bool], Scene], node: str, kind: Kind
 ) -> None:
     """The KIP: "we will also populate the ErrorMessage to explain that they have been throttled" (old Clients).
 
@@ -231,19 +229,19 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
     assert scene.answer.duration_ms < scene.answer.throttle_ms, "the response isn't held meanwhile"
     assert scene.silent_ms >= scene.answer.throttle_ms - 2
     expected = {"create": {1}, "grow": {2}, "delete": set()}[kind]
-    eventually(lambda: set(partitions(node, names(kind, False)).values()) == expected)
+    eventually(lambda: set(partitions(nodes[node], names(kind, False)).values()) == expected)
 
 
 # ---- Kafka's own clients ----
 
 
 @pytest.mark.proves("kip-599.retry", "kip-599.no-retry")
-def test_kafkas_client_tries_again_by_itself_until_it_succeeds_or_its_time_is_over_unless_told_otherwise(
+def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_otherwise(
     nodes: dict[str, KafkaNode],
 ) -> None:
     node = nodes["plugin"]
-    for client_id, rate in (("impatient", 1), ("patient", 1), ("hurried", ONE_TOKEN)):
-        with limited(node, client_id, rate):
+    for client_id in ("impatient", "patient"):
+        with limited(node, client_id, rate=1):
             pass
     before, begin = requests(node), now_ms()
     error = refused(node, "impatient", BURST_S + 1, retry=False)  # one token is owed after the first topic
@@ -256,11 +254,6 @@ def test_kafkas_client_tries_again_by_itself_until_it_succeeds_or_its_time_is_ov
     assert mutate(node, "patient", "create", topics, retry=True) == dict.fromkeys(topics)
     assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
     eventually(lambda: requests(node) - before == 2 * once, what="one more request, after the throttle time")
-
-    begin = now_ms()
-    error = refused(node, "hurried", 6, retry=True, timeout=3)  # five tokens are owed, for 50 s
-    assert now_ms() - begin >= 3000 - 2, "it doesn't give up before"
-    assert 0 < error.throttle_ms <= 50_000
 
 
 def refused(node: KafkaNode, client_id: str, partitions: int, **how: Any) -> TopicError:
@@ -278,6 +271,16 @@ def requests(node: KafkaNode) -> int:
     """How many requests to create topics the node has answered, by Kafka's own meter of any version."""
     beans = Jmx(node).query("kafka.network:type=RequestMetrics,name=RequestsPerSec,request=CreateTopics,version=*")
     return sum(int(bean["Count"]) for bean in beans.values())
+
+
+@pytest.mark.proves("kip-599.retry")
+def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
+    with limited(nodes["plugin"], "hurried"):
+        pass
+    begin = now_ms()
+    error = refused(nodes["plugin"], "hurried", 6, retry=True, timeout=3)  # five tokens are owed, for 50 s
+    assert now_ms() - begin >= 3000 - 2, "it doesn't give up before"
+    assert 0 < error.throttle_ms <= 50_000
 
 
 @pytest.mark.proves("kip-599.topics-command")

@@ -14,9 +14,7 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad, fill_topic
 from harness.java.jmx import Jmx
 from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
-from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
-from harness.kafka.quotas import enforced_quotas
 from harness.plugin import FENCE, PREFIX
 from harness.system.process import children
 from harness.system.waiting import eventually
@@ -26,7 +24,7 @@ from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
 from quotahost.testing.broker import FakeBroker
 from tests.broker.support.commands import connect_as, explain_client, quotahost
-from tests.broker.support.node import callback_node, changed, cluster_with_fence
+from tests.broker.support.node import callback_node, cluster_with_fence
 from tests.broker.support.numbers import attempt, end_offset, stopped_at
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
@@ -78,11 +76,14 @@ def explained(node: KafkaNode) -> str:
     return explain_client(node, "alice", "there")[1]
 
 
-def signal_child(node: KafkaNode, number: signal.Signals) -> None:
-    """Sends a signal to the Python that serves, the only process that the broker has started."""
-    eventually(lambda: len(children(node.pid)) == 1, what="an older one has ended")
+def upgrade(node: KafkaNode) -> None:
+    alter_broker_config(node, {PREFIX + "python.generation": "next"})
+
+
+def end_child(node: KafkaNode) -> None:
+    """Kills the Python that serves, the only process that the broker has started."""
     (child,) = children(node.pid)
-    os.kill(child, number)
+    os.kill(child, signal.SIGKILL)
 
 
 def is_shown(node: KafkaNode) -> bool:
@@ -104,7 +105,6 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
         eventually(lambda: 0 < factor(node) < 0.7)
         assert state(node) == OPEN  # that of the volumes
         eventually(lambda: f"uses the budget {BUDGET} of 20,000,000 bytes" in explained(node))
-        wait_for_rate(FULL_RATE, beside)
         wait_for_rate(FULL_RATE, elsewhere, since=begin)
 
         apply(client, file, "2M")  # less than there is already
@@ -131,48 +131,22 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     eventually(lambda: not is_shown(node))
 
 
-def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(
+def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_up(
     node: KafkaNode, client: list[str], tmp_path: Path
 ) -> None:
-    def slowed(client_id: str) -> bool:
-        return quota_now(node, "bob", client_id).slowed
-
-    fill_topic(node.client_config("root"), "orders.us", 1_000_000)
-    apply(client, tmp_path / "budgets.yaml", "2M")
-    first = node.client_config("bob", "id-0")
-    eventually(lambda: attempt(first, "orders.us") is None and slowed("id-0"))
-    for number in range(1, 5):
-        assert attempt(node.client_config("bob", f"id-{number}"), "orders.us") is None
-        assert slowed(f"id-{number}")
-    assert len(enforced_quotas(node, "PRODUCE", user=f"<budget {BUDGET} bob>")) == 1
-    assert not slowed("another")
-
-    eventually(lambda: attempt(first, "other") is None and not slowed("id-0"))
-
-
-def test_a_python_that_is_killed_upgraded_or_silent_lets_nobody_write_to_what_is_used_up(
-    node: KafkaNode, client: list[str], tmp_path: Path
-) -> None:
-    file, alice = tmp_path / "budgets.yaml", node.client_config("alice", "new")
     create_topic(node, "orders.asia")
     fill_topic(node.client_config("bob"), "orders.asia", 100_000)
-    apply(client, file, "1K")
-    eventually(lambda: attempt(alice, "orders.asia") == "NOT_ENOUGH_REPLICAS")
+    apply(client, tmp_path / "budgets.yaml", "1K")
+    eventually(lambda: attempt(node.client_config("alice", "new"), "orders.asia") == "NOT_ENOUGH_REPLICAS")
     end_before = end_offset(node, "orders.asia")
-    retries = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}
-    with ProducerLoad(node.client_config("alice", "there") | retries, "orders.asia"):
-        signal_child(node, signal.SIGKILL)
-        apply(client, file, "2K")
-        eventually(lambda: gauge(node, f"Budget,name={BUDGET}", "Bytes") == 2000 and factor(node) == 0)
-        alter_broker_config(node, {PREFIX + "python.generation": "next"})
-        apply(client, file, "3K")
-        eventually(lambda: gauge(node, f"Budget,name={BUDGET}", "Bytes") == 3000 and factor(node) == 0)
-        # Only here, since a busy machine may hold up the Python of the others for some seconds.
-        with changed(node, {"validity": "4s", "snapshots.period": "1s"}):
-            signal_child(node, signal.SIGSTOP)
-            eventually(lambda: attempt(alice, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
-        eventually(lambda: attempt(alice, "other") is None, what="the next Python serves")
-        eventually(lambda: attempt(alice, "orders.asia") == "NOT_ENOUGH_REPLICAS")
+    with ProducerLoad(
+        node.client_config("alice", "there") | {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}, "orders.asia"
+    ):
+        for size, end in enumerate((end_child, upgrade), start=2):
+            end(node)
+            apply(client, tmp_path / "budgets.yaml", f"{size}K")
+            eventually(lambda size=size: gauge(node, f"Budget,name={BUDGET}", "Bytes") == size * 1000)
+            eventually(lambda: factor(node) == 0)
     assert end_offset(node, "orders.asia") == end_before
 
 
@@ -250,7 +224,7 @@ def test_no_byte_counts_twice_or_not_at_all_when_pythons_or_brokers_end_and_othe
         eventually(lambda: all(gauge(node, "Fence", "Closed") == 1 for node in everybody))
         before = ends()
         with ProducerLoad(cluster.client_config() | EVERYWHERE, "orders"):
-            signal_child(second, signal.SIGKILL)
+            end_child(second)
             write(Budget("by-the-next-python", ("none",), size))
             eventually(lambda: gauge(second, "Budget,name=by-the-next-python", "Bytes") == size)
             assert used(everybody) >= size

@@ -41,7 +41,7 @@ SETTINGS: Final = {
     "plugin.overrides.quota.producer.override": r"clientA:40K,ns\:app\,1:60K,live:50K",
     "plugin.overrides.quota.consumer.override": "clientC:40K,clientD:5M,slow:4K",
 }
-Send = Callable[[RawClient], tuple[float, RoundTrip]]
+Send = Callable[[RawClient], tuple[float, RoundTrip, int]]
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,9 @@ def producing(size: int) -> Send:
     """A function that produces one record of so many bytes."""
     batch = record_batch(size)
 
-    def send(client: RawClient) -> tuple[float, RoundTrip]:
+    def send(client: RawClient) -> tuple[float, RoundTrip, int]:
         round_trip = client.produce("t", batch)
-        return round_trip.body_size, round_trip
+        return round_trip.body_size, round_trip, round_trip.throttle_ms
 
     return send
 
@@ -71,10 +71,11 @@ def producing(size: int) -> Send:
 def fetching(charge: int) -> Send:
     """A function that fetches the record, for which Kafka charges so many bytes."""
 
-    def send(client: RawClient) -> tuple[float, RoundTrip]:
+    def send(client: RawClient) -> tuple[float, RoundTrip, int]:
         round_trip = client.fetch("filled", 21_000)
-        assert round_trip.throttle_ms or len(round_trip.response) == charge
-        return charge, round_trip
+        throttled = round_trip.throttle_ms
+        assert throttled or len(round_trip.response) == charge
+        return charge, round_trip, throttled
 
     return send
 
@@ -86,8 +87,8 @@ class Ledger:
         self.model, self.bound, self.takes_back = SampledRate(SAMPLES, WINDOW_MS), bound, takes_back
         self.throttle_times, self.tolerance = throttle_times, 0
 
-    def add(self, charge: float, round_trip: RoundTrip) -> None:
-        at_ms, throttled = round_trip.sent_ms + round_trip.duration_ms // 2, round_trip.throttle_ms
+    def add(self, charge: float, round_trip: RoundTrip, throttled: int) -> None:
+        at_ms = round_trip.sent_ms + round_trip.duration_ms // 2
         self.tolerance = max(self.tolerance, 2 * round_trip.duration_ms + 2)
         self.model.record(charge, at_ms)
         expected = self.model.throttle_ms(self.bound, at_ms)
@@ -96,12 +97,9 @@ class Ledger:
         if throttled and self.takes_back:
             self.model.record(-charge, at_ms)
 
-    def check_beans(self, node: KafkaNode, kind: str, client_id: str | None) -> None:
-        # Tags as JMX writes them: empty ones are left out; names with special characters are in quotation marks.
-        name = client_id if not client_id or client_id.isalnum() else f'"{client_id}"'
-        bean = f"kafka.server:type={kind},client-id={name}" if name else f"kafka.server:type={kind}"
+    def check_beans(self, node: KafkaNode, bean: str) -> None:
         before = now_ms()
-        shown: dict[str, Any] = Jmx(node).query(bean)[bean]
+        shown: dict[str, Any] = Jmx(node).query(f"kafka.server:type={bean}")[f"kafka.server:type={bean}"]
         rates = [self.model.measure(before), self.model.measure(now_ms())]
         slack = 1 + self.tolerance / ((SAMPLES - 1) * WINDOW_MS)  # the shortest window
         assert min(rates) / slack <= shown["byte-rate"] <= max(rates) * slack
@@ -136,25 +134,32 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
 
 
 @pytest.mark.proves(
-    "kip-13.client-id", "kip-13.default-and-override", "kip-13.bytes-written", "kip-13.bytes-read", "kip-13.windows",
-    "kip-13.delay", "kip-13.jmx",
+    "kip-13.client-id", "kip-13.default-and-override", "kip-13.bytes-written", "kip-13.windows", "kip-13.delay",
+    "kip-13.jmx",
 )  # fmt: skip
 @pytest.mark.parametrize(
-    ("kind", "client_id", "bound", "size"),
-    [("Produce", "clientA", 40_000.0, 30_000), ("Produce", "other", DEFAULT, 15_000),
-     ("Produce", "ns:app,1", 60_000.0, 45_000), ("Produce", None, DEFAULT, 15_000),
-     ("Fetch", "clientC", 40_000.0, 0), ("Fetch", "reader", DEFAULT, 0)],
-    ids=["override", "default", "special characters", "without client-id", "consumer's override", "consumer's default"],
+    ("client_id", "bound", "size"),
+    [("clientA", 40_000.0, 30_000), ("other", DEFAULT, 15_000), ("ns:app,1", 60_000.0, 45_000),
+     (None, DEFAULT, 15_000)],
+    ids=["override", "default", "special characters", "without client-id"],
 )  # fmt: skip
-def test_a_client_is_throttled_as_the_sampled_rate_predicts(
-    node: KafkaNode, kind: str, client_id: str | None, bound: float, size: int
+def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
+    node: KafkaNode, client_id: str | None, bound: float, size: int
 ) -> None:
     make_known(node, client_id)
-    send = producing(size) if kind == "Produce" else fetching(size_of_filled(node))
-    ledger = played(node, client_id, send, bound, takes_back=kind == "Fetch")
+    ledger = played(node, client_id, producing(size), bound)
     assert ledger.throttle_times[0] == 0
-    ledger.check_beans(node, kind, client_id)
-    assert [q.bound for q in enforced_quotas(node, kind.upper(), client_id=client_id or "", user="")] == [bound]
+    ledger.check_beans(node, "Produce" + bean_name(client_id))
+    assert [q.bound for q in enforced_quotas(node, "PRODUCE", client_id=client_id or "", user="")] == [bound]
+
+
+@pytest.mark.proves("kip-13.client-id", "kip-13.bytes-read", "kip-13.jmx")
+@pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
+def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
+    make_known(node, client_id)
+    ledger = played(node, client_id, fetching(size_of_filled(node)), bound, takes_back=True)
+    assert ledger.throttle_times[0] == 0
+    ledger.check_beans(node, "Fetch" + bean_name(client_id))
 
 
 def size_of_filled(node: KafkaNode) -> int:
@@ -173,10 +178,11 @@ def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_i
         end = end_offset(node, "t")
         with RawClient(node, "greedy") as client:
             first = client.produce("t", record_batch(90_000))
+            throttled = first.throttle_ms
             assert end_offset(node, "t") == end + 1
             second = client.produce("t", record_batch(10))
         # Kafka mutes before it responds, so the mute began within the first round trip.
-        return first.duration_ms < first.throttle_ms <= second.received_ms - first.sent_ms
+        return first.duration_ms < throttled <= second.received_ms - first.sent_ms
 
     eventually(answered_at_once, poll=SAMPLES + 1)  # as played()
 
@@ -187,9 +193,11 @@ def test_a_throttled_fetch_is_answered_at_once_without_a_record_and_its_connecti
 
     def answered_at_once() -> bool:
         with RawClient(node, "slow") as client:
-            first, second = client.fetch("filled", 21_000), client.fetch("filled", 21_000)
+            first = client.fetch("filled", 21_000)
+            throttled = first.throttle_ms
+            second = client.fetch("filled", 21_000)
         assert len(first.response) < size_of_filled(node) - 20_000 + 100, "the frame of a response alone"
-        return first.duration_ms < first.throttle_ms <= second.received_ms - first.sent_ms
+        return first.duration_ms < throttled <= second.received_ms - first.sent_ms
 
     eventually(answered_at_once, poll=SAMPLES + 1)  # as played()
 
@@ -239,6 +247,8 @@ def test_an_override_is_changed_live_and_a_wrong_one_is_refused_with_its_entry(n
     name = PREFIX + "plugin.overrides.quota.producer.override"
 
     def limited_to(rate: float) -> None:
+        eventually(lambda: limit_of(node, ANYONE, "live") == rate)
+
         def enforced() -> bool:
             with RawClient(node, "live") as client:
                 client.produce("t", record_batch(10))
@@ -270,3 +280,10 @@ def test_the_most_constraining_supplier_wins_and_explain_shows_the_other_supplie
     assert field(text, "from") == expected
     set_quota(node, {"producer_byte_rate": None}, user=ANYONE)
     eventually(lambda: limit_of(node, ANYONE, "clientA") == 40_000)
+
+
+def bean_name(client_id: str | None) -> str:
+    """The tags as JMX writes them: without empty ones; names with special characters are in quotation marks."""
+    if not client_id:
+        return ""
+    return f",client-id={client_id}" if client_id.isalnum() else f',client-id="{client_id}"'

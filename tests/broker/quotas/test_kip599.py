@@ -137,7 +137,7 @@ def test_with_a_request_quota_too_the_longer_throttle_time_applies(
 @pytest.mark.proves(
     "kip-599-revision.metrics", "kip-599-revision.throttle-time-average", "kip-599.metric", "kip-599.controller"
 )
-def test_the_throttle_time_is_shown_where_it_is_applied_and_tokens_on_the_controller_alone(cluster: Cluster) -> None:
+def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
     """The broker that forwards a request mutes the client, and counts the throttle time among its Request metrics."""
     make_known(cluster, "direct")
     ours = "client-id=direct"
@@ -154,7 +154,13 @@ def test_the_throttle_time_is_shown_where_it_is_applied_and_tokens_on_the_contro
     shown = bean(cluster.brokers[0], 'kafka.server:type=Request,user="<unlimited>"')
     assert forwarded > 0
     assert shown["throttle-time"] > 0
-    _, text = explain_client(cluster.brokers[0], ANYONE, "direct", "CONTROLLER_MUTATION")
+
+
+@pytest.mark.proves("kip-599.controller")
+def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(cluster: Cluster) -> None:
+    make_known(cluster, "ledger")
+    code, text = explain_client(cluster.brokers[0], ANYONE, "ledger", "CONTROLLER_MUTATION")
+    assert code == 0, text
     if cluster.controllers:
         assert field(text, "tokens") == "node 1001 knows, the active controller"
         assert last_line(text) == "Whether CONTROLLER_MUTATION is limited, node 1001 knows, the active controller."

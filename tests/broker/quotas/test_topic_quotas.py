@@ -30,7 +30,6 @@ from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
-TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 SETTINGS: Final = {
     "fence.authorizer": "none",
     TOTAL: "3M",
@@ -59,6 +58,10 @@ def topics(node: KafkaNode, attribute: str) -> float:
     return gauge(node, "TopicQuotas", attribute)
 
 
+def topics_over(node: KafkaNode) -> list[str]:
+    return list(state_now(node).topics_over)
+
+
 @pytest.mark.proves(
     "v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped", "v1.measured-in-log", "v1.logged",
     "kip-13.topic-quotas-rejected", "kip-13.error-after-delay",
@@ -73,27 +76,12 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     with ExitStack() as running:
         for load in loads.values():
             running.enter_context(load)
-        eventually(lambda: [*state_now(node).topics_over] == ["greedy"])
+        eventually(lambda: topics_over(node) == ["greedy"], on_timeout=lambda: str(topics_over(node)))
         assert topics(node, "Share") == SHARE
         # At first greedy exceeded its share, before the mean of a minute could show it.
         owing = bytes_in(node, "greedy")
         eventually(lambda: bytes_in(node, "greedy") > owing + SHARE, LONG, "it is let in again")
-        begin = time.monotonic()
-        samples: list[tuple[float, dict[str, int]]] = []
-
-        def rates_are_met() -> bool:
-            """Over the last period all keep their mean bytes/s but greedy, which has the rest of the total."""
-            now = time.monotonic()
-            samples.append((now, {topic: bytes_in(node, topic) for topic in OFFERS}))
-            assert now >= begin + PERIOD, "a period has not passed yet"
-            since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
-            rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in OFFERS}
-            assert sum(rates.values()) == pytest.approx(3_000_000, rel=0.1)
-            assert rates.pop("greedy") > 0.85 * SHARE
-            assert rates == pytest.approx(KEPT, rel=0.15)
-            return True
-
-        eventually(rates_are_met, LONG, poll=0.5)
+        wait_for_topic_rates(node)
         assert topics(node, "Rejections") > 20
         with changed(node, {TOTAL: "1G"}):
             assert {topic: load.drain() for topic, load in loads.items()} == dict.fromkeys(OFFERS, 0)
@@ -106,6 +94,25 @@ def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_i
     for line in lines:
         assert "Of 1 topics: [greedy (" in line, "the others are never turned back"
         assert "where 750,000 are expected" in line
+
+
+def wait_for_topic_rates(node: KafkaNode) -> None:
+    """Waits until over the last period all keep their mean bytes/s but greedy, which has the rest of the total."""
+    begin = time.monotonic()
+    samples: list[tuple[float, dict[str, int]]] = []
+
+    def rates_are_met() -> bool:
+        now = time.monotonic()
+        samples.append((now, {topic: bytes_in(node, topic) for topic in OFFERS}))
+        assert now >= begin + PERIOD, "a period has not passed yet"
+        since, before = [sample for sample in samples if sample[0] <= now - PERIOD][-1]
+        rates = {topic: (samples[-1][1][topic] - before[topic]) / (now - since) for topic in OFFERS}
+        assert sum(rates.values()) == pytest.approx(3_000_000, rel=0.1)
+        assert rates.pop("greedy") > 0.85 * SHARE
+        assert rates == pytest.approx(KEPT, rel=0.15)
+        return True
+
+    eventually(rates_are_met, LONG, poll=0.5)
 
 
 @pytest.mark.long
@@ -134,24 +141,26 @@ def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it
 @pytest.fixture
 def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic above its threshold, on a broker above its total."""
-    name, alice = topic_name(request), node.client_config("alice", "a")
+    name = topic_name(request)
     create_topic(node, name)
     fill_topic(node.client_config("root", "filler"), name, 1_000_000)
-    with changed(node, {TOTAL: "1000", OWN: f"{name}:1"}):
-        eventually(lambda: attempt(alice, name) == TURNED_BACK and name in state_now(node).topics_over)
-        yield name
+    alice = node.client_config("alice", "a")
+    alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})
+    eventually(lambda: attempt(alice, name) == "NOT_ENOUGH_REPLICAS" and name in topics_over(node))
+    yield name
+    alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN), None))
     eventually(lambda: attempt(alice, name) is None)
 
 
 @pytest.mark.proves("v1.exempt")
 def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(node: KafkaNode, full: str) -> None:
     create_topic(node, "quiet")
-    end, before, alice = end_offset(node, full), topics(node, "Rejections"), node.client_config("alice", "a")
-    assert attempt(alice, full) == TURNED_BACK
+    end, before = end_offset(node, full), topics(node, "Rejections")
+    assert attempt(node.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
     assert end_offset(node, full) == end
     assert topics(node, "Rejections") == before + 1
     assert attempt(node.client_config("root", "a"), full) is None
-    assert attempt(alice, "quiet") is None
+    assert attempt(node.client_config("alice", "a"), "quiet") is None
 
 
 @pytest.mark.proves("v1.exempt")
@@ -169,16 +178,16 @@ def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_
 ) -> None:
     create_topic(node, "neighbour")
     own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
-    outcomes: set[tuple[str | None, KafkaError | str | None]] = set()
+    producer = Producer(node.client_config("alice", "both") | own)
+    outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "neighbour": set()}
 
     def note(error: KafkaError | None, message: Message) -> None:
-        outcomes.add((message.topic(), error and error.name()))
+        outcomes[str(message.topic())].add(error and error.name())
 
-    producer = Producer(node.client_config("alice", "both") | own | {"on_delivery": note})
     for topic in (full, "neighbour") * 3:
-        producer.produce(topic, "one", partition=0)
+        producer.produce(topic, "one", partition=0, on_delivery=note)
     assert producer.flush(120) == 0
-    assert outcomes == {(full, TURNED_BACK), ("neighbour", None)}
+    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
 
 
 @pytest.mark.proves("v1.dropped")
@@ -187,7 +196,7 @@ def test_the_error_of_turned_back_requests_can_be_chosen(node: KafkaNode, full: 
     alice = node.client_config("alice", "a")
     with changed(node, {"topics.reject.error": error}):
         eventually(lambda: attempt(alice, full) == error)
-    eventually(lambda: attempt(alice, full) == TURNED_BACK)
+    eventually(lambda: attempt(alice, full) == "NOT_ENOUGH_REPLICAS")
 
 
 @pytest.mark.proves("v1.error-meter", "v1.measured-in-log", "v1.no-meter-by-topic")
@@ -209,10 +218,7 @@ def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_chang
         assert attempt(node.client_config("alice", "a"), topic) is None
     default = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
     kafka_configs(node, *default, f"{PREFIX}{TOTAL}=3M,{PREFIX}{OWN}=[one:1M,absent:500K]")
-    # Those that have a meter of bytes in and may be turned back.
-    beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
-    spared = {*records.KAFKAS_OWN, *(topic.name for topic in records.TOPICS), "one", "absent"}
-    count = len({bean.partition("topic=")[2] for bean in beans} - spared)
+    count = sum(name not in ("one", "absent") for name in metered(node))
     eventually(lambda: topics(node, "Share") == pytest.approx(1_500_000 / count))
     with pytest.raises(HelperError, match="3,500,000 bytes/s together, above the 3,000,000"):
         alter_broker_config(node, {PREFIX + OWN: "one:3M,absent:500K"})
@@ -225,3 +231,11 @@ def test_thresholds_change_live_and_a_sum_above_the_total_is_an_error_that_chang
     eventually(lambda: topics(node, "Share") == pytest.approx(1_500_000 / (count + 1)))
     alter_broker_config(node, {PREFIX + TOTAL: None, PREFIX + OWN: None})
     eventually(lambda: topics(node, "Threshold") == 3_000_000)
+
+
+def metered(node: KafkaNode) -> list[str]:
+    """The topics that have a meter of bytes in and may be turned back."""
+    beans = Jmx(node).query("kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=*")
+    names = [bean.partition("topic=")[2] for bean in beans]
+    spared = {*records.KAFKAS_OWN, *(topic.name for topic in records.TOPICS)}
+    return [name for name in names if name not in spared]

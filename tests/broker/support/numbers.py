@@ -33,17 +33,24 @@ def attempt(config: dict[str, Any], topic: str, partition: int = 0) -> str | Non
 
     It isn't sent again but where the broker that was asked no longer leads the partition.
     """
-    own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
-    names: list[str | None] = []
+    answers: list[str | None] = []
 
     def answered() -> bool:
-        producer = Producer(own | config | {"on_delivery": lambda error, _: names.append(error and error.name())})
-        producer.produce(topic, "one", partition=partition)
-        producer.flush(60)
-        return names[-1] not in _MOVING
+        answers.append(_attempt(config, topic, partition))
+        return answers[-1] not in _MOVING
 
     eventually(answered, what=f"an answer of the leader of {topic}-{partition}")
-    return names[-1]
+    return answers[-1]
+
+
+def _attempt(config: dict[str, Any], topic: str, partition: int) -> str | None:
+    outcome: list[KafkaError | None] = []
+    own = {"message.send.max.retries": 0, "message.timeout.ms": 40_000, "log_level": 0}
+    producer = Producer(own | config)
+    producer.produce(topic, "one", partition=partition, on_delivery=lambda error, _: outcome.append(error))
+    producer.flush(60)
+    (error,) = outcome
+    return None if error is None else error.name()
 
 
 def end_offset(node: KafkaNode, topic: str, partition: int = 0) -> int:

@@ -1,0 +1,154 @@
+"""A volume that fills: what ``explain`` and ``top`` show of it, and where new topics go meanwhile (``cordon``)."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, kafka_configs
+from harness.kafka.node import KafkaNode
+from harness.plugin import PREFIX
+from harness.system.waiting import eventually
+from tests.broker.support.commands import Terminal, explain, explain_client, field
+from tests.broker.support.node import OWN_ID
+from tests.broker.support.seen import ANYONE, gauge, wait_for_watch_topic
+from tests.broker.support.volumes import MEGA, directory_of, node_with_two_volumes, topic_on_each, used
+
+VOLUME: Final = 100 * MEGA  # bytes of each
+SOFT: Final = 20 * MEGA  # bytes used
+SETTINGS: Final = {
+    "factor.source": "local",
+    "static.produce": "20M",
+    "factor.scope": "topics",
+    "fence.authorizer": "none",
+    "static.storage.soft": str(SOFT),
+    "static.storage.hard": str(90 * MEGA),
+    "tasks": "cordon,publish-usage",
+    "plugin.cordon.hold": "1s",
+}
+SEGMENTS: Final = {"segment.bytes": str(1 << 20), "retention.ms": "600000"}
+CORDONED: Final = "cordoned.log.dirs"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME, node_id=OWN_ID) as node:
+        topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+        yield node
+
+
+def topic_at(directory: Path) -> str:
+    """A topic of the module with its first partition in a log directory."""
+    return next(each.name for each in directory.iterdir() if each.name.startswith("volume-")).rpartition("-")[0]
+
+
+def cordoned(node: KafkaNode) -> list[str]:
+    text = kafka_configs(node, "--describe", "--entity-type", "brokers", "--entity-name", str(OWN_ID))
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(CORDONED)]
+    return sorted(lines[0].split("=")[1].split(" ")[0].split(",")) if lines else []
+
+
+def places_of_new_topics(node: KafkaNode, name: str) -> set[Path]:
+    topics = [f"{name}-{number}" for number in range(4)]
+    for topic in topics:
+        create_topic(node, topic)
+    return {directory_of(topic, node.data_dirs) for topic in topics}
+
+
+def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(node: KafkaNode) -> None:
+    topic = topic_at(node.data_dirs[0])
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(node.data_dirs[0]) > SOFT)
+    code, text = explain("--pid", node.pid, "--volume")
+    assert code == 0
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
+    with ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000) as load:
+        eventually(lambda: load.meter.bytes > MEGA)
+
+        def all_is_shown() -> bool:
+            """Of a volume that grows meanwhile: a busy machine may hold the writer up."""
+            code, text = explain("--broker-id", OWN_ID, "--volume", node.data_dirs[0], "--interval", "2s")
+            assert code == 0, text
+            assert field(text, "capacity") == "100 MB"
+            assert "breached by" in field(text, "soft")
+            assert "left" in field(text, "hard")
+            assert "its hard limit in" in field(text, "growth")
+            written, kept = (line.split() for line in text.splitlines() if line.startswith(topic))
+            assert written[-1] in ("MB/s", "kB/s")
+            assert kept[1:3] == ["10", "min"]
+            writers = [line.split()[-1] for line in text.splitlines() if "client-id writer" in line]
+            assert writers == [topic], "with factor.scope=topics"
+            return True
+
+        eventually(all_is_shown)
+        slowed = f"slowed, since it writes to {topic}, which has a replica on broker {OWN_ID}"
+        eventually(lambda: slowed in field(explain_client(node, ANYONE, "writer")[1], "scope"))
+        other = topic_at(node.data_dirs[1])
+        with ProducerLoad(node.client_config(client_id="other"), other, rate=1_000_000) as elsewhere:
+            eventually(lambda: elsewhere.meter.bytes > MEGA)
+            spared = "keeps its full quota: it has not written to an affected topic"
+            eventually(lambda: spared in field(explain_client(node, ANYONE, "other")[1], "scope"))
+
+
+def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(node: KafkaNode) -> None:
+    full, other = node.data_dirs
+    topic = topic_at(full)
+    wait_for_watch_topic(node)
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(full) > SOFT)
+    with (
+        ProducerLoad(node.client_config(client_id="writer"), topic, rate=1_000_000) as load,
+        Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal,
+    ):
+        eventually(lambda: load.meter.bytes > MEGA)
+        terminal.shows("writer")
+        terminal.press(b"v")
+        first = terminal.line(f"^1 +{OWN_ID} ").split()
+        second = terminal.line(f"^2 +{OWN_ID} ").split()
+        terminal.press(b"1")
+        # Once there is a rate: a busy machine may hold the writer up.
+        terminal.line(rf"^{topic} .*[kM]B/s\s*$")
+        writes = terminal.line("client-id writer").split()
+        terminal.press(b"\x1bq")
+        assert terminal.ends() == 0
+    assert first[2:5] == [str(full), "100", "MB"]
+    assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
+    assert 0 < float(first[-1]) < 1, "its factor"
+    assert (second[2], second[-1]) == (str(other), "1")
+    assert writes[-1] == topic, "with factor.scope=topics"
+
+
+def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart(node: KafkaNode) -> None:
+    full, other = map(str, node.data_dirs)
+    eventually(lambda: cordoned(node) == [full])
+    # Kafka shows a new config a moment before it goes by it.
+    tries = count()
+    eventually(lambda: places_of_new_topics(node, f"before-{next(tries)}") == {node.data_dirs[1]})
+    node.stop()
+    node.start()
+    assert places_of_new_topics(node, "after") == {node.data_dirs[1]}
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
+    alter_broker_config(node, {CORDONED: f"{full},{other}"}, broker=OWN_ID)
+    delete_topics(node, topic_at(node.data_dirs[0]))
+    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
+    alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
+    eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
+
+
+def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
+    create_topic(node, "last", config=SEGMENTS)
+    place = directory_of("last", node.data_dirs)
+    (other,) = (str(each) for each in node.data_dirs if each != place)
+    fill_topic(node.client_config(client_id="filler"), "last", 25 * MEGA)
+    eventually(lambda: cordoned(node) == [str(place)])
+    alter_broker_config(node, {CORDONED: f"{place},{other}"}, broker=OWN_ID)
+    let_go = f"{PREFIX}plugin.cordon.let-go"
+    alter_broker_config(node, {let_go: "true"}, broker=OWN_ID)
+    eventually(lambda: cordoned(node) == [other])
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
+    alter_broker_config(node, {let_go: None, CORDONED: None}, broker=OWN_ID)
+    eventually(lambda: cordoned(node) == [str(place)], what="it goes on where it is no longer told to let go")
+    delete_topics(node, "last")
