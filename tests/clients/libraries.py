@@ -77,7 +77,7 @@ KAFKAJS = Library("kafkajs", "node", ("node", str(DRIVERS / "node/kafkajs.js")))
 class Ride:
     """One library with one choice of settings."""
 
-    library: Library  # the library
+    library: Library
     settings: str  # DEFAULT, TUNED or AWAITED
     words: str  # the settings as a user writes them
     lasts: float | None  # for how many seconds of a PAUSE no record is given up; None for 60 and more
