@@ -26,7 +26,9 @@ from tests.broker.support.numbers import records
 from tests.broker.support.seen import gauge
 from tests.clients.libraries import (
     AIOKAFKA,
+    DEFAULT,
     KAFKA_GO,
+    KAFKAJS,
     LIBRARIES,
     RIDES,
     SARAMA,
@@ -93,12 +95,9 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
     )
 
 
-@pytest.mark.parametrize("seconds", [60, 20])
-@pytest.mark.proves("faults.impatient")
-def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
-    libraries = runnable()
-    rides = [ride for ride in RIDES if ride.library in libraries]
-    with broker(tmp_path, [ride.topic for ride in rides]) as node, ExitStack() as stack:
+def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, Outcome]:
+    """What becomes of the rides, all at once, in a PAUSE."""
+    with broker(directory, [ride.topic for ride in rides]) as node, ExitStack() as stack:
         drivers = {
             ride: stack.enter_context(running(node, ride.library, ride.topic, settings=ride.settings)) for ride in rides
         }
@@ -112,7 +111,20 @@ def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_pa
         eventually(lambda: all(driver.acked_after(released) for driver in drivers.values()), 240)
         for driver in drivers.values():
             driver.finish()
-        outcomes = {ride: _outcome(node, ride, driver, paused, released) for ride, driver in drivers.items()}
+        return {ride: _outcome(node, ride, driver, paused, released) for ride, driver in drivers.items()}
+
+
+@pytest.mark.parametrize("seconds", [60, 20])
+@pytest.mark.proves("faults.impatient")
+def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
+    libraries = runnable()
+    rides = [ride for ride in RIDES if ride.library in libraries]
+    # kafkajs, not awaited, tries up to 600 times a second on one connection. Beside 16 other clients two cores answer it
+    # so late that it sends again what may have been written (docs/clients.md).
+    alone = [ride for ride in rides if (ride.library, ride.settings) == (KAFKAJS, DEFAULT)]
+    outcomes = _ridden(tmp_path / "together", [ride for ride in rides if ride not in alone], seconds)
+    if alone:
+        outcomes |= _ridden(tmp_path / "alone", alone, seconds)
     keep(f"pause-{seconds}", [asdict(outcome) for outcome in outcomes.values()])
     wrong = []
     for ride, outcome in outcomes.items():
