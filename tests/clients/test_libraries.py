@@ -119,8 +119,8 @@ def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, 
 def test_nothing_acknowledged_is_lost_in_a_pause_and_who_gives_up_says_so(tmp_path: Path, seconds: int) -> None:
     libraries = runnable()
     rides = [ride for ride in RIDES if ride.library in libraries]
-    # kafkajs, not awaited, tries up to 600 times a second on one connection. Beside 16 other clients two cores answer it
-    # so late that it sends again what may have been written (docs/clients.md).
+    # kafkajs, not awaited, tries up to 600 times a second on one connection. Beside 16 other clients two cores answer
+    # it so late that it sends again what may have been written (docs/clients.md).
     alone = [ride for ride in rides if (ride.library, ride.settings) == (KAFKAJS, DEFAULT)]
     outcomes = _ridden(tmp_path / "together", [ride for ride in rides if ride not in alone], seconds)
     if alone:

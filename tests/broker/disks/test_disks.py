@@ -322,7 +322,7 @@ def test_a_broker_that_restarts_in_a_pause_appends_nothing(cluster: Cluster) -> 
         assert appended(cluster) == before
 
 
-# The last one but one: in place of the pipeline there is one that reads the whole topic and takes each record for sound.
+# The last one but one: instead of the pipeline one reads the whole topic and takes each record for sound.
 @pytest.mark.proves("faults.hostile-record")
 def test_hostile_records_are_refused_and_counted_and_change_no_state(cluster: Cluster) -> None:
     node = cluster.brokers[0]
