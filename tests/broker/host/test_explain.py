@@ -171,7 +171,8 @@ def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_nobody_while
             _, text = explain_client(node, "alice", "app")
             assert field(text, "fence").startswith("open, as the factor is in shadow; else this client's")
             assert field(text, "factor") == "0, on PRODUCE; in shadow: limits are not multiplied by it"
-            assert field(text, "limit") == "2,000,000 bytes/s (2M)"
+            risen = "2,000,000 bytes/s (2M)"
+            eventually(lambda: field(explain_client(node, "alice", "app")[1], "limit") == risen)
             eventually(lambda: counted(node, "factor", "Bytes") > 1e6 and gauge(node, "Fence", "Shadowed") > 0)
         alter_broker_config(node, {PREFIX + "shadow": "all"})
         ends(node, "alice", "Nothing limits this client, as shadow=all enforces nothing.")
