@@ -33,6 +33,8 @@ from harness.system.waiting import eventually
 
 EXAMPLE: Final = ROOT / "examples/off_peak"
 TOLERANCE: Final = 0.1
+EVERY: Final = 5.0  # seconds between two lines
+PATIENCE: Final = 60.0  # seconds
 MEGA: Final = 1_000_000
 
 
@@ -157,8 +159,12 @@ def play(directory: Path, windows: int, console: Console) -> tuple[list[Result],
             return results, all_clients, time.monotonic()
 
 
-def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client], console: Console) -> Iterator[Result]:
-    """Each client's rate over whole quota windows, without the first one after the change."""
+def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client], console: Console) -> list[Result]:
+    """Each client's rate over whole quota windows, without the first one after the change.
+
+    A busy machine may starve clients for a while, so the phase goes on until the rates meet their quotas, for up to
+    PATIENCE.
+    """
     console.print(phase.title)
     for client in all_clients:
         quota, _ = phase.quotas[client.user]
@@ -166,17 +172,24 @@ def _play(phase: Phase, node: KafkaNode, windows: int, all_clients: list[Client]
     since = time.monotonic()
     for client in all_clients:
         client.quotas.append((since, phase.quotas[client.user][0]))
-    begin, end = since + KAFKA_WINDOW, since + KAFKA_WINDOW * (1 + windows)
-    while (seconds_left := end - time.monotonic()) > 0:
-        time.sleep(min(5.0, seconds_left))
+    span = KAFKA_WINDOW * windows
+    measured = since + KAFKA_WINDOW + span
+    while True:
+        left = measured - time.monotonic()
+        time.sleep(min(EVERY, left) if left > 0 else EVERY)
         lines = (
             f"{client.user} {mega(client.load.meter.rate_over(KAFKA_WINDOW))} of {mega(quota)} by {supplier}"
             for client in all_clients
             for quota, supplier in [phase.quotas[client.user]]
         )
         console.print("  " + ", ".join(lines), soft_wrap=True)
-    for client in all_clients:
-        yield Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(begin, end))
+        now = time.monotonic()
+        results = [
+            Result(phase.title, client, phase.quotas[client.user][0], client.load.meter.rate(now - span, now))
+            for client in all_clients
+        ]
+        if now >= measured and (all(result.met for result in results) or now >= measured + PATIENCE):
+            return results
 
 
 def mega(rate: float) -> str:

@@ -1,8 +1,12 @@
 """The base of what runs on a thread of its own beside a test, a bench or the demo."""
 
+import sys
 import threading
+import traceback
 from abc import ABC, abstractmethod
-from typing import Self
+from typing import Final, Self
+
+_LONGEST_STOP: Final = 100.0  # seconds; below the time after which a test counts as hung
 
 
 class Background(ABC):
@@ -20,10 +24,17 @@ class Background(ABC):
         return self
 
     def stop(self) -> None:
-        """Ends the thread, and raises the exception that ended it before, if there is one."""
+        """Ends the thread, and raises the exception that ended it before, if there is one.
+
+        Raises:
+            TimeoutError: the thread goes on; the message tells where it is.
+        """
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_LONGEST_STOP)
+        if self._thread.is_alive():
+            at = "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0)))
+            raise TimeoutError(f"{type(self).__name__} doesn't stop within {_LONGEST_STOP:.0f} s; it is at\n{at}")
         if self._failure is not None:
             raise self._failure
 

@@ -72,7 +72,9 @@ final class Jmx {
     private static JMXConnector connect(String pid) throws Exception {
         VirtualMachine machine = VirtualMachine.attach(pid);
         try {
-            return JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()));
+            // No thread looks for the end of the connection: it would print that a broker ended.
+            Map<String, Object> unwatched = Map.of("jmx.remote.x.client.connection.check.period", 0L);
+            return JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()), unwatched);
         } finally {
             machine.detach();
         }
