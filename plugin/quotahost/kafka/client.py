@@ -150,9 +150,11 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
 
 
 def answer(future: Any, wait: float) -> Any:
-    """What a request of an AdminClient has brought. Raises KafkaException, or TimeoutError after ``wait`` s."""
+    """What a request of an AdminClient has brought. Raises KafkaException, also after ``wait`` s (_TIMED_OUT)."""
     try:
         return future.result(wait)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
         # confluent_kafka's futures and this error keep each other, and by its traceback our frames and their client,
         # which would go on to log in until the garbage is collected.
