@@ -33,7 +33,7 @@ from quotahost.settings.properties import (
     RecordSettings,
 )  # fmt: skip
 from quotahost.settings.sections import property_names, secret_values
-from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
+from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation
 from quotahost.settings.types import SUPPLIER
 from quotahost.units.show import show_duration
 
@@ -88,7 +88,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
 
     Beside the settings it returns what became of Strimzi's own names. Raises SettingsError with all that is wrong.
     """
-    translation = translate(properties)
+    translation = Translation(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(Settings)}
     data: dict[str, Any] = {}
