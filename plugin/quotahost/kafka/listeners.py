@@ -1,11 +1,7 @@
 """A broker's listeners: who logs in there, and as whom this broker does; and Java's settings in librdkafka's names.
 
-1. :class:`Listeners` reads protocols and logins of the broker's listeners, by Kafka's rules for prefixes and maps. Its
-   ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
-2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
-   ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
-   escapes; comments are skipped.
-3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
+By :meth:`Listeners.client` plugins need no credentials: :func:`translate` turns it, or an operator's configuration of a
+Java client, into librdkafka's. :func:`options` is the one reader of JAAS configurations.
 """
 
 import re
@@ -85,25 +81,20 @@ class Listeners:
             return None
         return login_name(login.get("sasl.jaas.config", ""), mechanism)
 
-    def asks_for_certificates(self, listener: str) -> str:
-        """``ssl.client.auth`` there: required, requested or none; by default none, and all peers are ANONYMOUS."""
+    def authentication(self, listener: str) -> str:
+        """By SASL, or a certificate: ``required``, ``requested`` or ``none``, where all peers are ANONYMOUS.
+
+        With ``requested`` those are who have no certificate (SslTransportLayer); nodes have one.
+        """
+        protocol = self.protocol(listener)
+        if protocol != "SSL":
+            return "required" if protocol.startswith(_SASL) else "none"
         return self.own(listener, "ssl.client.auth").get("ssl.client.auth", "").strip().lower() or "none"
-
-    def knows_nodes(self, listener: str) -> bool:
-        """Whether nodes have a principal there: by SASL, or by the certificate that the listener asks them for."""
-        protocol = self.protocol(listener)
-        return protocol.startswith(_SASL) or (protocol == "SSL" and self.asks_for_certificates(listener) != "none")
-
-    def authenticates(self, listener: str) -> bool:
-        """Whether nobody is ANONYMOUS there. With ``requested`` who has no certificate is (SslTransportLayer)."""
-        protocol = self.protocol(listener)
-        if protocol == "SSL":
-            return self.asks_for_certificates(listener) == "required"
-        return protocol.startswith(_SASL)
 
     def unauthenticated(self) -> list[str]:
         """The listeners of clients at which somebody can be ANONYMOUS."""
-        return [name for name in self.names if name not in self.controllers and not self.authenticates(name)]
+        of_clients = [name for name in self.names if name not in self.controllers]
+        return [name for name in of_clients if self.authentication(name) != "required"]
 
     def client(self) -> dict[str, str]:
         """The Java configuration by which this broker reaches itself, with secrets; empty without such an address."""
@@ -137,7 +128,7 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
     return {name.removeprefix(prefix): properties[name] for name in names}
 
 
-# ---- JAAS ----
+# ---- JAAS: Kafka reads it with Java's StreamTokenizer (JaasConfig) ----
 
 _QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _COMMENT: Final = r"/\*.*?\*/|//[^\n\r]*"
@@ -169,12 +160,9 @@ def login_name(jaas: str, mechanism: str) -> str | None:
 
 
 def _plain(text: str) -> str:
-    return _ESCAPE.sub(_escaped, text[1:-1]) if text[0] in "\"'" else text
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
+    if text[0] not in "\"'":
+        return text
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), text[1:-1])
 
 
 # ---- librdkafka's names ----
