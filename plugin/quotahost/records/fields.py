@@ -149,12 +149,14 @@ OwnLimit = Annotated[
 ]
 
 
-class SizesJson(TypedDict):
-    """A volume's name and sizes in bytes."""
+class VolumeJson(TypedDict):
+    """A volume's name, sizes in bytes, and its own limits."""
 
     name: Annotated[Name, Field(alias="volumeName")]
     capacity: Long
     consumed: Long
+    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
+    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
 
 
 # ---- age -------------------------------------------------------------------------------------------
