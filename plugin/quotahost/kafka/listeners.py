@@ -36,11 +36,6 @@ class Listeners:
         return "controller" in roles and "broker" not in roles
 
     @property
-    def names(self) -> list[str]:
-        """All listeners of this node, by Kafka's default one without authentication."""
-        return [entry.partition(":")[0].strip().upper() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
-
-    @property
     def inter_broker(self) -> str:
         protocol = self.get("security.inter.broker.protocol", "PLAINTEXT")
         return self.get("inter.broker.listener.name", protocol).upper()
@@ -56,11 +51,6 @@ class Listeners:
         protocols = {name.strip().upper(): protocol.strip() for name, _, protocol in entries}
         return protocols.get(listener.upper(), listener).upper()
 
-    def mechanism(self, listener: str) -> str:
-        """The SASL mechanism by which nodes log in at each other's listener of this name."""
-        of = "controller" if listener in self.controllers else "inter.broker"
-        return self.get(f"sasl.mechanism.{of}.protocol", "GSSAPI")
-
     def own(self, listener: str, begin: str) -> dict[str, str]:
         """The properties whose names begin so; those with the listener's prefix stand above the broker's own."""
         of_listener = _stripped(self._properties, f"listener.name.{listener.lower()}.", begin)
@@ -68,18 +58,22 @@ class Listeners:
 
     def login(self, listener: str) -> dict[str, str]:
         """The properties ``sasl.*`` with which a node logs in there, its mechanism's own above its listener's."""
-        mechanism = self.mechanism(listener)
+        of = "controller" if listener in self.controllers else "inter.broker"
+        mechanism = self.get(f"sasl.mechanism.{of}.protocol", "GSSAPI")
         of_mechanism = f"{mechanism.lower()}."
         own = _stripped(self.own(listener, f"{of_mechanism}sasl."), of_mechanism, "sasl.")
         return {**self.own(listener, "sasl."), **own, "sasl.mechanism": mechanism}
 
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
-        login, mechanism = self.login(listener), self.mechanism(listener)
-        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder).
-        if mechanism == "GSSAPI" and login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") != "DEFAULT":
-            return None
-        return login_name(login.get("sasl.jaas.config", ""), mechanism)
+        login = self.login(listener)
+        mechanism, given = login["sasl.mechanism"], options(login.get("sasl.jaas.config", ""))
+        if mechanism != "GSSAPI":
+            return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
+        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder);
+        # the default one takes host and realm away.
+        by_default = login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") == "DEFAULT"
+        return re.split("[/@]", given["principal"])[0] if by_default and given.get("principal") else None
 
     def authentication(self, listener: str) -> str:
         """By SASL, or a certificate: ``required``, ``requested`` or ``none``, where all peers are ANONYMOUS.
@@ -93,8 +87,9 @@ class Listeners:
 
     def unauthenticated(self) -> list[str]:
         """The listeners of clients at which somebody can be ANONYMOUS."""
-        of_clients = [name for name in self.names if name not in self.controllers]
-        return [name for name in of_clients if self.authentication(name) != "required"]
+        # By Kafka's default there is one without authentication.
+        names = [entry.partition(":")[0].strip().upper() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
+        return [name for name in names if name not in self.controllers and self.authentication(name) != "required"]
 
     def client(self) -> dict[str, str]:
         """The Java configuration by which this broker reaches itself, with secrets; empty without such an address."""
@@ -147,16 +142,6 @@ _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 def options(jaas: str) -> dict[str, str]:
     """All options by name; of one that is given twice the last holds, as in Kafka (JaasConfig)."""
     return {_plain(name): _plain(value) for name, value in _OPTION.findall(jaas) if value}
-
-
-def login_name(jaas: str, mechanism: str) -> str | None:
-    """The principal's name with which a client logs in by this SASL mechanism; None if it can't be found there."""
-    given = options(jaas)
-    if mechanism == "GSSAPI":
-        principal = given.get("principal")
-        # Kafka's default rule takes host and realm away.
-        return re.split("[/@]", principal)[0] if principal else None
-    return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
 
 
 def _plain(text: str) -> str:
