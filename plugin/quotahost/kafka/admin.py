@@ -1,12 +1,11 @@
 """Kafka's Admin API for brokers: makes missing topics, warns of one that deletes by age, a broker's dynamic properties.
 
-The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
-Kafka's Java client.
+The pipeline creates its own topics with the same configuration (``COMPACTED``), through Kafka's Java client.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,8 +59,6 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
     try:
         new = NewTopic(topic, 1, replicas, config=COMPACTED)
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
-    except TimeoutError:
-        raise NotMade(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
         # All brokers of a new cluster try at once, and another one was quicker.
         if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
@@ -74,7 +71,7 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
     """Warn of a topic that deletes by age: it would lose the records of brokers that have nothing new to publish."""
     try:
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
-    except (KafkaException, TimeoutError) as failure:
+    except KafkaException as failure:
         log.debug("cleanup.policy of %s can't be read: %s", topic, failure)
         return
     if "compact" not in policy:
@@ -83,33 +80,10 @@ def _check_policy(admin: AdminClient, topic: str) -> None:
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
-    """A topic's or broker's configuration, by property. Raises KafkaException, or TimeoutError after ``wait`` s."""
+    """A topic's or broker's configuration, by property, within ``wait`` s. Raises KafkaException."""
     resource = ConfigResource(kind, name)
     entries: dict[str, Any] = answer(admin.describe_configs([resource], request_timeout=wait)[resource], wait)
     return entries
-
-
-# ---- shape -----------------------------------------------------------------------------------------
-
-_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How a topic is kept."""
-
-    replicas: int  # of the partition that has fewest
-    config: Mapping[str, str] | None  # the properties that matter; None if the client may not see them
-
-
-def shape(admin: AdminClient, topic: Any, may_see: bool, wait: float) -> Shape:
-    """A topic's shape, by what ``describe_topics`` said; ``may_see``: the client has DescribeConfigs. ``wait`` in s."""
-    config: dict[str, str] | None = None
-    if may_see:
-        with suppress(KafkaException, TimeoutError):
-            entries = described(admin, ResourceType.TOPIC, topic.name, wait)
-            config = {name: str(entries[name].value) for name in _ASKED if name in entries}
-    return Shape(min((len(partition.replicas) for partition in topic.partitions), default=0), config)
 
 
 # ---- a broker's dynamic properties ----
@@ -183,7 +157,5 @@ class BrokerConfig:
             yield
         except KafkaException as failure:
             refused = (error := failure.args[0]).code() in DENIED
-            text = "; ".join(no_right(right, "--cluster", self._config)) if refused else str(error)
+            text = "; ".join(no_right(right, "--cluster", self._config)) if refused else error.str()
             raise NoAnswer(text, refused=refused) from None
-        except TimeoutError:
-            raise NoAnswer("no answer") from None

@@ -1,8 +1,7 @@
 """How quotahost's clients log in and connect, why they can't, in a sentence, when they try again; the metric of each.
 
-Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
-Commands connect as an operator's file says. :func:`connect` waits for the first answer and, if there is none, says in a
-sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
+Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; commands as an operator's file says.
+librdkafka itself says only that it timed out; why each try failed it tells by its error callback (:func:`connect`).
 """
 
 import math
@@ -149,10 +148,31 @@ def partitions(client: AdminClient | Consumer, topic: str, wait: float) -> list[
     return list(metadata.partitions)
 
 
+def consumer(config: Mapping[str, Any], group: str, reset: str = "error") -> Consumer:
+    """A client to which partitions are assigned. It joins no group, whose name librdkafka demands, and commits nothing.
+
+    ``config`` is how it connects, ``reset`` what becomes of a place that is lost: an error is reported, where after a
+    silent reset a part would pass for all, or old records for new.
+    """
+    return Consumer({
+        **config,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "auto.offset.reset": reset,
+        # The only sign that all has been read: compaction leaves gaps between the offsets.
+        "enable.partition.eof": True,
+        # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
+        # transactions, so what is aborted is a stranger's.
+        "isolation.level": "read_uncommitted",
+    })  # fmt: skip
+
+
 def answer(future: Any, wait: float) -> Any:
-    """What a request of an AdminClient has brought. Raises KafkaException, or TimeoutError after ``wait`` s."""
+    """What a request of an AdminClient has brought. Raises KafkaException, also after ``wait`` s (_TIMED_OUT)."""
     try:
         return future.result(wait)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
     except KafkaException as failure:
         # confluent_kafka's futures and this error keep each other, and by its traceback our frames and their client,
         # which would go on to log in until the garbage is collected.
@@ -174,16 +194,13 @@ _MOMENT: Final = 3.0  # seconds, in which a broker that is there answers even wh
 #: By TLS 1.3 a broker judges a client's certificate after the client has ended its handshake; what is received then is
 #: an alert.
 _ALERT: Final = "SSL alert number"
-_CA: Final = "ssl.ca.location; in the names of Java's client ssl.truststore.location"
-_CERTIFICATE: Final = (
-    "ssl.certificate.location and ssl.key.location; in the names of Java's client ssl.keystore.location"
-)
 #: The first reason that a try gave wins, of that the first sign, which stands in librdkafka's text or is its code; the
 #: words say what to mend. Why it doesn't trust a certificate librdkafka doesn't tell.
 _WORDS: Final[Mapping[str | int, str]] = {
-    "certificate verify failed": f"TLS fails: its certificate is not trusted ({_CA}), has expired, or is another "
-    "host's (ssl.endpoint.identification.algorithm)",
-    _ALERT: f"TLS fails: it refuses this client's certificate or misses one ({_CERTIFICATE}), or takes other versions",
+    "certificate verify failed": "TLS fails: its certificate is not trusted (ssl.ca.location; in the names of Java's "
+    "client ssl.truststore.location), has expired, or is another host's (ssl.endpoint.identification.algorithm)",
+    _ALERT: "TLS fails: it refuses this client's certificate or misses one (ssl.certificate.location and "
+    "ssl.key.location; in the names of Java's client ssl.keystore.location), or takes other versions",
     "SSL_HANDSHAKE": "TLS fails: its listener has none (security.protocol)",
     KafkaError._SSL: "TLS fails",
     "OAUTHBEARER token": "no token comes from sasl.oauthbearer.token.endpoint.url: it doesn't answer, or refuses the "

@@ -8,7 +8,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 
 from quotahost.base.errors import Unusable
 from quotahost.kafka.admin import NotMade, ensure_compacted
-from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, lacked, partitions
+from quotahost.kafka.client import ABSENT, ASKING, DENIED, NoAnswer, connect, consumer, lacked, partitions
 from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
@@ -38,17 +38,6 @@ def _options(config: Mapping[str, str], client_id: str) -> dict[str, Any]:
     return {**ASKING, "allow.auto.create.topics": False, **config, "client.id": client_id}
 
 
-def _consumer(options: Mapping[str, Any]) -> Consumer:
-    return Consumer({
-        **options,
-        "group.id": options["client.id"],  # librdkafka demands it; the group is never joined (records.topics.GROUPS)
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        # An open transaction, of whomever, would hide all records after its first one.
-        "isolation.level": "read_uncommitted",
-    })  # fmt: skip
-
-
 class CompactedTopic:
     """A compacted topic of a running cluster."""
 
@@ -65,18 +54,17 @@ class CompactedTopic:
             if failure.args[0].code() in ABSENT:
                 return
             raise _failed(failure.args[0], self.name, "Read", self._config) from None
-        # By a silent reset to the end, of a topic that was made anew meanwhile, a part would pass for all.
-        consumer = _consumer(self._config | {"auto.offset.reset": "error"})
+        reader = consumer(self._config, self._config["client.id"])
         try:
-            consumer.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
-            yield from self._to_the_end(consumer, set(numbers))
+            reader.assign([TopicPartition(self.name, number, OFFSET_BEGINNING) for number in numbers])
+            yield from self._to_the_end(reader, set(numbers))
         finally:
-            consumer.close()
+            reader.close()
 
-    def _to_the_end(self, consumer: Consumer, unread: set[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def _to_the_end(self, reader: Consumer, unread: set[int]) -> Iterator[tuple[bytes | None, bytes | None]]:
         came_at = time.monotonic()
         while unread:
-            messages = consumer.consume(10_000, 0.5)
+            messages = reader.consume(10_000, 0.5)
             if messages:
                 came_at = time.monotonic()
             elif time.monotonic() - came_at > _WAIT:
@@ -138,9 +126,8 @@ class Watching:
             where = options["bootstrap.servers"]
             raise Unusable(f"{where} doesn't answer: {problem}", "another listener, or --client-config FILE") from None
         self._producer = Producer(options | {"acks": 1, "linger.ms": 0, "message.timeout.ms": int(_WAIT * 1000)})
-        self._consumer = _consumer(options)
         self._partitions(watch_topic, "Write")
-        self._from_the_end()
+        self._begin()
 
     def brokers(self) -> frozenset[str]:
         """The ids of the brokers that are alive. Raises Unusable if no broker answers."""
@@ -172,8 +159,7 @@ class Watching:
         if time.monotonic() - self._heard_at > _SILENCE:
             # Once, after a broker's restart, librdkafka read no further and reported no error: another client begins.
             self._consumer.close()
-            self._consumer = _consumer(self._options)
-            self._from_the_end()
+            self._begin()
         began = time.monotonic()
         while messages := self._consumer.consume(500, max(0.0, began + seconds - time.monotonic())):
             for message in messages:
@@ -191,6 +177,10 @@ class Watching:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _begin(self) -> None:
+        self._consumer = consumer(self._options, self._options["client.id"], "latest")
+        self._from_the_end()
 
     def _from_the_end(self) -> None:
         """Read what comes from now on: the broker is asked for the end now, before anybody answers."""

@@ -18,8 +18,9 @@ from confluent_kafka import (
 from quotahost.api import Context
 from quotahost.base.background import LoggedOnce
 from quotahost.base.text import printable
-from quotahost.kafka.client import ABSENT, DENIED, SELDOM, Connection, NoAnswer, Session, login, partitions
+from quotahost.kafka.client import ABSENT, DENIED, SELDOM, Connection, NoAnswer, Session, consumer, login, partitions
 from quotahost.records.codec import Refused
+from quotahost.records.topics import GROUPS
 
 _POLL: Final = 0.2  # seconds; close() is noticed after so long
 _BATCH: Final = 500  # records
@@ -28,6 +29,10 @@ _LOOK: Final = 5.0  # seconds between looks at the topic itself
 _ANSWER: Final = 2.0  # seconds for its answer
 _NEVER: Final = 1 << 62  # a timestamp that no clock has; whoever writes may choose it
 _CLOSE_WITHIN: Final = 0.5  # seconds; one plugin has several, and the broker's end grants all plugins together 4 s
+_READER: Final = {
+    "fetch.wait.max.ms": 100,
+    "topic.metadata.refresh.interval.ms": 5000,  # a topic that was deleted is noticed soon; by default in 5 minutes
+}
 # After these errors the place in the topic is lost: the topic is gone, or another one has its name by now.
 _PLACE_LOST: Final = {
     *ABSENT,
@@ -140,33 +145,19 @@ class Follower:
         self._connection.close()  # on this thread, the last one that may show it
 
     def _follow(self, session: Session) -> None:
-        consumer = Consumer({
-            **session.config,
-            "group.id": f"quotahost-{self._context.node_id}",  # librdkafka demands a name; the group is never joined
-            "enable.auto.commit": False,
-            # The only sign that all has been read: compaction leaves gaps between the offsets.
-            "enable.partition.eof": True,
-            # An open transaction, of whomever, would hide all records after its first one. Nobody here writes in
-            # transactions, so what is aborted is a stranger's.
-            "isolation.level": "read_uncommitted",
-            # A lost place is reported, and all is read again: by a silent reset old records would pass for new.
-            "auto.offset.reset": "error",
-            "fetch.wait.max.ms": 100,
-            # A topic that was deleted is noticed soon; by default librdkafka looks every 5 minutes.
-            "topic.metadata.refresh.interval.ms": 5000,
-        })  # fmt: skip
+        reader = consumer(session.config | _READER, f"{GROUPS}{self._context.node_id}")
         try:
             self._again.clear()
-            assigned = self._partitions(consumer)
+            assigned = self._partitions(reader)
             # Assigned and not subscribed: every broker reads all partitions, where a group would divide them.
-            consumer.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
-            self._read(consumer, session, assigned)
+            reader.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in assigned])
+            self._read(reader, session, assigned)
         finally:
-            consumer.poll(0)  # by that alone the session hears of a refusal
+            reader.poll(0)  # by that alone the session hears of a refusal
             self._pause = max(self._pause, session.rest)
-            consumer.close()
+            reader.close()
 
-    def _read(self, consumer: Consumer, session: Session, assigned: set[int]) -> None:
+    def _read(self, reader: Consumer, session: Session, assigned: set[int]) -> None:
         """Hand on records until the place or the login is lost, or there is a reason to read all again."""
         live, unread = False, set(assigned)  # those whose end was not reached yet
         mine = [TopicPartition(self._topic, p) for p in assigned]
@@ -177,11 +168,11 @@ class Follower:
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._is_another(consumer, session, assigned, then, live):
+                if self._is_another(reader, session, assigned, then, live):
                     return
             if self._again.is_set() or not session.stands():
                 return
-            for message in consumer.consume(_BATCH, _POLL):
+            for message in reader.consume(_BATCH, _POLL):
                 error: Any = message.error()
                 if error is None:
                     last_record_at = time.monotonic()
@@ -204,20 +195,20 @@ class Follower:
                 self._caught_up()
                 self._fault.healed()
             if live and newest >= 0 and not then[1]:
-                then = newest, consumer.position(mine)
+                then = newest, reader.position(mine)
 
-    def _is_another(self, consumer: Consumer, session: Session, assigned: set[int], then: _Place, live: bool) -> bool:
+    def _is_another(self, reader: Consumer, session: Session, assigned: set[int], then: _Place, live: bool) -> bool:
         """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
-            current = self._partitions(consumer)
+            current = self._partitions(reader)
         except KafkaException as failure:  # reading goes on: the cluster may be back, or busy
             self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
             return failure.args[0].code() in ABSENT
         if live:  # in an empty topic no record ever shows that a fault is over
             self._connection.works()
-        return not current <= assigned or self._was_made_anew(consumer, *then)
+        return not current <= assigned or self._was_made_anew(reader, *then)
 
-    def _was_made_anew(self, consumer: Consumer, newest: int, places: list[TopicPartition]) -> bool:
+    def _was_made_anew(self, reader: Consumer, newest: int, places: list[TopicPartition]) -> bool:
         """Whether a record that is newer than all that was read then lies before the place where reading stood.
 
         In the same topic such a record was still to be read. A consumer doesn't tell its topic's id, and each answer of
@@ -228,11 +219,11 @@ class Follower:
         stood = {place.partition: place.offset for place in places}
         newer = [TopicPartition(self._topic, partition, newest + 1) for partition in stood]
         try:
-            found = consumer.offsets_for_times(newer, timeout=_ANSWER)
+            found = reader.offsets_for_times(newer, timeout=_ANSWER)
         except KafkaException:  # the next look tells
             return False
         return any(0 <= first.offset < stood[first.partition] for first in found)
 
-    def _partitions(self, consumer: Consumer) -> set[int]:
-        found = set(partitions(consumer, self._topic, wait=_ANSWER))
+    def _partitions(self, reader: Consumer) -> set[int]:
+        found = set(partitions(reader, self._topic, wait=_ANSWER))
         return {self._partition_of(len(found))} if self._partition_of else found

@@ -1,10 +1,7 @@
 """Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
 and its age, by its arrival and no wall clock.
 
-Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
-time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
-record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.fields`.
+Why, and by which rule of all readers, stands in :mod:`quotahost.records.fields`.
 """
 
 import math
@@ -15,7 +12,7 @@ from typing import Generic, TypeVar
 
 from quotahost.base.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
-from quotahost.records.fields import MAX_AHEAD_MS, age, delay_ms
+from quotahost.records.fields import MAX_AHEAD_MS, delay_ms
 from quotahost.records.shares import Shares
 
 R = TypeVar("R")
@@ -65,8 +62,8 @@ class ArrivalClock:
         return Arrival(record, arrived_at, delay)
 
     def age(self, arrival: Arrival[R]) -> float:
-        """Seconds since the record's contents were captured."""
-        return age(self.now(), arrival.arrived_at, arrival.delay)
+        """Seconds since the record's contents were captured. Above ``validity`` it is stale."""
+        return self.now() - arrival.arrived_at + arrival.delay
 
 
 #: What the pipeline publishes again and again; ``run`` is when it was launched, ``sequence`` counts the run's records.

@@ -1,11 +1,7 @@
 """A broker's listeners: who logs in there, and as whom this broker does; and Java's settings in librdkafka's names.
 
-1. :class:`Listeners` reads protocols and logins of the broker's listeners, by Kafka's rules for prefixes and maps. Its
-   ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
-2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
-   ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
-   escapes; comments are skipped.
-3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
+By :meth:`Listeners.client` plugins need no credentials: :func:`translate` turns it, or an operator's configuration of a
+Java client, into librdkafka's. :func:`options` is the one reader of JAAS configurations.
 """
 
 import re
@@ -40,11 +36,6 @@ class Listeners:
         return "controller" in roles and "broker" not in roles
 
     @property
-    def names(self) -> list[str]:
-        """All listeners of this node, by Kafka's default one without authentication."""
-        return [entry.partition(":")[0].strip().upper() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
-
-    @property
     def inter_broker(self) -> str:
         protocol = self.get("security.inter.broker.protocol", "PLAINTEXT")
         return self.get("inter.broker.listener.name", protocol).upper()
@@ -60,11 +51,6 @@ class Listeners:
         protocols = {name.strip().upper(): protocol.strip() for name, _, protocol in entries}
         return protocols.get(listener.upper(), listener).upper()
 
-    def mechanism(self, listener: str) -> str:
-        """The SASL mechanism by which nodes log in at each other's listener of this name."""
-        of = "controller" if listener in self.controllers else "inter.broker"
-        return self.get(f"sasl.mechanism.{of}.protocol", "GSSAPI")
-
     def own(self, listener: str, begin: str) -> dict[str, str]:
         """The properties whose names begin so; those with the listener's prefix stand above the broker's own."""
         of_listener = _stripped(self._properties, f"listener.name.{listener.lower()}.", begin)
@@ -72,38 +58,38 @@ class Listeners:
 
     def login(self, listener: str) -> dict[str, str]:
         """The properties ``sasl.*`` with which a node logs in there, its mechanism's own above its listener's."""
-        mechanism = self.mechanism(listener)
+        of = "controller" if listener in self.controllers else "inter.broker"
+        mechanism = self.get(f"sasl.mechanism.{of}.protocol", "GSSAPI")
         of_mechanism = f"{mechanism.lower()}."
         own = _stripped(self.own(listener, f"{of_mechanism}sasl."), of_mechanism, "sasl.")
         return {**self.own(listener, "sasl."), **own, "sasl.mechanism": mechanism}
 
     def login_name(self, listener: str) -> str | None:
         """The principal's name that this broker has there as a client; None if it can't be found out."""
-        login, mechanism = self.login(listener), self.mechanism(listener)
-        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder).
-        if mechanism == "GSSAPI" and login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") != "DEFAULT":
-            return None
-        return login_name(login.get("sasl.jaas.config", ""), mechanism)
+        login = self.login(listener)
+        mechanism, given = login["sasl.mechanism"], options(login.get("sasl.jaas.config", ""))
+        if mechanism != "GSSAPI":
+            return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
+        # By rules Kafka makes the name that a callback is told of a Kerberos principal (DefaultKafkaPrincipalBuilder);
+        # the default one takes host and realm away.
+        by_default = login.get("sasl.kerberos.principal.to.local.rules", "DEFAULT") == "DEFAULT"
+        return re.split("[/@]", given["principal"])[0] if by_default and given.get("principal") else None
 
-    def asks_for_certificates(self, listener: str) -> str:
-        """``ssl.client.auth`` there: required, requested or none; by default none, and all peers are ANONYMOUS."""
+    def authentication(self, listener: str) -> str:
+        """By SASL, or a certificate: ``required``, ``requested`` or ``none``, where all peers are ANONYMOUS.
+
+        With ``requested`` those are who have no certificate (SslTransportLayer); nodes have one.
+        """
+        protocol = self.protocol(listener)
+        if protocol != "SSL":
+            return "required" if protocol.startswith(_SASL) else "none"
         return self.own(listener, "ssl.client.auth").get("ssl.client.auth", "").strip().lower() or "none"
-
-    def knows_nodes(self, listener: str) -> bool:
-        """Whether nodes have a principal there: by SASL, or by the certificate that the listener asks them for."""
-        protocol = self.protocol(listener)
-        return protocol.startswith(_SASL) or (protocol == "SSL" and self.asks_for_certificates(listener) != "none")
-
-    def authenticates(self, listener: str) -> bool:
-        """Whether nobody is ANONYMOUS there. With ``requested`` who has no certificate is (SslTransportLayer)."""
-        protocol = self.protocol(listener)
-        if protocol == "SSL":
-            return self.asks_for_certificates(listener) == "required"
-        return protocol.startswith(_SASL)
 
     def unauthenticated(self) -> list[str]:
         """The listeners of clients at which somebody can be ANONYMOUS."""
-        return [name for name in self.names if name not in self.controllers and not self.authenticates(name)]
+        # By Kafka's default there is one without authentication.
+        names = [entry.partition(":")[0].strip().upper() for entry in self._listed("listeners", "PLAINTEXT://:9092")]
+        return [name for name in names if name not in self.controllers and self.authentication(name) != "required"]
 
     def client(self) -> dict[str, str]:
         """The Java configuration by which this broker reaches itself, with secrets; empty without such an address."""
@@ -137,7 +123,7 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
     return {name.removeprefix(prefix): properties[name] for name in names}
 
 
-# ---- JAAS ----
+# ---- JAAS: Kafka reads it with Java's StreamTokenizer (JaasConfig) ----
 
 _QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _COMMENT: Final = r"/\*.*?\*/|//[^\n\r]*"
@@ -158,23 +144,10 @@ def options(jaas: str) -> dict[str, str]:
     return {_plain(name): _plain(value) for name, value in _OPTION.findall(jaas) if value}
 
 
-def login_name(jaas: str, mechanism: str) -> str | None:
-    """The principal's name with which a client logs in by this SASL mechanism; None if it can't be found there."""
-    given = options(jaas)
-    if mechanism == "GSSAPI":
-        principal = given.get("principal")
-        # Kafka's default rule takes host and realm away.
-        return re.split("[/@]", principal)[0] if principal else None
-    return given.get("unsecuredLoginStringClaim_sub" if mechanism == "OAUTHBEARER" else "username")
-
-
 def _plain(text: str) -> str:
-    return _ESCAPE.sub(_escaped, text[1:-1]) if text[0] in "\"'" else text
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code, 8)) if code[0] in "01234567" else _ESCAPES.get(code, code)
+    if text[0] not in "\"'":
+        return text
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), text[1:-1])
 
 
 # ---- librdkafka's names ----

@@ -6,6 +6,7 @@ let in. Nothing is written: whether a client may create a topic is asked by a re
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from quotahost.kafka.admin import Shape, shape
+from quotahost.kafka.admin import described
 from quotahost.kafka.client import DENIED, NoAnswer, answer
 from quotahost.records.topics import GROUPS
 
@@ -28,10 +29,18 @@ _WAIT: Final = 10.0  # seconds
 _SILENT: Final = "it lets this client connect, and then doesn't answer in time"
 #: What changes a topic or its records; whoever may do one of these can lie to the brokers.
 CHANGES: Final = frozenset({"Write", "Create", "Delete", "Alter", "AlterConfigs", "All", "Any"})
-
+_ASKED: Final = ("cleanup.policy", "min.insync.replicas", "max.message.bytes", "message.timestamp.type")
 
 #: By principal, ``User:*`` for everybody, and operation, the resources of the ACLs that allow it: "prefixed __quota".
 Holders: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a topic is kept."""
+
+    replicas: int  # of the partition that has fewest
+    config: Mapping[str, str] | None  # the properties that matter; None if the client may not see them
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,64 +64,59 @@ def ask(admin: AdminClient, topics: Collection[str], with_group: bool = False) -
     Raises NoAnswer.
     """
     try:
-        described = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
-        cluster = _named(described.authorized_operations)
-        own, shapes, missing = _topics(admin, topics)
-        # librdkafka gives an empty list instead of the error to a client that may not look.
-        acls = _acls(admin, topics) if "Describe" in cluster else None
-        may_group = not with_group or _group(admin)
-        return Rights(own, cluster, acls, _creatable(admin, missing), may_group, shapes, len(described.nodes))
+        return _asked(admin, topics, with_group)
     except KafkaException as failure:
-        # The client, too, gives up waiting: which of the two comes first is chance.
-        silent = failure.args[0].code() == KafkaError._TIMED_OUT
-        raise NoAnswer(_SILENT if silent else str(failure.args[0].str())) from None
-    except TimeoutError:
-        raise NoAnswer(_SILENT) from None
+        error = failure.args[0]
+        raise NoAnswer(_SILENT if error.code() == KafkaError._TIMED_OUT else error.str()) from None
 
 
-def _result(future: Any) -> tuple[Any, KafkaException | None, int]:
-    """What a request has brought; or None, the error that it ended in, and the error's code, which is 0 without one."""
-    try:
-        return answer(future, _WAIT), None, 0
-    except KafkaException as failure:
-        return None, failure, failure.args[0].code()
-
-
-def _topics(
-    admin: AdminClient, topics: Collection[str]
-) -> tuple[dict[str, frozenset[str]], dict[str, Shape], list[str]]:
-    """Operations and shapes of the topics that exist, and the names of those that don't."""
+def _asked(admin: AdminClient, topics: Collection[str], with_group: bool) -> Rights:
+    described = answer(admin.describe_cluster(include_authorized_operations=True, request_timeout=_WAIT), _WAIT)
+    cluster = _named(described.authorized_operations)
     own: dict[str, frozenset[str]] = {}
     shapes: dict[str, Shape] = {}
-    missing: list[str] = []
+    missing: list[NewTopic] = []
     wanted = TopicCollection(list(topics))
     asked = admin.describe_topics(wanted, include_authorized_operations=True, request_timeout=_WAIT)
     for name, future in asked.items():
-        topic, failure, code = _result(future)
-        if failure is None:
-            own[name] = _named(topic.authorized_operations)
-            shapes[name] = shape(admin, topic, "DescribeConfigs" in own[name], _WAIT)
-        elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        code = _code(future)
+        if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             own[name] = frozenset()
         elif code == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            missing.append(name)
+            missing.append(NewTopic(name, 1, 1))
         else:
-            raise failure
-    return own, shapes, missing
-
-
-def _creatable(admin: AdminClient, missing: Collection[str]) -> dict[str, bool]:
-    if not missing:
-        return {}
-    asked = admin.create_topics([NewTopic(name, 1, 1) for name in missing], request_timeout=_WAIT, validate_only=True)
+            topic = answer(future, _WAIT)
+            own[name] = _named(topic.authorized_operations)
+            shapes[name] = _shape(admin, topic, "DescribeConfigs" in own[name])
+    # librdkafka gives an empty list instead of the error to a client that may not look.
+    acls = _acls(admin, topics) if "Describe" in cluster else None
+    made = admin.create_topics(missing, request_timeout=_WAIT, validate_only=True) if missing else {}
     # Another reason, such as a PAUSE, says nothing of the client's rights.
-    return {name: _result(future)[2] not in DENIED for name, future in asked.items()}
+    creatable = {name: _code(future) not in DENIED for name, future in made.items()}
+    group = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
+    groups = admin.describe_consumer_groups([group], request_timeout=_WAIT) if with_group else {}
+    may_group = all(_code(future) != KafkaError.GROUP_AUTHORIZATION_FAILED for future in groups.values())
+    return Rights(own, cluster, acls, creatable, may_group, shapes, len(described.nodes))
 
 
-def _group(admin: AdminClient) -> bool:
-    name = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
-    future = admin.describe_consumer_groups([name], request_timeout=_WAIT)[name]
-    return _result(future)[2] != KafkaError.GROUP_AUTHORIZATION_FAILED
+def _code(future: Any) -> int:
+    """The code of the error in which a request has ended, 0 without one."""
+    try:
+        answer(future, _WAIT)
+    except KafkaException as failure:
+        code: int = failure.args[0].code()
+        return code
+    return 0
+
+
+def _shape(admin: AdminClient, topic: Any, may_see: bool) -> Shape:
+    """By what ``describe_topics`` said; ``may_see``: the client has DescribeConfigs."""
+    config: dict[str, str] | None = None
+    if may_see:
+        with suppress(KafkaException):
+            entries = described(admin, ResourceType.TOPIC, topic.name, _WAIT)
+            config = {name: str(entries[name].value) for name in _ASKED if name in entries}
+    return Shape(min((len(partition.replicas) for partition in topic.partitions), default=0), config)
 
 
 def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
@@ -124,13 +128,10 @@ def _acls(admin: AdminClient, topics: Collection[str]) -> Mapping[str, Holders]:
             ResourceType.TOPIC, topic, ResourcePatternType.MATCH, anything, anything, AclOperation.ANY,
             AclPermissionType.ALLOW,
         )  # fmt: skip
-        try:
-            bindings = answer(admin.describe_acls(wanted, request_timeout=_WAIT), _WAIT)
-        except KafkaException as failure:
-            if failure.args[0].code() == KafkaError.SECURITY_DISABLED:
-                return {}
-            raise
-        for acl in bindings:
+        future = admin.describe_acls(wanted, request_timeout=_WAIT)
+        if _code(future) == KafkaError.SECURITY_DISABLED:
+            return {}
+        for acl in answer(future, _WAIT):
             holds = allowed.setdefault(topic, {}).setdefault(acl.principal, {})
             resource = f"{acl.resource_pattern_type.name.lower()} {acl.name}"
             holds.setdefault(_in_acls(acl.operation.name), []).append(resource)

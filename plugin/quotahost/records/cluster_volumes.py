@@ -15,7 +15,7 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
-from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics
+from quotahost.records.fields import Long, Name, Time, Topics, VolumeJson
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
@@ -47,12 +47,10 @@ _OF_VOLUME: Final = ("broker", "name", "capacity", "consumed", "soft", "hard")
 _RATES: Final = ("fill_rate", "seconds_to_full")
 
 
-class VolumeTrendJson(SizesJson):
+class VolumeTrendJson(VolumeJson):
     """A VolumeTrend: one flat object for the volume, its limits and its rates."""
 
     broker: Annotated[Name, Field(alias="brokerId")]
-    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
-    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
     fill_rate: NotRequired[Annotated[Number | None, Field(alias="bytesPerSecond")]]
     seconds_to_full: NotRequired[Number | None]
 

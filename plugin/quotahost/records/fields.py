@@ -120,11 +120,6 @@ def _limit(fields: LimitJson, _: object) -> Limit | None:
         raise Refused("limit", str(error)) from None
 
 
-def limit_json(given: Limit | None) -> LimitJson:
-    """A broker's limit as it is written; ``{}`` is none. A volume's limits are made :func:`exact_for` it first."""
-    return {} if given is None else {"type": given.type, "level": int(rounded(given).level)}
-
-
 def exact_for(given: Limit, capacity: int) -> Limit:
     """The limit as the schema can express it for one volume, of this capacity in bytes: reached at the same byte.
 
@@ -143,15 +138,25 @@ def rounded(given: Limit) -> Limit:
     return given
 
 
-OwnLimit = Annotated[Limit | None, As(LimitJson, _limit, limit_json)]
+#: ``{}`` is none. A volume's limits are made :func:`exact_for` it before they are written.
+OwnLimit = Annotated[
+    Limit | None,
+    As(
+        LimitJson,
+        _limit,
+        lambda given: {} if given is None else {"type": given.type, "level": int(rounded(given).level)},
+    ),
+]
 
 
-class SizesJson(TypedDict):
-    """A volume's name and sizes in bytes."""
+class VolumeJson(TypedDict):
+    """A volume's name, sizes in bytes, and its own limits."""
 
     name: Annotated[Name, Field(alias="volumeName")]
     capacity: Long
     consumed: Long
+    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
+    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
 
 
 # ---- age -------------------------------------------------------------------------------------------
@@ -177,13 +182,3 @@ def delay_ms(stated_ms: int | None, captured_at: datetime, written_ms: int | Non
     if written_ms is None:
         return 0
     return min(max(0, written_ms - (captured_at - _EPOCH) // MS), validity_ms // 2, MAX_DELAY_MS)
-
-
-def age(now: float, written_at: float, delay: float) -> float:
-    """How old the contents of a record are, never negative. It is stale where this is above ``validity``.
-
-    ``now`` and ``written_at`` are of one clock: the reader's monotonic one, by which the record arrived, or Kafka's.
-    ``delay`` is of :func:`delay_ms`, in their unit.
-    """
-    # A leader's clock may be behind the last one's: what was written later than now was written now.
-    return max(now - written_at, 0) + delay

@@ -28,21 +28,19 @@ from pydantic import (
 from quotahost.model import Volume
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
-from quotahost.records.fields import Long, Name, OwnLimit, SizesJson, Time, Topics, exact_for
+from quotahost.records.fields import Long, Name, OwnLimit, Time, Topics, VolumeJson, exact_for
 
 MAX_BYTES: Final = 256 * 1024
 MAX_VOLUMES: Final = 1024
 
 
-class VolumeJson(SizesJson):
-    """A volume; its own limits override the broker's."""
+class _Volume(VolumeJson):
+    """A volume, whose own limits override the broker's."""
 
-    soft: NotRequired[Annotated[OwnLimit, Field(alias="softLimit")]]
-    hard: NotRequired[Annotated[OwnLimit, Field(alias="hardLimit")]]
     topics: NotRequired[Topics]
 
 
-def _volumes(listed: list[VolumeJson], info: ValidationInfo) -> tuple[Volume, ...]:
+def _volumes(listed: list[_Volume], info: ValidationInfo) -> tuple[Volume, ...]:
     """The volumes of the broker that the record names, which is read before them."""
     counts = Counter(volume["name"] for volume in listed)
     if twice := [name for name, count in counts.items() if count > 1]:
@@ -81,7 +79,7 @@ class Snapshot(Record):
     #: The broker's volumes.
     volumes: Annotated[
         tuple[Volume, ...],
-        As(Annotated[list[VolumeJson], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
+        As(Annotated[list[_Volume], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
     #: From where producers are throttled, for all its volumes; None if the broker sets no such limit.
     soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
@@ -112,8 +110,8 @@ class Snapshot(Record):
     def _volumes_json(self, volumes: tuple[Volume, ...], as_json: SerializerFunctionWrapHandler) -> Any:
         return as_json(list(map(self._volume_json, volumes)))
 
-    def _volume_json(self, volume: Volume) -> VolumeJson:
-        form: VolumeJson = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
+    def _volume_json(self, volume: Volume) -> _Volume:
+        form: _Volume = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
         # The constructor has given the broker's limits to all volumes without their own.
         soft, hard = (limit and exact_for(limit, volume.capacity) for limit in (volume.soft, volume.hard))
         if soft != self.soft:

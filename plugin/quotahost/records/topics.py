@@ -57,8 +57,7 @@ class Topic:
         return prefix + self.name.removeprefix(PREFIX)
 
     def operations(self, role: AclRole) -> tuple[Operation, ...]:
-        rights = (self.brokers, self.pipeline, self.watchers, self.operators)
-        return dict(zip(AclRole, rights, strict=True))[role]
+        return getattr(self, role.value)  # type: ignore[no-any-return]  # each role bears its field's name
 
 
 SNAPSHOTS: Final = Topic(

@@ -1,15 +1,8 @@
 """The broker's properties as one typed, frozen object, ``Settings``: read, checked together, those gone named, shown.
 
-Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
-:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in
-``settings.properties``.
-
-1. Strimzi's names are translated first (``settings.strimzi``).
-2. Each text is put at the attribute that its declaration names. Pydantic parses and checks all of them, and pydantic's
-   errors become the operator's: property, value, what would be right.
-3. The values are checked against each other. All problems are raised together.
-4. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`properties_table` lists the
-   declarations, for the documents. No secret is shown.
+The properties are declared in ``settings.properties``. Strimzi's names are translated first (``settings.strimzi``).
+Then pydantic parses and checks each text at the attribute that its declaration names, and its errors become the
+operator's. At last the values are checked against each other. No secret is shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +26,7 @@ from quotahost.settings.properties import (
     RecordSettings,
 )  # fmt: skip
 from quotahost.settings.sections import property_names, secret_values
-from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation, translate
+from quotahost.settings.strimzi import PROPERTIES, SYNONYMS, Translation
 from quotahost.settings.types import SUPPLIER
 from quotahost.units.show import show_duration
 
@@ -88,7 +81,7 @@ def read_properties(properties: Mapping[str, str]) -> tuple[Settings, Translatio
 
     Beside the settings it returns what became of Strimzi's own names. Raises SettingsError with all that is wrong.
     """
-    translation = translate(properties)
+    translation = Translation(properties)
     given = {n.removeprefix(PREFIX): text for n, text in translation.properties.items() if n.startswith(PREFIX)}
     known = {declaration.name: declaration for declaration in declared(Settings)}
     data: dict[str, Any] = {}
@@ -249,23 +242,21 @@ def describe(settings: Settings, models: Models | None = None) -> list[Row]:
     """
     rows: list[Row] = []
     for declaration in declared(Settings):
-        rows += _family(declaration, settings, models) if declaration.is_family else [_row(declaration, settings)]
+        *outer, attribute = declaration.path
+        holder: Any = reduce(getattr, outer, settings)
+        value = getattr(holder, attribute)
+        if declaration.is_family:
+            rows += _family(declaration, value, models)
+        else:
+            # The one default that an operator must not guess at.
+            default = f"default ({declaration.default})" if attribute == "fallback_action" else "default"
+            where = _SET if attribute in holder.model_fields_set else default
+            rows.append(Row(PREFIX + declaration.name, declaration.unit.show(value), where))
     return rows
 
 
-def _row(declaration: Property, settings: Any) -> Row:
-    *outer, attribute = declaration.path
-    settings = reduce(getattr, outer, settings)
-    value = declaration.unit.show(getattr(settings, attribute))
-    default = "default"
-    if attribute == "fallback_action":  # the one default that an operator must not guess at
-        default = f"default ({declaration.default})"
-    where = _SET if attribute in settings.model_fields_set else default
-    return Row(PREFIX + declaration.name, value, where)
-
-
-def _family(declaration: Property, settings: Any, models: Models | None) -> Iterator[Row]:
-    for name, value in getattr(settings, declaration.path[0]).items():
+def _family(declaration: Property, values: Mapping[str, Any], models: Models | None) -> Iterator[Row]:
+    for name, value in values.items():
         if isinstance(value, dict):  # plugin.NAME.*
             model = (models or {}).get(name)
             for key, text in value.items():

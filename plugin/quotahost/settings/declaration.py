@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from quotahost.base.errors import QuotahostError
@@ -17,6 +16,7 @@ from quotahost.base.text import printable, shortened
 from quotahost.units.show import Unit
 
 PREFIX: Final = "client.quota.callback."
+_TEXT: Final = Unit("", lambda value: "none" if value is None else str(value))
 
 
 class Frozen(BaseModel):
@@ -106,17 +106,12 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Pro
             yield from declared(field.annotation, here)
             continue
         extra: dict[str, Any] = field.json_schema_extra  # type: ignore[assignment]  # declare() gives a dict
-        unit = _unit(field)
+        # Not each type has a unit: the plain str and dict have none.
+        unit = next((m for m in field.metadata if isinstance(m, Unit)), _TEXT)
+        if get_origin(field.annotation) is Literal:
+            unit = Unit(", ".join(get_args(field.annotation)), str)
         # The type has a word for None, such as unlimited or none: the table shows what an operator would write.
         written = unit.show(None) if field.default is None else field.default
         default = extra["words"] if field.default_factory else written
         doc = " ".join((field.description or "").split())  # one line of it, however the source wraps it
         yield Property(extra["property"], here, default, unit, extra["live"], doc)
-
-
-def _unit(field: FieldInfo) -> Unit:
-    if get_origin(field.annotation) is Literal:
-        return Unit(", ".join(get_args(field.annotation)), str)
-    # Not each type has a unit: the plain str and dict have none.
-    text = Unit("", lambda value: "none" if value is None else str(value))
-    return next((m for m in field.metadata if isinstance(m, Unit)), text)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel, ConfigDict, SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from quotahost.base.text import meant, redact
@@ -27,14 +28,18 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
-def property_names(model: type[BaseModel] | None) -> dict[str, str]:
-    """From a property's name (kebab-case) to the model's field (snake_case); ``from`` is ``from_`` there.
+def property_names(model: type[BaseModel] | None) -> dict[str, tuple[str, FieldInfo]]:
+    """By a property's name (kebab-case) the model's field (snake_case), after the key by which pydantic takes it.
 
-    A field whose alias contains a dot has that name, so that a plugin can have names such as ``produce.default``.
+    The field of ``from`` is ``from_``. A field whose alias contains a dot has that name, so that a plugin can have
+    names such as ``produce.default``.
     """
-    fields = model.model_fields if model else {}
-    dotted = {f: i.validation_alias for f, i in fields.items() if "." in str(i.validation_alias)}
-    return {str(dotted.get(field, field.rstrip("_").replace("_", "-"))): field for field in fields}
+    names: dict[str, tuple[str, FieldInfo]] = {}
+    for field, info in (model.model_fields if model else {}).items():
+        # By default pydantic takes a field that has an alias by the alias only.
+        key = info.validation_alias if isinstance(info.validation_alias, str) else field
+        names[key if "." in key else field.rstrip("_").replace("_", "-")] = key, info
+    return names
 
 
 def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
@@ -42,7 +47,7 @@ def is_secret_property(name: str, model: type[BaseModel] | None) -> bool:
     if _SECRET.search(name):
         return True
     field = property_names(model).get(name)
-    return model is not None and field is not None and _has_secret(model.model_fields[field].annotation)
+    return field is not None and _has_secret(field[1].annotation)
 
 
 def _has_secret(annotation: Any) -> bool:
@@ -84,22 +89,16 @@ def read_section(name: str, section: Mapping[str, str], model: type[BaseModel] |
     #: Names that earlier versions had, by name what to do instead; a section may declare them as a ClassVar.
     removed: Mapping[str, str] = getattr(model, "removed", {})
     problems = [] if is_open else [_unknown(prefix, key, known, removed) for key in section if key not in known]
-    keys = {key: _field_key(model, known[key]) if key in known else key for key in section}
+    # Unknown names stay out: the model would report them once more, and without the nearest name.
+    given = {known[k][0] if k in known else k: text for k, text in section.items() if is_open or k in known}
     try:
-        # Unknown names stay out: the model would report them once more, and without the nearest name.
-        values = model.model_validate({keys[k]: text for k, text in section.items() if is_open or k in known})
+        values = model.model_validate(given)
     except ValidationError as error:
         problems += [_wrong(prefix, section, model, details) for details in error.errors()]
     if problems:
         # Not in the except clause: its error would carry the values, secrets too, into tracebacks.
         raise SettingsError(problems)
     return values
-
-
-def _field_key(model: type[BaseModel], field: str) -> str:
-    # By default pydantic takes a field that has an alias by the alias only.
-    alias = model.model_fields[field].validation_alias
-    return alias if isinstance(alias, str) else field
 
 
 def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, str]) -> Problem:
@@ -110,10 +109,9 @@ def _unknown(prefix: str, key: str, known: Iterable[str], removed: Mapping[str, 
 
 
 def _wrong(prefix: str, section: Mapping[str, str], model: type[BaseModel], details: ErrorDetails) -> Problem:
-    names = {_field_key(model, field): (key, field) for key, field in property_names(model).items()}
+    names = {key: (name, field.description) for name, (key, field) in property_names(model).items()}
     first = str(details["loc"][0]) if details["loc"] else "*"  # * for an error of the whole model
-    key, field = names.get(first, (first, ""))
-    description = model.model_fields[field].description if field else None
+    key, description = names.get(first, (first, None))
     meaning = f" ({description})" if description else ""
     if details["type"] == "missing":
         return Problem(prefix + key, f"is required; add a line {prefix}{key}={meaning}")

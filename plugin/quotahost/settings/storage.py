@@ -1,12 +1,8 @@
 """How full is too full: ``static.storage.*``, its overrides, and whose limits judge a volume: its own, else these.
 
-The names are proposal 035's ("Configuring the plugin", snapshot note 2).
-
-1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
-   properties a side, by its type: bytes consumed, bytes free, share free.
-2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
-   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
-   and :func:`match` finds the volumes each time that the disks were read.
+The names are proposal 035's ("Configuring the plugin", snapshot note 2). A limit stands in one of three properties a
+side, by its type. Which volume an override is for, whose operator may name a log directory on it, only the broker's
+disks can tell: :func:`parse_overrides` reads the text, and :func:`match` finds the volumes each time they were read.
 """
 
 import os
@@ -25,18 +21,13 @@ from quotahost.settings.types import split
 from quotahost.units import Share, Size, Space
 from quotahost.units.show import Unit
 
-# From the last part of a limit's property name to its side and its type.
-_LEVELS: Final[dict[str, tuple[str, LimitType]]] = {
-    side + kind: (side, limit_type)
-    for side in ("soft", "hard")
-    for kind, limit_type in (
-        ("", LimitType.CONSUMED_BYTES),
-        (".min-free-bytes", LimitType.MIN_FREE_BYTES),
-        (".min-free-percent", LimitType.MIN_FREE_PERCENTAGE),
-    )
+#: By the end of a limit's property name behind its side.
+_TYPES: Final = {
+    "": LimitType.CONSUMED_BYTES,
+    ".min-free-bytes": LimitType.MIN_FREE_BYTES,
+    ".min-free-percent": LimitType.MIN_FREE_PERCENTAGE,
 }
 _LARGER: Final = 2**64  # bytes: no limit is as large
-_IN_ORDER: Final = "let the hard limit be reached after the soft one"
 _FORM: Final = "write /dev/sdb hard.min-free-bytes=10G soft.min-free-percent=0.1; /data/2 hard=5T"
 
 
@@ -51,12 +42,6 @@ class Override:
     def __str__(self) -> str:
         sides = (f"{side} {limit}" for side, limit in (("soft", self.soft), ("hard", self.hard)) if limit)
         return f"{self.volume}: {', '.join(sides)}"
-
-
-def _limit(limit_type: LimitType, level: float) -> Limit:
-    if limit_type is LimitType.MIN_FREE_PERCENTAGE:
-        level = float(exact(level) * 100)  # 0.07 * 100 is 7.000000000000001 in floats
-    return Limit(limit_type, level)
 
 
 def parse_overrides(value: object) -> tuple[Override, ...]:
@@ -84,7 +69,11 @@ def _parse(entry: str) -> Override:
     # A mount point may contain spaces, so the name is everything before the first level.
     name, levels = " ".join(words[:first]), [word.partition("=")[::2] for word in words[first:]]
     given = {_field(key): number for key, number in levels}
-    if not name or len(given) < max(1, len(levels)) or not given.keys() <= {*map(_field, _LEVELS)}:
+    if (
+        not name
+        or len(given) < max(1, len(levels))
+        or not given.keys() <= StorageSettings.model_fields.keys() - {"overrides"}
+    ):
         raise ValueError(f"has the entry {entry!r}, which is no volume with its limits; {_FORM}")
     try:
         # By the same rules as the broker's own limits.
@@ -138,7 +127,8 @@ class StorageSettings(Frozen):
         soft, hard = self.soft_limit, self.hard_limit
         # Of different types they contradict each other on volumes of some sizes only; the policy finds those.
         if soft and hard and soft.type is hard.type and hard.consumed_at(_LARGER) < soft.consumed_at(_LARGER):
-            raise ValueError(f"the hard limit {hard} is reached before the soft limit {soft}; {_IN_ORDER}")
+            wrong = f"the hard limit {hard} is reached before the soft limit {soft}"
+            raise ValueError(f"{wrong}; let the hard limit be reached after the soft one")
         return self
 
     # Cached, because the policies ask for them once for each of up to 20,000 volumes. cached_property writes into
@@ -161,11 +151,13 @@ class StorageSettings(Frozen):
         return volume.soft or self.soft_limit, volume.hard or self.hard_limit
 
     def _limits(self, side: str) -> dict[str, Limit]:
-        return {
-            f"static.storage.{key}": _limit(limit_type, level)
-            for key, (its_side, limit_type) in _LEVELS.items()
-            if its_side == side and (level := getattr(self, _field(key))) is not None
-        }
+        limits: dict[str, Limit] = {}
+        for kind, limit_type in _TYPES.items():
+            if (level := getattr(self, _field(side + kind))) is not None:
+                # 0.07 * 100 is 7.000000000000001 in floats.
+                level = float(exact(level) * 100) if limit_type is LimitType.MIN_FREE_PERCENTAGE else level
+                limits[f"static.storage.{side}{kind}"] = Limit(limit_type, level)
+        return limits
 
 
 # ---- which volume an override is for ----

@@ -3,18 +3,16 @@ class; those of 0.2 are ours already.
 
 1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
    ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. :func:`translate` replaces them in a broker's file before anything is parsed. A file with Strimzi's limits (BYTES,
-   RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other file, such as one with
-   proposal 035's limits, has quotahost's own. A file that sets both a name of Strimzi's and ours for the same thing is
-   refused.
-3. Notes say in the broker's log, and in ``doctor``, what each name means here.
+2. A :class:`Translation` replaces them before anything is parsed, and has notes for the log and ``doctor``. A file with
+   Strimzi's limits (BYTES, RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other
+   file, such as one with proposal 035's limits, has quotahost's own.
 
 Names in here are without ``client.quota.callback.``.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -136,51 +134,42 @@ class Note:
     warns: bool = False
 
 
-@dataclass(slots=True)
 class Translation:
-    """A broker's properties without Strimzi's own names."""
+    """A broker's properties without Strimzi's own names: these are read as ours."""
 
-    #: By full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours.
-    properties: dict[str, str]
-    problems: list[Problem] = field(default_factory=list)  # with Strimzi's own, by name and value as they were written
-    notes: list[Note] = field(default_factory=list)  # what each of them means here; no secrets
-    origins: dict[str, str] = field(default_factory=dict)  # ours that were made from Strimzi's, both by full names
-
-
-def translate(properties: Mapping[str, str]) -> Translation:
-    """Read Strimzi's own names among a broker's properties as ours. What it finds wrong is reported with all else."""
-    given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
-    own = {PREFIX + name for name in OWN if name in given}
-    # The bare family name is no setting: the reader reports it as incomplete.
-    if not own and not any(name.startswith(ADMIN) and name != ADMIN for name in given):
-        return Translation(dict(properties))
-    # The reader doesn't know these names, and would refuse them.
-    translation = Translation({name: text for name, text in properties.items() if name not in own})
-    _Translator(given, translation).run()
-    return translation
-
-
-class _Translator:
-    """One reading of one file; names in here are without the common prefix."""
-
-    def __init__(self, given: Mapping[str, str], made: Translation) -> None:
-        self._given, self._made = given, made
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Read one file. What is wrong in it is reported with all else."""
+        own = {PREFIX + name for name in OWN}
+        #: By full names; of Strimzi's own only ``static.kafka.admin.*`` is left, a family of ours. The reader of these
+        #: doesn't know the others, and would refuse them.
+        self.properties = {name: text for name, text in properties.items() if name not in own}
+        self.problems: list[Problem] = []  # with Strimzi's own, by name and value as they were written
+        self.notes: list[Note] = []  # what each of them means here; no secrets
+        self.origins: dict[str, str] = {}  # ours that were made from Strimzi's, both by full names
+        self._given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
+        # The bare family name is no setting: the reader reports it as incomplete.
+        if own & properties.keys() or any(name.startswith(ADMIN) and name != ADMIN for name in self._given):
+            self._translate()
 
-    def run(self) -> None:
+    def _translate(self) -> None:
         for theirs in PROPERTIES:
             if theirs.name in self._given:
                 try:
                     self._texts[theirs.name] = theirs.read(self._given[theirs.name].strip())
                 except ValueError as error:
                     self._problem(theirs, str(error))
-        self._note_others()
+                if theirs.ours in ("", SAME):
+                    self._note(f"{self._line(theirs)}: {theirs.doc}")
+        if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
+            is_used = "kafka.bootstrap.servers" not in self._given
+            means = ADMIN_CLIENT.doc if is_used else "Not used: kafka.bootstrap.servers is set."
+            self._note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}")
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
         if len(limits) == 2:  # Strimzi's plugin refuses both, too
             self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
         elif limits:
-            # Ours has three hard limits; whichever of them is set, only one of both can be meant.
-            self._put(limits[0], _HARD_LIMITS)
+            self._put(limits[0])
         source = self._factor_source(limits)
         default = bool(limits and source)
         # Set for another factor source, plugin.log-dirs.interval would be refused: that plugin isn't configured.
@@ -204,27 +193,17 @@ class _Translator:
         elif limits and given is None:
             note = f"{limits[0].name} is set: {_SOURCE}={_LOG_DIRS} asks all brokers for their log dirs, as there"
             self._set(limits[0], _SOURCE, _LOG_DIRS, note)
-        return of_volumes(split(self._made.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
+        return of_volumes(split(self.properties.get(PREFIX + _SOURCE, ""), ",")) or ""
 
-    def _note_others(self) -> None:
-        """What those names mean that are not read as other ones of ours."""
-        for theirs in PROPERTIES:
-            if theirs.name in self._given and theirs.ours in ("", SAME):
-                self._note(f"{self._line(theirs)}: {theirs.doc}")
-        if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
-            is_used = "kafka.bootstrap.servers" not in self._given
-            means = ADMIN_CLIENT.doc if is_used else "Not used: kafka.bootstrap.servers is set."
-            self._note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}")
-
-    def _put(
-        self, theirs: StrimziProperty, names: tuple[str, ...] = (), *, default: bool = False, warns: bool = False
-    ) -> None:
+    def _put(self, theirs: StrimziProperty, *, default: bool = False, warns: bool = False) -> None:
         """Set our property to the value of Strimzi's, or to Strimzi's ``default`` where the file has neither.
 
-        A file may not have one of ours (``names``) for the same beside Strimzi's.
+        A file may not have one of ours for the same beside Strimzi's.
         """
+        # Ours has three hard limits: whichever of them is set, only one of both can be meant.
+        same = _HARD_LIMITS if theirs.ours in _HARD_LIMITS else (theirs.ours,)
         # A limit of ours that is none is no limit.
-        beside = [name for name in names or (theirs.ours,) if self._given.get(name, "none").strip() != "none"]
+        beside = [name for name in same if self._given.get(name, "none").strip() != "none"]
         why = f" ({theirs.doc})" if warns else ""
         if theirs.name in self._given:
             for name in beside:
@@ -238,16 +217,16 @@ class _Translator:
             self._set(theirs, theirs.ours, text, note, warns)
 
     def _set(self, theirs: StrimziProperty, ours: str, text: str, note: str, warns: bool = False) -> None:
-        self._made.properties[PREFIX + ours] = text
-        self._made.origins[PREFIX + ours] = PREFIX + theirs.name
+        self.properties[PREFIX + ours] = text
+        self.origins[PREFIX + ours] = PREFIX + theirs.name
         self._note(note, warns)
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
         # The value may be shown: only the Admin client's properties carry secrets, and they never come here.
-        self._made.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
+        self.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
 
     def _note(self, text: str, warns: bool = False) -> None:
-        self._made.notes.append(Note(text, warns))
+        self.notes.append(Note(text, warns))
 
     def _ours(self, name: str) -> str:
         return f"{PREFIX}{name}={printable(self._given[name])}"

@@ -1,11 +1,11 @@
-"""The types of other properties: names, principals, choices, addresses (127.0.0.1 by default), topics, rules in shadow.
+"""The types of other properties: names, principals, choices, addresses, rates by name, topics, rules in shadow.
 
 Each is an annotation that carries its parser (text in, value out, ``ValueError`` with a remedy) and the unit that the
 documents and ``doctor`` show. Plugins' own sections may use these types too.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,8 +17,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.base.text import nearest
 from quotahost.model import QuotaType, State
-from quotahost.settings.rate_lists import parse_rates
-from quotahost.units.parse import parse_count, parse_duration, parse_share
+from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -29,6 +28,7 @@ _MOST_CLIENTS: Final = 10_000
 _LEAST_VALIDITY: Final = timedelta(seconds=1)
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=str)
+_K = TypeVar("_K")
 
 
 def split(value: object, separator: str) -> list[str]:
@@ -87,8 +87,9 @@ def _text(value: object) -> str:
 Name = Annotated[str | None, BeforeValidator(_name), Unit("name", lambda name: str(name or "none"))]
 _NAMES: Final = _listed("names, comma-separated")
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), _NAMES]
-_some = partial(_names, least="supplier, such as client-quotas")
-Suppliers = Annotated[tuple[str, ...], BeforeValidator(_some), _NAMES]
+Suppliers = Annotated[
+    tuple[str, ...], BeforeValidator(partial(_names, least="supplier, such as client-quotas")), _NAMES
+]
 Text = Annotated[str, BeforeValidator(_text)]
 
 
@@ -190,17 +191,54 @@ def _endpoint(value: object) -> tuple[str, int] | None:
     return address.strip("[]"), port
 
 
-# At least 1 s.
 Validity = Annotated[timedelta, BeforeValidator(_validity), DURATION]
-# 0 to 1, written 0.1 or 10%.
 Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
-# A whole number from 0 to 10,000.
 Few = Annotated[int, BeforeValidator(_few), COUNT]
 Endpoint = Annotated[
     tuple[str, int] | None,
     BeforeValidator(_endpoint),
     Unit("port, or address:port", lambda pair: "off" if pair is None else f"{pair[0]}:{pair[1]}"),
 ]
+
+
+# ---- rates by name ----
+
+_FORM: Final = r"write NAME:RATE, such as clientA:4M, with a comma between entries, and \: and \, in a name"
+_ENTRY: Final = re.compile(r"\s*((?:\\.|[^\\:,])+?)\s*:([^:,]*)(?:,|$)", re.DOTALL)
+
+
+def unescaped(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name, flags=re.DOTALL)
+
+
+def parse_keyed_rates(value: object, key_of: Callable[[str], _K]) -> dict[_K, float | None]:
+    r"""Rates as in KIP-13, ``clientA:4M,clientB:10M``, by what ``key_of`` makes of a name with its backslashes.
+
+    ``unlimited`` is None. A backslash takes the next character as it is: ``\:`` and ``\,`` are part of a name, and so
+    are ``\\`` and a blank at its ends after one. Quotation marks around the whole list, as in KIP-13, are dropped.
+    Raises ValueError if an entry is ill-formed, or a name is there twice.
+    """
+    text = str(value).strip()
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        text = text[1:-1].strip()
+    rates: dict[_K, float | None] = {}
+    at = 0
+    while at < len(text):
+        entry = _ENTRY.match(text, at)
+        if entry is None:
+            raise ValueError(f"has {text[at:]!r:.200}, which begins with no name and rate; {_FORM}")
+        key, name, at = key_of(entry[1]), unescaped(entry[1]), entry.end()
+        if key in rates:
+            raise ValueError(f"has {name!r} twice; remove one of its entries")
+        try:
+            rates[key] = parse_limit(entry[2])
+        except ValueError as wrong:
+            raise ValueError(f"has {name!r}, whose rate {wrong}") from None
+    return rates
+
+
+parse_rates = partial(parse_keyed_rates, key_of=unescaped)
+Rates = Annotated[dict[str, float | None], BeforeValidator(parse_rates)]
 
 
 # ---- topics ----

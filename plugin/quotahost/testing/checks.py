@@ -1,9 +1,7 @@
 """One check for each role.
 
 Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
-the plugin, and looks for threads that it left behind (``_check``). A supplier's answers are kept from event to event:
-each must be of the right type, come from memory, and stay the same until the supplier announces another. A policy that
-knows its limits is asked for those of each volume, which must fit the factor that it gave the volume.
+the plugin, and looks for threads that it left behind (``_check``).
 """
 
 import threading
@@ -90,7 +88,7 @@ def _check(
     """Check a plugin when it is built, and again after each live change: to equal settings, to others, and back."""
     # Taken before the plugin is built, since its constructor may start threads already.
     before = set(threading.enumerate())
-    with _refusal(1, "with these properties a broker would not start"):
+    with _breaking(1, "with these properties a broker would not start: ", PluginError, SettingsError):
         host = FakeHost(role, entry, properties, name=name)
     with host:
         check(host)
@@ -102,7 +100,7 @@ def _check(
             host.call("reconfigure()", partial(reconfigure, host.context.section))
             check(host)
         for given in () if reconfigured is None else (reconfigured, properties or {}):
-            with _refusal(8, "a live change would be refused"):
+            with _breaking(8, "a live change would be refused: ", PluginError, SettingsError):
                 host.reconfigure(given)
             check(host)
     # Only after close(), and not after a failure: that one is what the author must see.
@@ -110,11 +108,12 @@ def _check(
 
 
 @contextmanager
-def _refusal(number: int, what: str) -> Iterator[None]:
+def _breaking(number: int, what: str, *errors: type[Exception]) -> Iterator[None]:
+    """These errors break this sentence of the contract."""
     try:
         yield
-    except (PluginError, SettingsError) as error:
-        raise ContractBroken(number, f"{what}: {error}") from error
+    except errors as error:
+        raise ContractBroken(number, f"{what}{error}") from error
 
 
 def _check_threads(before: set[threading.Thread], patience: float) -> None:
@@ -160,7 +159,8 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         # An announcement too many costs a question; one too few leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
             before = known[client, quota_type]
-            if answer != before and not _covered(client, announced):
+            heard = any(p in (None, client.principal) and c in (None, client.client_id) for p, c in announced)
+            if answer != before and not heard:
                 raise ContractBroken(
                     10,
                     f"after {after} the {quota_type} quota of {_named(client)} is {answer}, not {before} any "
@@ -210,13 +210,6 @@ def _check_alike(
                 )
 
 
-def _covered(client: Client, announced: Sequence[tuple[str | None, str | None]]) -> bool:
-    return any(
-        principal in (None, client.principal) and client_id in (None, client.client_id)
-        for principal, client_id in announced
-    )
-
-
 def _named(client: Client) -> str:
     # Kafka lets a client-id have 32,767 bytes, and the samples have one of that length.
     principal, client_id = (repr(n if len(n) <= 40 else n[:40] + "…") for n in client)
@@ -230,17 +223,13 @@ def _check_readings(host: FakeHost[QuotaFactorSource]) -> None:
     for _ in range(3):
         # `object`: the Protocol promises a type, but a plugin under test may answer anything.
         answer: object = _from_memory(host, "read()", host.plugin.read)
-        _fitting(6, "read(): ", partial(as_answer, answer, ""))
+        with _breaking(6, "read(): ", TypeError):
+            as_answer(answer, "")
         if hasattr(host.plugin, "quota_types"):
-            _fitting(14, "", partial(as_quota_types, host.plugin.quota_types))
-            _fitting(14, "read(): ", partial(as_typed_answer, answer, ""))
-
-
-def _fitting(number: int, what: str, check: Callable[[], object]) -> None:
-    try:
-        check()
-    except TypeError as error:
-        raise ContractBroken(number, f"{what}{error}") from None
+            with _breaking(14, "", TypeError):
+                as_quota_types(host.plugin.quota_types)
+            with _breaking(14, "read(): ", TypeError):
+                as_typed_answer(answer, "")
 
 
 # ---- a policy's answers ----
@@ -265,10 +254,8 @@ def _check_factors(host: FakeHost[QuotaPolicy], volumes: Sequence[Volume]) -> No
 
 def _factor(host: FakeHost[QuotaPolicy], volume: Volume) -> float:
     answer = _from_memory(host, f"quota_factor() for {volume}", partial(host.plugin.quota_factor, volume))
-    try:
+    with _breaking(6, f"quota_factor() for {volume} answered {answer!r}: ", ValueError):
         return Factor(answer).value
-    except ValueError as error:
-        raise ContractBroken(6, f"quota_factor() for {volume} answered {answer!r}: {error}") from None
 
 
 def _check_limits(host: FakeHost[QuotaPolicy], volume: Volume, factor: float) -> None:

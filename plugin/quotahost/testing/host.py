@@ -205,8 +205,15 @@ class FakeHost(Generic[PluginT]):
         return Settings.from_properties(given)
 
     def _build(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        made = partial(self._construct, settings)
-        return self._host_thread.call("building it", made, self.start_patience, hanging=2, raising=1, passing=_REFUSED)
+        def build() -> LoadedPlugin[PluginT]:
+            section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
+            context = Context(
+                self._name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
+                self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
+            )  # fmt: skip
+            return discovery.construct(self._role, self._entry, context)
+
+        return self._host_thread.call("building it", build, self.start_patience, hanging=2, raising=1, passing=_REFUSED)
 
     def _close_plugin(self) -> None:
         def close() -> None:
@@ -221,14 +228,6 @@ class FakeHost(Generic[PluginT]):
         self._disks.close()
         self._host_thread.end()
         self._task_thread.end()
-
-    def _construct(self, settings: Settings) -> LoadedPlugin[PluginT]:
-        section = discovery.plugin_settings(self._role, self._name, settings, self._entry)
-        context = Context(
-            self._name, section, settings, self._node, logging.getLogger(f"quotahost.plugin.{self._name}"),
-            self._announce, open_disks=self._disks.started, broker=self.broker, metrics=self.broker,
-        )  # fmt: skip
-        return discovery.construct(self._role, self._entry, context)
 
     def _announce(self, principal: str | None = None, client_id: str | None = None) -> None:
         for name in (principal, client_id):

@@ -28,33 +28,18 @@ def lowered(whole: float, factor: float, floor: float) -> float:
     return max(min(whole, floor), whole * factor)
 
 
-def least_share(windows: int) -> float:
-    """The share of the factor with which a limit begins, where Kafka's windows are empty: 1 / ``quota.window.num``.
+def _looks_back_ms(windows: int, window_ms: int) -> tuple[int, int]:
+    """How far back Kafka looks in ms, in the mean, where the windows were empty, and where they are full.
 
-    Kafka divides by that many windows at the end of a client's first window, so with this share a client gets in its
-    first second what its quota gives in a second. A smaller one would mute those who send large batches for longer,
-    since Kafka mutes for excess / limit x window.
+    Empty, ``Rate.windowSize`` is from (windows - 1) to windows. Full, the oldest one counts whole while it overlaps.
     """
-    return 1.0 / windows
-
-
-def empty_ms(windows: int, window_ms: int) -> int:
-    """How far back Kafka looks in ms, in the mean, where the windows were empty: half a window less than all of them.
-
-    ``Rate.windowSize`` then is from (windows - 1) to windows.
-    """
-    return windows * window_ms - window_ms // 2
-
-
-def full_ms(windows: int, window_ms: int) -> int:
-    """The same where the windows are full: half a window more, as the oldest one counts whole while it overlaps."""
-    return windows * window_ms + window_ms // 2
+    return windows * window_ms - window_ms // 2, windows * window_ms + window_ms // 2
 
 
 def rise(since_ms: int, windows: int, window_ms: int) -> float:
     """The share of its limit (0..1) that a client gets so many ms after it began with empty windows."""
-    time = empty_ms(windows, window_ms)
-    return 1.0 if since_ms >= time else max(least_share(windows), since_ms / time)
+    time, _ = _looks_back_ms(windows, window_ms)
+    return 1.0 if since_ms >= time else max(1.0 / windows, since_ms / time)
 
 
 class Tap:
@@ -74,8 +59,11 @@ class Tap:
     def configure(self, windows: int, window_ms: int, max_mute_ms: int) -> None:
         """Set the pace: Kafka's windows and ``max.mute``, in ms. With ``window_ms`` 0 every step is taken at once."""
         self._kafka_ms = (windows + 1) * window_ms
-        self._empty_ms, self._full_ms = empty_ms(windows, window_ms), full_ms(windows, window_ms)
-        self._least = least_share(windows)
+        self._empty_ms, self._full_ms = _looks_back_ms(windows, window_ms)
+        # The share of the factor with which a limit begins, where the windows are empty. Kafka divides by that many
+        # windows at the end of a client's first one, so it gets in its first second what its quota gives in a second. A
+        # smaller one would mute those who send large batches for longer: Kafka mutes for excess / limit x window.
+        self._least = 1.0 / windows
         self._step_share = self._kafka_ms / (self._kafka_ms + max_mute_ms)
 
     @property

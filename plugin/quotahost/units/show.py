@@ -1,9 +1,7 @@
 """Numbers, sizes, rates and times as quotahost shows them, in two ways.
 
-``doctor`` and ``quotahost properties`` show properties in full, with their unit: together with
-:mod:`quotahost.units.parse` that goes both ways, and what is shown here reads back there as the same value. What was
-measured (``top``, ``explain``, ``simulate``, ``report``, ``replay``) is rounded to what is enough to look at.
-Private; :mod:`quotahost.units` is public.
+Properties are shown in full, with their unit: what is shown here reads back in :mod:`quotahost.units.parse` as the same
+value. What was measured is rounded to what is enough to look at. Private; :mod:`quotahost.units` is public.
 """
 
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
-from quotahost.units.parse import SCALES, UNLIMITED
+from quotahost.units.parse import NONE, SCALES, UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +75,17 @@ def show_duration(value: timedelta) -> str:
     return f"{text} s"
 
 
-def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    """The same for a value that may be None, which is shown as the word that an operator writes for it."""
-    return lambda value: "none" if value is None else show(value)
-
-
-def _limit_unit(name: str) -> Unit:
-    return Unit(name, lambda value: show_limit(value, name))
+def _limit_unit(name: str, unlimited: str = UNLIMITED) -> Unit:
+    return Unit(name, lambda value: unlimited if value is None else show_limit(value, name))
 
 
 COUNT: Final = Unit("count", lambda value: f"{value:,}")
 DURATION: Final = Unit("duration", show_duration)
 BYTES: Final = _limit_unit("bytes")
-SIZE: Final = Unit("bytes", _or_none(BYTES.show))
-SHARE: Final = Unit("share of the capacity", _or_none(lambda value: f"{show_number(value)} ({value:.3%})"))
+SIZE: Final = _limit_unit("bytes", NONE)
+SHARE: Final = Unit(
+    "share of the capacity", lambda value: NONE if value is None else f"{show_number(value)} ({value:.3%})"
+)
 BYTES_PER_SECOND: Final = _limit_unit("bytes/s")
 PERCENT: Final = Unit("%", lambda value: UNLIMITED if value is None else f"{show_number(value)} %")
 MUTATIONS_PER_SECOND: Final = _limit_unit("mutations/s")

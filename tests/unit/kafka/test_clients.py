@@ -343,7 +343,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Looks) -> Watching:
     admin = SimpleNamespace(list_topics=lambda topic, timeout: SimpleNamespace(topics=topics))
     monkeypatch.setattr(commands, "connect", lambda options, wait, topic: admin)
     monkeypatch.setattr(commands, "Producer", lambda options: None)
-    monkeypatch.setattr(commands, "Consumer", lambda options: next(coming))
+    monkeypatch.setattr(commands, "consumer", lambda *_: next(coming))
     monkeypatch.setattr(commands, "time", SimpleNamespace(monotonic=lambda: consumers[0].now))
     return Watching({}, "watch", "looks")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quotahost.base.text import printable
 from quotahost.settings.broker import describe
 from quotahost.settings.declaration import PREFIX, SettingsError
-from quotahost.settings.strimzi import translate
+from quotahost.settings.strimzi import Translation
 from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
 
@@ -161,7 +161,7 @@ SECRETS = {
 )
 def test_nothing_shows_a_secret(properties: dict[str, str], supplier: str, misspelt: dict[str, str]) -> None:
     given = properties | SECRETS | misspelt | {"supplier": supplier}
-    shown = str([note.text for note in translate(full(given)).notes])
+    shown = str([note.text for note in Translation(full(given)).notes])
     try:
         settings = read(given)
     except SettingsError:

@@ -11,7 +11,7 @@ from quotahost.broker.host.messages import Reason
 from quotahost.model import Limit, LimitType, State
 from quotahost.settings.broker import asked_properties
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.strimzi import PROPERTIES, translate
+from quotahost.settings.strimzi import PROPERTIES, Translation
 from quotahost.units.parse import parse_duration
 from tests.fakes.shim import FakeShim
 from tests.unit.cli.commands import properties_file, run
@@ -30,11 +30,11 @@ OF_0_4 = {
 
 
 def notes(file: dict[str, str]) -> list[str]:
-    return [note.text for note in translate(full(file)).notes]
+    return [note.text for note in Translation(full(file)).notes]
 
 
 def warnings(file: dict[str, str]) -> list[str]:
-    return [note.text for note in translate(full(file)).notes if note.warns]
+    return [note.text for note in Translation(full(file)).notes if note.warns]
 
 
 def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:

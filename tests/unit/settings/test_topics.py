@@ -7,7 +7,7 @@ import pytest
 
 from quotahost.records.topics import TOPICS
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.rate_lists import parse_rates
+from quotahost.settings.types import parse_rates
 from tests.unit.settings.properties import read, refused, shown
 
 TOTAL = "topics.total.bytes.in.per.sec.threshold"

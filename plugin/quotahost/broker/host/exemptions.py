@@ -139,7 +139,7 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
 
 def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
     """The name that nodes have at a listener of theirs; None if nobody here can find it out."""
-    if not listeners.knows_nodes(listener):
+    if listeners.authentication(listener) == "none":
         return ANONYMOUS
     # Which names another builder makes nobody here knows.
     if listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER) != _KAFKAS_BUILDER:

@@ -141,7 +141,7 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if is_open and _ANONYMOUS in settings.excluded_principals:
         text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
         yield weak(text, f"take {_ANONYMOUS} out of {_EXCLUDED}")
-    elif is_open and not listeners.knows_nodes(listeners.inter_broker):
+    elif is_open and listeners.authentication(listeners.inter_broker) == "none":
         text = f"nobody authenticates on {is_open}: brokers and plugins are recognized by their client-ids alone"
         yield weak(f"{text}, which anyone can claim", "SASL or mutual TLS, between the brokers, too")
     if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
@@ -215,7 +215,8 @@ def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     listeners = Listeners(broker.properties)
     is_on = broker.get("remote.log.storage.system.enable").lower() == "true"
     # Where brokers are anonymous, client-ids exempt them and this client.
-    if is_on and listeners.authenticates(listeners.inter_broker) and not settings.excluded_principals:
+    authenticated = listeners.authentication(listeners.inter_broker) == "required"
+    if is_on and authenticated and not settings.excluded_principals:
         text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
         yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
 

@@ -14,9 +14,8 @@ from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.property_files import AUTHORIZER, BrokerFile
-from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import Admin
-from quotahost.kafka.rights import CHANGES, Holders, Rights, ask
+from quotahost.kafka.rights import CHANGES, Holders, Rights, Shape, ask
 from quotahost.records import topics as kept
 from quotahost.records.topics import LOOKS, QUOTAS, WATCH, AclRole, Topic
 from quotahost.settings.broker import Settings

@@ -28,7 +28,7 @@ from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, A
 from quotahost.model import DEFAULT, Default
 from quotahost.records.budgets import MAX_PATTERNS, NAME, PATTERN, Of
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.rate_lists import parse_keyed_rates, parse_rates, unescaped
+from quotahost.settings.types import parse_keyed_rates, parse_rates, unescaped
 from quotahost.units import parse
 from quotahost.units.parse import UNLIMITED
 from quotahost.units.show import shorthand

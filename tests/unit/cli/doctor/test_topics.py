@@ -20,9 +20,8 @@ from quotahost.cli.doctor.topics import check_cluster, check_rights, needed
 from quotahost.cli.property_files import in_librdkafkas_names
 from quotahost.kafka import client
 from quotahost.kafka import rights as kafka_rights
-from quotahost.kafka.admin import Shape
 from quotahost.kafka.client import NoAnswer, connect
-from quotahost.kafka.rights import Rights
+from quotahost.kafka.rights import Rights, Shape
 from quotahost.records.topics import LOOKS, REFUSED, SHARES, SNAPSHOTS, TOPICS, USAGE, WATCH, AclRole, Topic
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX

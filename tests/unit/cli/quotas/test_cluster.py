@@ -108,7 +108,7 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
     [
         (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
-        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
+        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: Local: Timed out"),
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:

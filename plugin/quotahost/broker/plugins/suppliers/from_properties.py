@@ -15,8 +15,7 @@ from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
 from quotahost.settings import sections
 from quotahost.settings.properties import rates_of
-from quotahost.settings.rate_lists import Rates
-from quotahost.settings.types import Sharing
+from quotahost.settings.types import Rates, Sharing
 from quotahost.units import BytesLimit, MutationsLimit
 
 _NONE: Final[frozenset[str]] = frozenset()  # of client-ids; the host knows a set that it has seen by its identity
