@@ -8,12 +8,12 @@ ends, and the metrics of the limits of volumes and budgets.
 3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
 4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
    factors below 1 (``affected``).
-5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
+5. The budgets of storage are judged in the same way, each for the writers of its own topics (``_slowed``).
 6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -126,15 +126,33 @@ class VolumeEvaluation:
             self._guard.heal(name, "quota_factor()")
         return scoped, ""
 
-    def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
-        slowed, left_out = slowed_budgets(budgets)
+    def _slowed(self, judged: Iterable[Judged]) -> tuple[SlowedBudget, ...]:
+        """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together.
+
+        What is said of a budget names no bytes used: the host would hand on each change of them.
+        """
+        slowed: list[SlowedBudget] = []
+        left_out: list[str] = []
+        left = MAX_AFFECTED
+        # The smallest factor first: those that stop their writers get their place before those that slow them.
+        for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
+            if factor >= 1 or not volume.topics:
+                continue
+            if len(volume.topics) > left:
+                left_out.append(volume.name)
+            else:
+                left -= len(volume.topics)
+                size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
+                error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
+                told = f"quotahost: {error}; try again later"
+                slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
         if left_out:
             text = "budgets slow at most %s topics on a broker, and nobody is slowed here by %s, such as %s"
             names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
             self._left_out.report(text, f"{MAX_AFFECTED:,}", counted(len(left_out), "budgets"), names)
         else:
             self._left_out.healed()
-        return slowed
+        return tuple(slowed)
 
     def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
         # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
@@ -165,43 +183,29 @@ def affected(judged: Iterable[Judged]) -> Affected | None:
 
     None, which is all clients, if one of the volumes doesn't tell its topics or there are more than MAX_AFFECTED.
     """
-    places: dict[str, str] = {}
-    held: set[str] = set()
     # The volumes at 0 first: of several places it names the one that stops a topic. Then by name, so that the same
     # volumes always make the same answer, which is then no news.
     lowered = [each for each in judged if each.factor < 1]
-    for volume, factor, _ in sorted(lowered, key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name)):
-        if volume.topics is None:
+    lowered.sort(key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name))
+    return together(
+        None if v.topics is None else Affected(dict.fromkeys(v.topics, place(v)), frozenset() if factor else v.topics)
+        for v, factor, _ in lowered
+    )
+
+
+def together(parts: Iterable[Affected | None]) -> Affected | None:
+    """The topics of all of these, of several places the first; None, which is all clients, if that is too many."""
+    places: dict[str, str] = {}
+    held: set[str] = set()
+    for part in parts:
+        if part is None:
             return None
-        places.update(dict.fromkeys(volume.topics - places.keys(), place(volume)))
-        if factor <= 0:
-            held |= volume.topics
+        for topic, where in part.places.items():
+            places.setdefault(topic, where)
+        held |= part.held
         if len(places) > MAX_AFFECTED:
             return None
     return Affected(places, frozenset(held))
-
-
-def slowed_budgets(judged: Iterable[Judged]) -> tuple[tuple[SlowedBudget, ...], list[str]]:
-    """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together, and the names of the others.
-
-    What is said of a budget names no bytes used: the host would hand on each change of them.
-    """
-    slowed: list[SlowedBudget] = []
-    left_out: list[str] = []
-    left = MAX_AFFECTED
-    # The smallest factor first: those that stop their writers get their place before those that slow them.
-    for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
-        if factor >= 1 or not volume.topics:
-            continue
-        if len(volume.topics) > left:
-            left_out.append(volume.name)
-        else:
-            left -= len(volume.topics)
-            size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
-            error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
-            told = f"quotahost: {error}; try again later"
-            slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
-    return tuple(slowed), left_out
 
 
 # ---- how long a PAUSE lasts ------------------------------------------------------------------------------------
