@@ -99,28 +99,20 @@ class Shadow:
         seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
             # What a Python host before this one has shown nobody else would take back.
-            gauges = self._shim.ask("gauges")
-            self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
+            self._shown = set(filter(_is_ours, self._shim.left(_TYPE)))
         comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
-        self._show({*rules, *comparison.counts}, comparison.counts, seconds)
+        self._shown |= {*rules, *comparison.counts}
+        for rule in self._shown:
+            count = comparison.counts.get(rule, Count())
+            self._shim.gauge(_TYPE, rule, "Over", float(count.over))
+            self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
+            # To add 0 shows what has counted nothing yet.
+            self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
+            self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
         if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
-
-    def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
-        for rule in rules:
-            if rule not in self._shown:
-                self._shown.add(rule)
-                for attribute in ("Seconds", "Bytes"):
-                    self._shim.count(_TYPE, rule, attribute, 0.0)
-        for rule in self._shown:
-            count = counts.get(rule, Count())
-            self._shim.gauge(_TYPE, rule, "Over", float(count.over))
-            self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
-            if count.over and seconds:
-                self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
-                self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
 
 
 def _is_ours(rule: str) -> bool:
