@@ -17,7 +17,6 @@ from typing import Final
 
 from quotahost.broker.host.messages import Reason
 from quotahost.kafka.listeners import Keystores, Listeners, options
-from quotahost.model import Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -76,17 +75,14 @@ class Exemptions:
         self.spared_topics = _spared_topics(settings, broker)
         self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
-        self._add({node_id(broker)})
+        self.know({node_id(broker)})
 
-    def know(self, cluster: Cluster) -> bool:
-        """Learn the cluster's broker ids; returns whether client-ids became exempt by that."""
+    def know(self, nodes: Collection[int]) -> bool:
+        """Learn the ids of the cluster's brokers; returns whether client-ids became exempt by that."""
         before = len(self.client_ids)
-        self._add(cluster.brokers)
-        return len(self.client_ids) > before
-
-    def _add(self, nodes: Collection[int]) -> None:
         if self.internal_client_ids:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
+        return len(self.client_ids) > before
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:
