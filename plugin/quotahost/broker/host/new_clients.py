@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -59,10 +58,11 @@ class NewClients:
         self._untried: set[Whom] = set()
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], settings: Settings) -> None:
-        self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
+        self._suppliers, self._in_shadow = suppliers, in_shadow
+        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], self._guard, combine)
+        self._trial = Chain(suppliers, self._guard, combine, in_shadow=True) if in_shadow else None
         self._untried.clear()
-        self._resolver = Resolver(suppliers, self._guard, combine, in_shadow)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
@@ -78,7 +78,7 @@ class NewClients:
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
             return
-        answers = self._resolver.answers(batch.clients)
+        answers = self.answers(batch.clients)
         self._shim.publish(batch, answers)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
@@ -100,30 +100,12 @@ class NewClients:
             # While one fails for many, some of them are enough to ask for.
             again, self._untried = again - {EVERYONE}, again & {EVERYONE}
         else:
-            # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
+            # The chains report failures to the guard but no success, as they ask for thousands of clients.
             for name, _ in self._suppliers:
                 self._guard.heal(name, "quota()")
                 self._guard.heal(name, "distinct_client_ids()")
         for whom in again:
             self._shim.ask_again(*whom)
-
-
-def _note(these: set[Whom], whom: Whom) -> None:
-    """Add one, or EVERYONE in the place of more than MOST_APART."""
-    these.add(whom if len(these) < MOST_APART else EVERYONE)
-
-
-class Resolver:
-    """Finds the answers for many clients at once, by one set of suppliers."""
-
-    def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], guard: Guard, combine: str = "first",
-        in_shadow: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
-        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], guard, combine)
-        self._in_shadow = in_shadow
-        self._trial = Chain(suppliers, guard, combine, in_shadow=True) if in_shadow else None
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
@@ -151,6 +133,11 @@ class Resolver:
         known = distinct if distinct is None or others is None else distinct | others
         row = table.row(_measured(answers, would), known, would)
         return row, known if others is not None else None
+
+
+def _note(these: set[Whom], whom: Whom) -> None:
+    """Add one, or EVERYONE in the place of more than MOST_APART."""
+    these.add(whom if len(these) < MOST_APART else EVERYONE)
 
 
 def _measured(answers: tuple[Answer, ...], would: Would) -> tuple[Answer, ...]:
@@ -342,8 +329,7 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     for loaded in plugins:
-        # A property is a call of the plugin, too, and so is the question whether it is true.
-        wants = partial(lambda plugin: bool(getattr(plugin, "needs_usage", False)), loaded.plugin)
-        if guard.call(loaded.context.name, "needs_usage", "it may miss clients without a quota", wants):
+        consequence = "it may miss clients without a quota"
+        if guard.says(loaded.context.name, loaded.plugin, "needs_usage", consequence, False):
             types |= set(_WITH_BYTES)
     return frozenset(types)

@@ -86,6 +86,10 @@ class Guard:
 
         self.call(name, f"{method}()", consequence, call)
 
+    def says(self, name: str, plugin: object, attribute: str, consequence: str, instead: bool) -> bool:
+        """Whether an attribute is true that not every plugin has; a property is a call, and so is that question."""
+        return self.call(name, attribute, consequence, lambda: bool(getattr(plugin, attribute, False)), instead)
+
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         faults = self._faults.setdefault((plugin, what), {})

@@ -16,7 +16,7 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
+from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
 log = logging.getLogger("quotahost.factor")
@@ -86,7 +86,9 @@ class VolumeEvaluation:
         self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without that", in_force)
         # To ask the policy about 20,000 volumes took 44 ms, and this runs every factor.interval. To compare them takes
         # much less, as sources keep the volumes of which nothing new was heard.
-        last = self._last if self._last and not self._depends_on_time(name, plugin) else None
+        last, consequence = self._last, "it is asked about every volume each time"
+        if last and self._guard.says(name, plugin, "depends_on_time", consequence, True):
+            last = None
         if last and answer == last[0]:
             return last[1], ""
         judged, failure = self._pauses.judge(policy, share, answer.volumes)
@@ -143,13 +145,6 @@ class VolumeEvaluation:
         else:
             self._left_out.healed()
         return tuple(slowed)
-
-    def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
-        # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
-        return self._guard.call(
-            name, "depends_on_time", "it is asked about every volume each time",
-            lambda: bool(getattr(policy, "depends_on_time", False)), True,
-        )  # fmt: skip
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
@@ -248,24 +243,24 @@ class Pauses:
         return judged, failure
 
     def _until(self, policy: Policy, share: float, volume: Volume, known: bool) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now; None without one."""
-        if (limits := self._bounds(policy, volume)) is None:
-            return None
-        ends = limits.lets_go_at(share)
-        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
+        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now.
 
-    def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
-        """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
+        None without one, and where the policy has no limits for the volume, can't be asked for them, or fails.
+        """
         name, plugin = policy
         # Once for each policy: isinstance with a Protocol takes longer than all the rest.
         if plugin is not self._policy:
             self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
         if (aware := self._aware) is None:
             return None
-        return self._guard.call(
+        limits = self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
             lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
         )  # fmt: skip
+        if limits is None:
+            return None
+        ends = limits.lets_go_at(share)
+        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
