@@ -114,11 +114,11 @@ class LiveChange:
         return Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
 
     def _read(self, given: Mapping[str, str]) -> tuple[tuple[Settings, Translation, Sections], list[Problem]]:
-        return without_unknown(given, self._started, self._validated, strict=self._strict)
+        def read(known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
+            settings, translation = read_properties(known)
+            return settings, translation, self._builder.validate(settings)
 
-    def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
-        settings, translation = read_properties(known)
-        return settings, translation, self._builder.validate(settings)
+        return without_unknown(given, self._started, read, strict=self._strict)
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
