@@ -59,15 +59,12 @@ class HostBroker:
         return self._properties
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """See Broker."""
         return self._shim.offline_log_dirs(log_dirs(self._properties))
 
     def explain(self, client: Client) -> list[str]:
-        """See Broker: one line of JSON."""
         return [json.dumps(explained(self._shim.ask, client, self.largest))]
 
     def client_config(self) -> dict[str, str]:
-        """See Broker."""
         config = client_config(self.settings, self._shim.broker(), self._shim.keystores)
         # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
         return config | {"client.id": own_client_id(node_id(self._properties))}
