@@ -104,7 +104,7 @@ class Host:
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        self._factor.step(self._plugins, self._settings)
+        self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
@@ -151,7 +151,7 @@ class Host:
         self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
-        self._plugins, self._settings = plugins, settings
+        self._plugins = plugins
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
         self._hide(settings)
@@ -171,7 +171,7 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
-        hanging = HangingHost(lambda: self._settings.validity.total_seconds())
+        hanging = HangingHost(lambda: self._broker.settings.validity.total_seconds())
         self._opened.callback(hanging.close)
         batch = Batch(())
         while not batch.closing:
@@ -186,7 +186,7 @@ class Host:
             self._clients.ask_again()
             self._clients.resolve(batch)
             changes.expire()
-            self._factor.step(self._plugins, self._settings)
+            self._factor.step(self._plugins, self._broker.settings)
             self._ask_for_fence()
             if self._logs:
                 self._logs.hold()
@@ -219,7 +219,7 @@ class Host:
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)
             case "clients-table":
-                answer_question(self._shim, fields[0], [kind, str(self._settings.metrics_clients)])
+                answer_question(self._shim, fields[0], [kind, str(self._broker.settings.metrics_clients)])
             case _:  # "closing" only wakes the loop
                 pass
 
@@ -245,16 +245,15 @@ class Host:
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
         has_source = self._roles.broker and self._plugins.factor_source is not None
-        if not has_source or self._settings.shadow.factor or self._clock() < self._ask_for_fence_at:
+        if not has_source or self._broker.settings.shadow.factor or self._clock() < self._ask_for_fence_at:
             return
         self._ask_for_fence_at = math.inf
-        if self._shim.fence():
-            return
-        _factor_log.warning(
-            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each producer "
-            "to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all clients, and "
-            "budgets=on nobody"
-        )
+        if not self._shim.fence():
+            _factor_log.warning(
+                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
+                "producer to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all "
+                "clients, and budgets=on nobody"
+            )
 
     # ---- the end ----
 
