@@ -288,17 +288,14 @@ class VolumeLimits:
     def show(self, policy: Policy | None, judged: Iterable[Judged]) -> None:
         own = [each for each in judged if each.volume.broker == self._broker]
         worst = sorted(own, key=attrgetter("factor"))[:MOST_SHOWN]
-        limits = self._limits(policy, [each.volume for each in worst]) if policy and worst else {}
-        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
-
-    def _limits(self, policy: Policy, volumes: Iterable[Volume]) -> dict[str, dict[str, float]]:
-        """What the policy says of each volume's limits, by name; nothing if it can't be asked, or fails."""
-        name, plugin = policy
 
         def ask() -> dict[str, dict[str, float]]:
-            return {each.name: _numbers(plugin, each) for each in volumes} if isinstance(plugin, LimitAware) else {}
+            plugin = policy and policy[1]
+            return {v.name: _numbers(plugin, v) for v, *_ in worst} if isinstance(plugin, LimitAware) else {}
 
-        return self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask, instead={})
+        consequence = "the metrics show no limits of volumes"
+        limits = self._guard.call(policy[0], _ASKED, consequence, ask, instead={}) if policy and worst else {}
+        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
