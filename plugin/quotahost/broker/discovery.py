@@ -1,11 +1,8 @@
 """From an entry point's name to a plugin: found, imported, checked, called; else a PluginError for the host.
 
-1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
-   tells which ones the broker's properties name; ``load`` imports one.
-2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the class or function that
-   was imported. They belong to every configured plugin named NAME: a factor source and a task of the same name see the
-   same properties, so they share one model.
-3. ``construct`` calls the class or function with its context and checks that the result can take the role.
+A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). Its properties
+``plugin.NAME.*`` belong to every configured plugin named NAME: a factor source and a task of the same name see the same
+properties, so they share one model, the attribute ``Section`` of their class or function.
 
 Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
@@ -14,7 +11,7 @@ plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -155,37 +152,35 @@ def settings_model(entry: Any) -> type[BaseModel] | None:
 def plugin_settings(role: Role, name: str, settings: Settings, entry: Any = None) -> Any:
     """The plugin's own properties, validated; None if it declares none. Raises PluginError or SettingsError."""
     entry = load(role, name) if entry is None else entry
-    with failing(role, name, "cannot check its settings", partial(_secrets, name, settings, entry)):
+    with failing(role, name, "cannot check its settings", partial(_secrets, settings, None, [(name, entry)])):
         return read_section(name, settings.plugin.get(name, {}), settings_model(entry))
 
 
-def _secrets(name: str, settings: Settings, entry: Any, broker: Broker | None = None) -> list[str]:
-    """The values that no error may show: passwords of the Kafka client, and the plugin's own secrets."""
-    return _of_clients(settings, broker) + _of_section(name, settings, entry)
+def _secrets(settings: Settings, broker: Broker | None, plugins: Iterable[tuple[str, Any]]) -> list[str]:
+    """What no error may show: passwords of the Kafka client, and of the plugins, by name and entry, their own secrets.
 
-
-def _of_clients(settings: Settings, broker: Broker | None) -> list[str]:
+    If a plugin's model can't be read, its whole section is taken for secret.
+    """
     clients = [revealed(settings.kafka), revealed(settings.kafka_admin)]
     with suppress(Exception):  # a keystore of the broker's may not be readable
         clients += [broker.client_config()] if broker else []  # by default the broker's own login
-    return [text for client in clients for text in secret_values(client, None)]
-
-
-def _of_section(name: str, settings: Settings, entry: Any) -> list[str]:
-    """The plugin's own; if its model can't be read, its whole section is taken for secret."""
-    section = settings.plugin.get(name, {})
-    with suppress(BaseException):
-        return secret_values(section, settings_model(entry))
-    return list(section.values())
+    found = [text for client in clients for text in secret_values(client, None)]
+    for name, entry in plugins:
+        section = settings.plugin.get(name, {})
+        try:
+            found += secret_values(section, settings_model(entry))
+        except BaseException:
+            found += section.values()
+    return found
 
 
 def secrets(settings: Settings, broker: Broker) -> list[str]:
     """Those of all plugins that these settings name."""
-    found = _of_clients(settings, broker)  # once: its keystores may be files
+    plugins: list[tuple[str, Any]] = []
     for role, name in configured(settings):
         with suppress(PluginError):
-            found += _of_section(name, settings, load(role, name))
-    return found
+            plugins.append((name, load(role, name)))
+    return _secrets(settings, broker, plugins)
 
 
 # ---- building --------------------------------------------------------------------------------------------------
@@ -193,7 +188,7 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
 
 def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     """Build the plugin of this entry point. Raises PluginError if that fails, or a method of its role is lacking."""
-    secrets = partial(_secrets, context.name, context.settings, entry, context.broker)
+    secrets = partial(_secrets, context.settings, context.broker, [(context.name, entry)])
     plugin: Any = None
     try:
         with failing(role, context.name, "cannot be built", secrets):

@@ -1,8 +1,4 @@
-"""What plugins learn of this broker, and how their Kafka client connects: as this broker itself, or by ``kafka.*``.
-
-``HostBroker`` is ``quotahost.api.Broker`` for plugins: most questions go to the shim as they are. It also derives how
-the plugins' own Kafka client connects: as this broker itself, unless properties ``kafka.*`` say otherwise.
-"""
+"""What plugins learn of this broker, and how their Kafka client connects: as this broker itself, or by ``kafka.*``."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +23,7 @@ _PLUGINS_GET: Final[tuple[str, ...]] = (
 
 
 class HostBroker:
-    """Asks the shim."""
+    """``quotahost.api.Broker`` for plugins: most questions go to the shim as they are."""
 
     settings: Settings  # those in force
     principals: list[str]  # of the cluster's brokers (``exemptions.broker_principals``)
@@ -63,15 +59,12 @@ class HostBroker:
         return self._properties
 
     def offline_log_dirs(self) -> tuple[str, ...]:
-        """See Broker."""
         return self._shim.offline_log_dirs(log_dirs(self._properties))
 
     def explain(self, client: Client) -> list[str]:
-        """See Broker: one line of JSON."""
         return [json.dumps(explained(self._shim.ask, client, self.largest))]
 
     def client_config(self) -> dict[str, str]:
-        """See Broker."""
         config = client_config(self.settings, self._shim.broker(), self._shim.keystores)
         # Where nobody authenticates, the fence knows the plugins' client by our client.id alone.
         return config | {"client.id": own_client_id(node_id(self._properties))}

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.broker.host.messages import ConfigRow
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Cluster
 from quotahost.settings.declaration import PREFIX
@@ -71,21 +72,20 @@ class ClusterQuery:
 
     def look(self) -> None:
         if self._broker is not None:
-            self._ask_stored(str(self._broker))
+            self._ask_stored()
         if not self._kafka_tells:
             self._ask_brokers()
 
-    def _ask_stored(self, broker: str) -> None:
+    def _ask_stored(self) -> None:
+        rows: list[ConfigRow] = []
         try:
-            rows = self._shim.configs("BROKER", [broker])
+            rows = self._shim.configs("BROKER", [str(self._broker)])
         # Any exception: it may come from Java, and the thread must outlive it.
         except Exception as problem:
-            if "AuthorizationException" in str(problem):  # each further try would be a line of the authorizer's
-                self._broker = None
-            return
+            if "AuthorizationException" not in str(problem):  # each further try would be a line of the authorizer's
+                return
         self._broker = None
-        names = (row.name for row in rows if row.name.startswith(PREFIX) and row.source in _STORED)
-        self._stored = tuple(sorted(names))
+        self._stored = tuple(sorted(r.name for r in rows if r.name.startswith(PREFIX) and r.source in _STORED))
 
     def _ask_brokers(self) -> None:
         try:

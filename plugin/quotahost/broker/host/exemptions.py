@@ -1,9 +1,6 @@
 """Who is exempt and why: listed principals, brokers among themselves (by this broker's own listeners), quotahost's own
 clients; and the topics for whose writers the fence never closes.
 
-The loop hands their names to Java (``org.quotahost.fence.Exemptions``), which gives them no quota without asking the
-host, and whose fence lets them write while it is closed.
-
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
 brokers of a cluster share their credentials (``broker_principals``). Where one can't be found out, the log names the
 property in which to list it. If ANONYMOUS is among them, client-ids exempt, which anybody can claim. So it is among
@@ -17,7 +14,6 @@ from typing import Final
 
 from quotahost.broker.host.messages import Reason
 from quotahost.kafka.listeners import Keystores, Listeners, options
-from quotahost.model import Cluster
 from quotahost.records.topics import TIERING
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
@@ -29,7 +25,7 @@ ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
 # Forms of the client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the
-# pipeline: # stands for digits, * at the end for the rest without white space. Java's Exemptions takes this text.
+# pipeline: # stands for digits, * at the end for the rest without white space. Java's fence/Exemptions takes this text.
 # Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
 # (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
 # test_shapes. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the
@@ -54,8 +50,7 @@ class Exemptions:
     """Knows who is exempt, and why.
 
     Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
-    whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids,
-    which anybody can claim. Where brokers authenticate, no client-id exempts anybody.
+    whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids.
     """
 
     internal_client_ids: str  # the forms of the client-ids of Kafka's own clients and quotahost's; "" for none
@@ -76,17 +71,14 @@ class Exemptions:
         self.spared_topics = _spared_topics(settings, broker)
         self.client_ids = set()
         # Under a PAUSE this broker's own snapshots must pass the fence before Kafka has reported the cluster.
-        self._add({node_id(broker)})
+        self.know({node_id(broker)})
 
-    def know(self, cluster: Cluster) -> bool:
-        """Learn the cluster's broker ids; returns whether client-ids became exempt by that."""
+    def know(self, nodes: Collection[int]) -> bool:
+        """Learn the ids of the cluster's brokers; returns whether client-ids became exempt by that."""
         before = len(self.client_ids)
-        self._add(cluster.brokers)
-        return len(self.client_ids) > before
-
-    def _add(self, nodes: Collection[int]) -> None:
         if self.internal_client_ids:
             self.client_ids |= {own_client_id(node) for node in nodes} | {str(node) for node in nodes}
+        return len(self.client_ids) > before
 
 
 def _spared_topics(settings: Settings, broker: Mapping[str, str]) -> list[str]:

@@ -2,15 +2,9 @@
 ``fallback.action`` for what is unknown; its cause and log line; and that a broker which stopped in a PAUSE starts
 in it, until its volumes are known.
 
-1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
-   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
-2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
-   last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
-   ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
-   know is factor 1.
-4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
-   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
+A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the last
+factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
+``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
@@ -19,11 +13,12 @@ volume is known to be at its hard limit.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -40,9 +35,10 @@ from quotahost.broker.host.volume_evaluation import (
     Scoped,
     VolumeEvaluation,
     VolumeLimits,
+    together,
 )
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
-from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, as_answer, as_typed_answer
+from quotahost.model.volumes import Affected, SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.units.show import counted, show_factor
 
@@ -57,11 +53,6 @@ _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
-#: One read of the factor source: what the known makes, why the rest is unknown ("" if nothing is), and how many seconds
-#: the rest may stay unknown before ``fallback.action`` applies.
-Reading: TypeAlias = tuple[Scoped, str, float]
-
-
 class FactorLoop:
     """Reads the factor sources when they are due, and decides."""
 
@@ -73,7 +64,7 @@ class FactorLoop:
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
-        self._known = Scoped(shim.factor())
+        self._known = Scoped(self._in_force.factor)
         self._found: Scoped | None = self._known  # until another one is put into the table
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
@@ -99,12 +90,15 @@ class FactorLoop:
             self._memory.keep(None)
             self._in_force.replace(Scoped(OPEN))
         else:
-            self._put(self._decide(*self._read(source, plugins.policy, settings), now, settings), settings)
+            self._put(self._decide(now, settings, *self._read(source, plugins.policy, settings)), settings)
         if (budgets := self._volumes.slowed_budgets) is not None:
             # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
             self._in_force.replace_budgets(budgets if self._shim.fence() else ())
 
-    def _read(self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings) -> Reading:
+    def _read(
+        self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings
+    ) -> tuple[Scoped, str, float]:
+        """What the known makes; why the rest is unknown, "" if nothing is, and for how many seconds it may be so."""
         name, plugin = source
         answer: object = self._guard.call(
             name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}"), _FAILED
@@ -118,7 +112,7 @@ class FactorLoop:
             why = "fails" if answer is _FAILED else "doesn't know"
             return Scoped(OPEN), f"the factor source {name} {why}", patience
         # In shadow no factor has any effect.
-        in_force = 1.0 if settings.shadow.factor else self._in_force.value
+        in_force = 1.0 if settings.shadow.factor else self._in_force.factor.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
         if answer.unknown:
             # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
@@ -128,7 +122,7 @@ class FactorLoop:
         # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
-    def _decide(self, known_now: Scoped, unknown: str, patience: float, now: float, settings: Settings) -> Scoped:
+    def _decide(self, now: float, settings: Settings, known_now: Scoped, unknown: str, patience: float) -> Scoped:
         # The time runs from when everything was known last, not from the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         waits = bool(unknown and patience and now - since <= patience)
@@ -178,17 +172,8 @@ def _line(text: str) -> str:
 def smaller(one: Scoped, other: Scoped) -> Scoped:
     """The smaller factor, for all whom either of the two slows. Of two equal ones the first."""
     factor = one.factor if one.factor.value <= other.factor.value else other.factor
-    full = one.full or other.full
-    slowing = [scoped.affected for scoped in (one, other) if scoped.factor.value < 1]
-    places: dict[str, str] = {}
-    held: frozenset[str] = frozenset()
-    for affected in slowing:
-        if affected is None:
-            return Scoped(factor, full=full)
-        places, held = {**affected.places, **places}, held | affected.held
-    if not slowing or len(places) > MAX_AFFECTED:
-        return Scoped(factor, full=full)
-    return Scoped(factor, Affected(places, held), full)
+    whom = together(scoped.affected for scoped in (one, other) if scoped.factor.value < 1)
+    return Scoped(factor, whom, one.full or other.full)
 
 
 def _is_step(last: float, new: float) -> bool:
@@ -213,11 +198,11 @@ class TypedSources:
     """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
-        self._shim, self._guard, self._clock = shim, guard, clock
+        self._shim, self._guard = shim, guard
         # Below 1, by quota type; None: a host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
         self._shown = Shown(shim, "TypedFactor", shim.left("TypedFactor"))
-        self._slowing: dict[str, LoggedOnce] = {}  # by source
+        self._slowing = defaultdict[str, LoggedOnce](lambda: LoggedOnce(log, clock=clock))  # by source
 
     def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
         """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
@@ -225,20 +210,21 @@ class TypedSources:
         As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
         since it may tell a load, which is never at rest.
         """
+        asked = {name: self._ask(name, plugin) for name, plugin, _ in sources}
+        self._shown.show({name: {"Factor": factor.value} for name, factor in asked.items()})
+        for name in [*asked, *(self._slowing.keys() - asked.keys())]:
+            factor = asked.get(name, OPEN)  # it was taken out
+            slowing = self._slowing[name] if name in asked else self._slowing.pop(name)
+            if factor.value < 1:
+                slowing.report("%s: THROTTLE, factor %s (%s)", name, show_factor(factor.value), factor.cause)
+            elif slowing.healed():
+                log.info("%s: OPEN, factor 1", name)
         smallest: dict[QuotaType, Factor] = {}
-        last = self._in_force or {}
-        shown: dict[str, dict[str, float]] = {}
-        for name, plugin, types in sources:
-            factor = self._ask(name, plugin)
-            shown[name] = {"Factor": factor.value}
-            self._log(name, factor)
+        for name, _, types in sources:
             for quota_type in types:
-                if factor.value < smallest.get(quota_type, OPEN).value:
-                    smallest[quota_type] = factor
-        self._shown.show(shown)
-        for name in self._slowing.keys() - shown.keys():  # it was taken out
-            self._log(name, OPEN)
-            del self._slowing[name]
+                if asked[name].value < smallest.get(quota_type, OPEN).value:
+                    smallest[quota_type] = asked[name]
+        last = self._in_force or {}
         new = {
             kind: factor if _is_step(last.get(kind, OPEN).value, factor.value) else last[kind]
             for kind, factor in smallest.items()
@@ -255,13 +241,6 @@ class TypedSources:
         )
         return Factor(answer.value, _line(answer.cause))
 
-    def _log(self, name: str, factor: Factor) -> None:
-        slowing = self._slowing.setdefault(name, LoggedOnce(log, clock=self._clock))
-        if factor.value < 1:
-            slowing.report("%s: THROTTLE, factor %s (%s)", name, show_factor(factor.value), factor.cause)
-        elif slowing.healed():
-            log.info("%s: OPEN, factor 1", name)
-
 
 # ---- what Java has ---------------------------------------------------------------------------------------------
 
@@ -272,15 +251,11 @@ class FactorInForce:
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
-        self._factor = shim.factor()
+        self.factor = shim.factor()
         self._shown = Shown(shim, "Cause", shim.left("Cause"))
         self._last: Scoped | None = None  # handed on by this host
         self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
         shim.count("Factor", "", "Transitions", 0.0)
-
-    @property
-    def value(self) -> float:
-        return self._factor.value
 
     def replace(self, new: Scoped) -> None:
         """Put a factor into the table, if it is the first or differs by a step or in state.
@@ -288,16 +263,17 @@ class FactorInForce:
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         # Another volume may be the cause now, which explain and the metrics have to show.
-        new = replace(new, factor=Factor(_stepped(self._factor.value, new.factor.value), new.factor.cause))
+        new = replace(new, factor=Factor(_stepped(self.factor.value, new.factor.value), new.factor.cause))
         if new != self._last:  # the first one always: nobody else would take back what is in the table from before
-            last, now = self._factor, new.factor
+            last, now = self.factor, new.factor
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
                 cause = f" ({now.cause})" if now.cause else ""
                 log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
-            self._factor, self._last = now, new
+            self.factor, self._last = now, new
             self._shim.set_factor(now.value, now.cause, new.affected, new.full)
-            self._shown.show(self._cause())
+            # The cause stands in the metrics, as the name of an MBean, while the factor is below 1.
+            self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
         """The same for the budgets with factors below 1."""
@@ -313,11 +289,6 @@ class FactorInForce:
                     # Not from which state: after a restart of Python Java has the one before.
                     text = "%s: %s, factor %s for those who write to its topics"
                     log.log(_level(now), text, budget.place, now.state, show_factor(now.value))
-
-    def _cause(self) -> dict[str, dict[str, float]]:
-        """The cause stands in the metrics, as the name of an MBean, while the factor is below 1."""
-        factor = self._factor
-        return {factor.cause: {"Factor": factor.value}} if factor.value < 1 and factor.cause else {}
 
 
 def _level(now: Factor) -> int:

@@ -1,11 +1,8 @@
 """A change of properties: staged, checked, in force or refused; names stored without effect are left out and logged.
 
-1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
-   waits 2 s at most for the verdict, and a second attempt finds what took longer.
-2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
-   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
-   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
-3. What is staged and not applied within STAGED_FOR is closed.
+The administrator waits 2 s at most for the verdict, and a second attempt finds what took longer to build. When Kafka
+applies a change, it waits for nothing and refuses nothing, so a failure to build is an error of the log and the gauge
+ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
@@ -117,11 +114,11 @@ class LiveChange:
         return Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
 
     def _read(self, given: Mapping[str, str]) -> tuple[tuple[Settings, Translation, Sections], list[Problem]]:
-        return without_unknown(given, self._started, self._validated, strict=self._strict)
+        def read(known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
+            settings, translation = read_properties(known)
+            return settings, translation, self._builder.validate(settings)
 
-    def _validated(self, known: Mapping[str, str]) -> tuple[Settings, Translation, Sections]:
-        settings, translation = read_properties(known)
-        return settings, translation, self._builder.validate(settings)
+        return without_unknown(given, self._started, read, strict=self._strict)
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
@@ -155,19 +152,16 @@ class LiveChange:
         ticket, given = fields
         problem = "the host failed at the change; the broker's log says why"  # whatever was raised
         try:
-            self._refuse_changed(self.stage(given))
+            made, had = self.stage(given), self._refused or self.in_force.given
+            # What can't change is refused; where it is stored already, the request is not to blame.
+            fixed = [each for each in made.unknown if each.property in made.asked]
+            if new := [each for each in fixed if given.get(each.property) != had.get(each.property)]:
+                raise SettingsError(new)
             problem = ""
         except QuotahostError as error:
             problem = str(error)
         finally:
             self._shim.answer(ticket, problem)
-
-    def _refuse_changed(self, made: Configuration) -> None:
-        """Raise SettingsError if the request changes what can't change; one that is stored already costs it nothing."""
-        had = self._refused or self.in_force.given
-        changed = [p for p in made.unknown if p.property in made.asked]
-        if new := [p for p in changed if made.given.get(p.property) != had.get(p.property)]:
-            raise SettingsError(new)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
         """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""

@@ -29,7 +29,7 @@ _root, _own = logging.getLogger(), logging.getLogger("quotahost")
 _python = logging.getLogger("quotahost.python")  # what plugins print; what C code does, Java logs so
 
 
-class RateLimit(logging.Filter):
+class RateLimit:
     """Lets so many records of one package pass in a minute, and fewer of one cause; the next says how many it left out.
 
     The cause is the record's text before its arguments are put in; ``LoggedOnce`` puts them in itself, and names the
@@ -38,17 +38,11 @@ class RateLimit(logging.Filter):
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
-        super().__init__()
         self._clock = clock
         self._loggers: dict[str, tuple[LineLimit, dict[str, LineLimit]]] = {}
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        try:
-            return self._passes(record)
-        except Exception:  # a plugin's broken format string: Logs.emit meets it again, and tells of it
-            return True
-
-    def _passes(self, record: logging.LogRecord) -> bool:
+    def passes(self, record: logging.LogRecord) -> bool:
+        """Whether it may pass; its arguments are in its text then. Raises what a broken format string raises."""
         package = _package(record.name)
         if package not in self._loggers and len(self._loggers) >= _PACKAGES:
             # Not all as one: what a plugin's loggers flood must not silence the host.
@@ -87,13 +81,14 @@ class Logs(logging.Handler):
         #: What no line may show: a plugin's error may quote the login.
         self.secrets: Collection[str] = ()
         self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
-        # On the handler, since a logger's filter doesn't see the records of its child loggers.
-        self.addFilter(RateLimit())
+        self._limit = RateLimit()
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._lines.qsize() >= QUEUE_MAX:  # Java doesn't take the lines: waiting for it would stop plugins
             return
         try:
+            if not self._limit.passes(record):
+                return
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
             self._lines.put((record.name, record.levelno, self.format(record)[:most]))
         except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure

@@ -1,20 +1,9 @@
 """The host thread: its start, which ends with one sentence where a property is wrong or a plugin is unknown or can't be
 built, its rounds, and its end.
 
-**The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
-a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.
-
-**Each round** then, until the broker closes:
-
-1. take new clients and events from Java's inbox, for at most 0.1 s. Taking renews the lease: a host that hangs in a
-   plugin loses it, and Java applies the fallback;
-2. handle the events: Kafka's client quotas, the cluster, live changes of properties, questions;
-3. once a second call the suppliers' ``tick()``;
-4. have those clients come again whose answers have changed, and have the suppliers asked for the new ones
-   (``new_clients``);
-5. have the factor source read when that is due (``factor``).
-
-**The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
+At the start the broker waits until exemptions, settings and the factor are in Java. Each round takes from Java's inbox,
+which renews the lease: a host that hangs in a plugin loses it, and Java applies the fallback. At the end tasks and
+plugins close, each guarded, in the 4 s that the shim waits.
 """
 
 import logging
@@ -115,7 +104,7 @@ class Host:
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._refuse_fault_handler("a plugin")
-        self._factor.step(self._plugins, self._settings)
+        self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
@@ -153,7 +142,7 @@ class Host:
         self._look_at_disks()
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
-            self._exemptions.know(self._notifier.cluster)
+            self._exemptions.know(self._notifier.cluster.brokers)
         # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
         self._exempt()
         self._factor.forget()
@@ -162,7 +151,7 @@ class Host:
         self._shim.configure(applied, measured(settings, plugins, self._guard))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
-        self._plugins, self._settings = plugins, settings
+        self._plugins = plugins
         # Last, when nothing asks the old plugins any more.
         close(old.without(plugins), self._guard)
         self._hide(settings)
@@ -182,7 +171,7 @@ class Host:
     # ---- each round ----
 
     def _serve(self, changes: LiveChange) -> None:
-        hanging = HangingHost(lambda: self._settings.validity.total_seconds())
+        hanging = HangingHost(lambda: self._broker.settings.validity.total_seconds())
         self._opened.callback(hanging.close)
         batch = Batch(())
         while not batch.closing:
@@ -197,7 +186,7 @@ class Host:
             self._clients.ask_again()
             self._clients.resolve(batch)
             changes.expire()
-            self._factor.step(self._plugins, self._settings)
+            self._factor.step(self._plugins, self._broker.settings)
             self._ask_for_fence()
             if self._logs:
                 self._logs.hold()
@@ -230,12 +219,12 @@ class Host:
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)
             case "clients-table":
-                answer_question(self._shim, fields[0], [kind, str(self._settings.metrics_clients)])
+                answer_question(self._shim, fields[0], [kind, str(self._broker.settings.metrics_clients)])
             case _:  # "closing" only wakes the loop
                 pass
 
     def _know(self, now: Cluster) -> None:
-        if self._exemptions.know(now):
+        if self._exemptions.know(now.brokers):
             with whole():  # they would not be handed over again
                 self._exempt()
             # A client that is exempt now may stand in the table with a quota.
@@ -256,16 +245,15 @@ class Host:
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
         has_source = self._roles.broker and self._plugins.factor_source is not None
-        if not has_source or self._settings.shadow.factor or self._clock() < self._ask_for_fence_at:
+        if not has_source or self._broker.settings.shadow.factor or self._clock() < self._ask_for_fence_at:
             return
         self._ask_for_fence_at = math.inf
-        if self._shim.fence():
-            return
-        _factor_log.warning(
-            "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each producer "
-            "to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all clients, and "
-            "budgets=on nobody"
-        )
+        if not self._shim.fence():
+            _factor_log.warning(
+                "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
+                "producer to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all "
+                "clients, and budgets=on nobody"
+            )
 
     # ---- the end ----
 

@@ -1,10 +1,7 @@
 """The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
 
-1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
-   then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
-2. A ``Batch`` of clients and events comes out of Java's inbox.
-3. ``Answers`` go back into Java's table, an ``Answer`` for each quota type. Beside them goes what suppliers in shadow
-   would answer: a text that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
+``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and then,
+big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
 """
 
 import json
@@ -212,7 +209,7 @@ _CLIENT, _USER, _CLIENT_ID, _BROKER = (
 
 @lru_cache(_TEXTS)
 def shadow_text(would: tuple[Answer | None, ...]) -> str:
-    """The text of what would be, by quota type; "" for nothing."""
+    """What would be, by quota type, as Java keeps it and hands it back without reading it; "" for nothing."""
     by_type = {of: answer for of, answer in zip(QUOTA_TYPES, would, strict=False) if answer is not None}
     # In ASCII: half a surrogate pair in a group's name would not get through to Java.
     return json.dumps(by_type, separators=(",", ":")) if by_type else ""

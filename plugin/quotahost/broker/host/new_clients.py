@@ -1,17 +1,10 @@
 """A client's first request, in Python: who gives its quota (``supplier.combine``), when it is asked about again.
 
-1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
-   they are *newcomers*, who share a quota.
-2. Exempt clients never come here (``exemptions``). For any other the suppliers are asked, for each quota type in turn:
-   by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
-   are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
-   of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
-   newcomer, or keeps in Java the quota that it had.
-3. The suppliers also say which of the principal's client-ids may have other answers. So Java's table learns from one
-   request all that it can of a principal.
-4. Suppliers in shadow are left out. What they would have given goes beside the answer, and makes no other difference.
-5. The answers of a batch are collected in an ``AnswerTable`` and published in one call.
-6. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
+1. For each quota type the suppliers are asked, and the first that answers gives the quota. With
+   ``supplier.combine=most-constraining`` all of them are asked, and the smallest rate decides, whatever scope shares
+   it: unlimited is the largest, and of equal rates that of the first supplier decides.
+2. Suppliers in shadow are left out. What they would have given goes beside the answer, and makes no other difference.
+3. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
    every RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for
    50,000 at once would outlast the lease.
 """
@@ -21,7 +14,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -66,10 +58,11 @@ class NewClients:
         self._untried: set[Whom] = set()
 
     def configure(self, suppliers: Sequence[tuple[str, QuotaSupplier]], settings: Settings) -> None:
-        self._suppliers = suppliers
         combine, in_shadow = settings.supplier_combine, settings.shadow.suppliers
+        self._suppliers, self._in_shadow = suppliers, in_shadow
+        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], self._guard, combine)
+        self._trial = Chain(suppliers, self._guard, combine, in_shadow=True) if in_shadow else None
         self._untried.clear()
-        self._resolver = Resolver(suppliers, self._guard, combine, in_shadow)
 
     def answers_changed(self, principal: str | None = None, client_id: str | None = None) -> None:
         """``Context.answers_changed``; any thread may call. Raises TypeError if a name is neither text nor None."""
@@ -85,7 +78,7 @@ class NewClients:
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
             return
-        answers = self._resolver.answers(batch.clients)
+        answers = self.answers(batch.clients)
         self._shim.publish(batch, answers)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
@@ -107,30 +100,12 @@ class NewClients:
             # While one fails for many, some of them are enough to ask for.
             again, self._untried = again - {EVERYONE}, again & {EVERYONE}
         else:
-            # The resolver reports failures to the guard but no success, as it asks for thousands of clients.
+            # The chains report failures to the guard but no success, as they ask for thousands of clients.
             for name, _ in self._suppliers:
                 self._guard.heal(name, "quota()")
                 self._guard.heal(name, "distinct_client_ids()")
         for whom in again:
             self._shim.ask_again(*whom)
-
-
-def _note(these: set[Whom], whom: Whom) -> None:
-    """Add one, or EVERYONE in the place of more than MOST_APART."""
-    these.add(whom if len(these) < MOST_APART else EVERYONE)
-
-
-class Resolver:
-    """Finds the answers for many clients at once, by one set of suppliers."""
-
-    def __init__(
-        self, suppliers: Sequence[tuple[str, QuotaSupplier]], guard: Guard, combine: str = "first",
-        in_shadow: Collection[str] = (),
-    ) -> None:  # fmt: skip
-        """Suppliers by name, in the order in which they are asked; ``combine`` as in ``supplier.combine``."""
-        self._chain = Chain([one for one in suppliers if one[0] not in in_shadow], guard, combine)
-        self._in_shadow = in_shadow
-        self._trial = Chain(suppliers, guard, combine, in_shadow=True) if in_shadow else None
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
@@ -156,8 +131,13 @@ class Resolver:
         would = tuple([one if one.code != NEWCOMER and one.supplier in self._in_shadow else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
         known = distinct if distinct is None or others is None else distinct | others
-        row = table.row(_measured(answers, would), known, would if any(would) else ())
+        row = table.row(_measured(answers, would), known, would)
         return row, known if others is not None else None
+
+
+def _note(these: set[Whom], whom: Whom) -> None:
+    """Add one, or EVERYONE in the place of more than MOST_APART."""
+    these.add(whom if len(these) < MOST_APART else EVERYONE)
 
 
 def _measured(answers: tuple[Answer, ...], would: Would) -> tuple[Answer, ...]:
@@ -271,24 +251,21 @@ class AnswerTable(Answers):
         super().__init__()
         self.failed = False  # a supplier
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
-        # The row that was asked for last: most clients that come at once have the same.
-        self._last: tuple[tuple[Answer, ...], Distinct, Would, int] = ((), None, (), -1)
+        self._last: tuple[tuple[Answer, ...], Distinct, Would] | None = None  # the row that was asked for last,
+        self._number = -1  # and its number
         self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type."""
-        last_answers, last_distinct, last_would, row = self._last
-        if distinct is last_distinct and answers == last_answers and would == last_would:
-            return row
-        known_ids = EACH if distinct is None else self._numbered(distinct)
-        new = Row(answers, known_ids, shadow_text(would))
-        if new not in self.rows and not self._takes(len(new.shadow)):
-            new = new._replace(shadow="")  # it is for people to read, and may be left out
-        row = self.rows.setdefault(new, len(self.rows))
-        self._last = answers, distinct, would, row
-        return row
+        asked = answers, distinct, would
+        if asked != self._last:  # most clients that come at once have the same
+            new = Row(answers, EACH if distinct is None else self._numbered(distinct), shadow_text(would))
+            if new not in self.rows and not self._takes(len(new.shadow)):
+                new = new._replace(shadow="")  # it is for people to read, and may be left out
+            self._last, self._number = asked, self.rows.setdefault(new, len(self.rows))
+        return self._number
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
@@ -352,8 +329,7 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     for loaded in plugins:
-        # A property is a call of the plugin, too, and so is the question whether it is true.
-        wants = partial(lambda plugin: bool(getattr(plugin, "needs_usage", False)), loaded.plugin)
-        if guard.call(loaded.context.name, "needs_usage", "it may miss clients without a quota", wants):
+        consequence = "it may miss clients without a quota"
+        if guard.says(loaded.context.name, loaded.plugin, "needs_usage", consequence, False):
             types |= set(_WITH_BYTES)
     return frozenset(types)

@@ -1,13 +1,5 @@
 """The plugins of a broker: which ones its node has (a controller alone, too), built or kept at a change; a failure
 counted and logged once; told of Kafka's news; tasks on threads of their own.
-
-1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
-   context. ``live_change`` asks for it, at the start and at each change.
-2. ``PluginSet`` has the plugins of one configuration. From there the suppliers go to ``new_clients``, the factor source
-   and the policy to ``factor``, the tasks to ``Scheduler``, which runs each on a thread of its own.
-3. ``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
-   The caller passes the consequence that the log line states, and goes on without an answer.
-4. ``Notifier`` hands Kafka's own news to the plugins that listen.
 """
 
 import logging
@@ -94,6 +86,10 @@ class Guard:
 
         self.call(name, f"{method}()", consequence, call)
 
+    def says(self, name: str, plugin: object, attribute: str, consequence: str, instead: bool) -> bool:
+        """Whether an attribute is true that not every plugin has; a property is a call, and so is that question."""
+        return self.call(name, attribute, consequence, lambda: bool(getattr(plugin, attribute, False)), instead)
+
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         faults = self._faults.setdefault((plugin, what), {})
@@ -124,7 +120,10 @@ class PluginSet:
     """The plugins of one Settings, in the order of the settings, and those of each role by their names."""
 
     def __init__(self, plugins: Sequence[LoadedPlugin]) -> None:
-        """Raises PluginError if a factor source is for something that is no quota type."""
+        """Raises PluginError if a factor source is for something that is no quota type, or two watch the disks.
+
+        The first must watch them if any does: the defaults of other properties go by its name.
+        """
         self._plugins = plugins
         of: dict[Role, list[tuple[str, Any]]] = {role: [] for role in Role}
         for loaded in plugins:
@@ -133,16 +132,22 @@ class PluginSet:
         self.tasks = [loaded for loaded in plugins if loaded.role is Role.TASK]
         self.policy: tuple[str, QuotaPolicy] | None = next(iter(of[Role.POLICY]), None)
         self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
-        self.disk_sources: list[tuple[str, QuotaFactorSource]] = []
+        self.factor_source: tuple[str, QuotaFactorSource] | None = None
         for loaded in (each for each in plugins if each.role is Role.FACTOR_SOURCE):
             name, source = loaded.context.name, loaded.plugin
             with failing(loaded.role, name, "is not fit for its role"):
                 types = loaded.quota_types
-            if types is None:
-                self.disk_sources.append((name, source))
-            else:
+            if types is not None:
                 self.typed_sources.append((name, source, types))
-        self.factor_source = next(iter(self.disk_sources), None)
+            elif self.factor_source:
+                also = "already says how full the disks are; name one of the two in factor.source, beside sources"
+                text = f"{self.factor_source[0]} {also} for single quota types such as load"
+                raise PluginError(loaded.role, name, text)
+            elif self.typed_sources:
+                first = self.typed_sources[0][0]
+                raise PluginError(loaded.role, first, f"it is for single quota types; name {name} first")
+            else:
+                self.factor_source = name, source
 
     def __iter__(self) -> Iterator[LoadedPlugin]:
         return iter(self._plugins)
@@ -253,13 +258,11 @@ class Builder:
                 if not (kept and self._stays(kept, settings)):
                     new.append(kept := self._construct(role, name, settings, section))
                 plugins.append(kept)
-            made = PluginSet(plugins)
-            _check_sources(made, settings.factor_source)
+            return PluginSet(plugins)
         except BaseException:
             # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
             close(reversed(new), self._guard, tasks=True)
             raise
-        return made
 
     def _stays(self, plugin: LoadedPlugin, settings: Settings) -> bool:
         if _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings):
@@ -277,19 +280,6 @@ class Builder:
         if not is_own(getattr(entry, "__module__", "")):
             self._guard.tell(f"{role} {name!r} is being built")
         return construct(role, entry, context)
-
-
-def _check_sources(plugins: PluginSet, first: str | None) -> None:
-    """Raise PluginError if two factor sources watch the disks.
-
-    The ``first`` must watch them if any does: the defaults of other properties go by its name.
-    """
-    names = [name for name, _ in plugins.disk_sources]
-    if names and first and first not in names:
-        raise PluginError(Role.FACTOR_SOURCE, first, f"it is for single quota types; name {names[0]} first")
-    for name in names[1:]:
-        also = f"{names[0]} already says how full the disks are; name one of the two in factor.source"
-        raise PluginError(Role.FACTOR_SOURCE, name, f"{also}, beside sources for single quota types such as load")
 
 
 # ---- Kafka's news ----------------------------------------------------------------------------------------------

@@ -42,23 +42,19 @@ def version_of(distribution: str, path: "list[str]") -> str:
     return found.version if found else ""
 
 
-def libpython_candidates() -> "list[str]":
-    """Where the shared library of this interpreter may be, the likeliest first."""
+def libpython() -> str:
+    """The shared library of this interpreter, "" if there is none."""
     config = sysconfig.get_config_vars()
     names = [config.get("LDLIBRARY"), config.get("INSTSONAME")]
+    # The likeliest first.
     folders = [config.get("LIBDIR"), config.get("LIBPL"), config.get("PYTHONFRAMEWORKPREFIX")]
     folders += [os.path.join(sys.base_prefix, "lib"), os.path.join(sys.base_prefix, "lib64")]
     if config.get("LIBDIR") and config.get("MULTIARCH"):
         folders.append(os.path.join(config["LIBDIR"], config["MULTIARCH"]))
     # An interpreter without a shared library names an archive here, which can't be opened at run time.
     shared = [n for n in names if n and not n.endswith(".a")]
-    return [os.path.join(f, n) for f in folders if f for n in shared]
-
-
-def libpython() -> str:
-    """The shared library of this interpreter, "" if there is none."""
-    found = [p for p in libpython_candidates() if os.path.isfile(p)]
-    return os.path.realpath(found[0]) if found else ""
+    found = filter(os.path.isfile, (os.path.join(f, n) for f in folders if f for n in shared))
+    return next(map(os.path.realpath, found), "")
 
 
 def attach_library(path: "list[str]") -> str:

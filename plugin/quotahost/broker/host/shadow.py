@@ -1,19 +1,11 @@
 """Whom suppliers or the factor in shadow would hold back, and by how much, for metrics, ``top`` and ``explain``.
 
-A rule in shadow is computed and not enforced (the property ``shadow``). ``new_clients`` leaves a supplier in shadow out
-of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
+Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka itself:
+the quotas with ``shadow=all``, the factor, and each supplier in shadow. Thresholds of topics are Java's
 (``org.quotahost.topics``).
 
-1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
-   (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
-   suppliers in shadow would give the clients (``holders``).
-2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
-3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
-   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
-4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
-   otherwise nobody knows who used how much of it, and the scope is unmeasured.
-5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
-   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
+What Kafka measures, by metric tags, belongs to a scope of a supplier in shadow only if all who have the tags would be
+in that scope; otherwise nobody knows who used how much of it, and the scope is unmeasured.
 """
 
 import json
@@ -99,28 +91,20 @@ class Shadow:
         seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
             # What a Python host before this one has shown nobody else would take back.
-            gauges = self._shim.ask("gauges")
-            self._shown = {name for kind, name, *_ in gauges if kind == _TYPE and _is_ours(name)}
+            self._shown = set(filter(_is_ours, self._shim.left(_TYPE)))
         comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
-        self._show({*rules, *comparison.counts}, comparison.counts, seconds)
+        self._shown |= {*rules, *comparison.counts}
+        for rule in self._shown:
+            count = comparison.counts.get(rule, Count())
+            self._shim.gauge(_TYPE, rule, "Over", float(count.over))
+            self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
+            # To add 0 shows what has counted nothing yet.
+            self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
+            self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
         if (text := _told(comparison.held)) != self._text:
             self._shim.held(text)
             self._text = text
-
-    def _show(self, rules: Iterable[str], counts: "Mapping[str, Count]", seconds: float) -> None:
-        for rule in rules:
-            if rule not in self._shown:
-                self._shown.add(rule)
-                for attribute in ("Seconds", "Bytes"):
-                    self._shim.count(_TYPE, rule, attribute, 0.0)
-        for rule in self._shown:
-            count = counts.get(rule, Count())
-            self._shim.gauge(_TYPE, rule, "Over", float(count.over))
-            self._shim.gauge(_TYPE, rule, "Unmeasured", float(count.unmeasured))
-            if count.over and seconds:
-                self._shim.count(_TYPE, rule, "Seconds", count.over * seconds)
-                self._shim.count(_TYPE, rule, "Bytes", count.beyond * seconds)
 
 
 def _is_ours(rule: str) -> bool:

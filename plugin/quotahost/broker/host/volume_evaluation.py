@@ -1,19 +1,9 @@
 """Volumes, budgets and the policy: which factor, for which topics' writers it is, how much must be free before a PAUSE
 ends, and the metrics of the limits of volumes and budgets.
-
-``factor`` hands over the volumes that the factor source has returned.
-
-1. If they are as at the last read, and the policy doesn't depend on time, the last result stands.
-2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
-3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
-4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
-   factors below 1 (``affected``).
-5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
@@ -26,7 +16,7 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.volumes import MAX_AFFECTED, Affected, ByteLimits, SlowedBudget, byte_limits
+from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
 log = logging.getLogger("quotahost.factor")
@@ -96,7 +86,9 @@ class VolumeEvaluation:
         self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without that", in_force)
         # To ask the policy about 20,000 volumes took 44 ms, and this runs every factor.interval. To compare them takes
         # much less, as sources keep the volumes of which nothing new was heard.
-        last = self._last if self._last and not self._depends_on_time(name, plugin) else None
+        last, consequence = self._last, "it is asked about every volume each time"
+        if last and self._guard.says(name, plugin, "depends_on_time", consequence, True):
+            last = None
         if last and answer == last[0]:
             return last[1], ""
         judged, failure = self._pauses.judge(policy, share, answer.volumes)
@@ -126,22 +118,33 @@ class VolumeEvaluation:
             self._guard.heal(name, "quota_factor()")
         return scoped, ""
 
-    def _slowed(self, budgets: Sequence[Judged]) -> tuple[SlowedBudget, ...]:
-        slowed, left_out = slowed_budgets(budgets)
+    def _slowed(self, judged: Iterable[Judged]) -> tuple[SlowedBudget, ...]:
+        """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together.
+
+        What is said of a budget names no bytes used: the host would hand on each change of them.
+        """
+        slowed: list[SlowedBudget] = []
+        left_out: list[str] = []
+        left = MAX_AFFECTED
+        # The smallest factor first: those that stop their writers get their place before those that slow them.
+        for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
+            if factor >= 1 or not volume.topics:
+                continue
+            if len(volume.topics) > left:
+                left_out.append(volume.name)
+            else:
+                left -= len(volume.topics)
+                size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
+                error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
+                told = f"quotahost: {error}; try again later"
+                slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
         if left_out:
             text = "budgets slow at most %s topics on a broker, and nobody is slowed here by %s, such as %s"
             names = ", ".join(map(printable, left_out[:_MOST_NAMED]))
             self._left_out.report(text, f"{MAX_AFFECTED:,}", counted(len(left_out), "budgets"), names)
         else:
             self._left_out.healed()
-        return slowed
-
-    def _depends_on_time(self, name: str, policy: QuotaPolicy) -> bool:
-        # A property is a call of the plugin, too. One that fails, or is neither true nor false, counts as true.
-        return self._guard.call(
-            name, "depends_on_time", "it is asked about every volume each time",
-            lambda: bool(getattr(policy, "depends_on_time", False)), True,
-        )  # fmt: skip
+        return tuple(slowed)
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
@@ -165,43 +168,29 @@ def affected(judged: Iterable[Judged]) -> Affected | None:
 
     None, which is all clients, if one of the volumes doesn't tell its topics or there are more than MAX_AFFECTED.
     """
-    places: dict[str, str] = {}
-    held: set[str] = set()
     # The volumes at 0 first: of several places it names the one that stops a topic. Then by name, so that the same
     # volumes always make the same answer, which is then no news.
     lowered = [each for each in judged if each.factor < 1]
-    for volume, factor, _ in sorted(lowered, key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name)):
-        if volume.topics is None:
+    lowered.sort(key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name))
+    return together(
+        None if v.topics is None else Affected(dict.fromkeys(v.topics, place(v)), frozenset() if factor else v.topics)
+        for v, factor, _ in lowered
+    )
+
+
+def together(parts: Iterable[Affected | None]) -> Affected | None:
+    """The topics of all of these, of several places the first; None, which is all clients, if that is too many."""
+    places: dict[str, str] = {}
+    held: set[str] = set()
+    for part in parts:
+        if part is None:
             return None
-        places.update(dict.fromkeys(volume.topics - places.keys(), place(volume)))
-        if factor <= 0:
-            held |= volume.topics
+        for topic, where in part.places.items():
+            places.setdefault(topic, where)
+        held |= part.held
         if len(places) > MAX_AFFECTED:
             return None
     return Affected(places, frozenset(held))
-
-
-def slowed_budgets(judged: Iterable[Judged]) -> tuple[tuple[SlowedBudget, ...], list[str]]:
-    """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together, and the names of the others.
-
-    What is said of a budget names no bytes used: the host would hand on each change of them.
-    """
-    slowed: list[SlowedBudget] = []
-    left_out: list[str] = []
-    left = MAX_AFFECTED
-    # The smallest factor first: those that stop their writers get their place before those that slow them.
-    for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
-        if factor >= 1 or not volume.topics:
-            continue
-        if len(volume.topics) > left:
-            left_out.append(volume.name)
-        else:
-            left -= len(volume.topics)
-            size = f"{volume.name} of {counted(volume.capacity, 'bytes')}"
-            error = f"the budget of storage {size} is used up: delete data or shorten the retention of its topics"
-            told = f"quotahost: {error}; try again later"
-            slowed.append(SlowedBudget(volume.name, factor, volume.topics, f"budget {size}", told))
-    return tuple(slowed), left_out
 
 
 # ---- how long a PAUSE lasts ------------------------------------------------------------------------------------
@@ -254,24 +243,24 @@ class Pauses:
         return judged, failure
 
     def _until(self, policy: Policy, share: float, volume: Volume, known: bool) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now; None without one."""
-        if (limits := self._bounds(policy, volume)) is None:
-            return None
-        ends = limits.lets_go_at(share)
-        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
+        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now.
 
-    def _bounds(self, policy: Policy, volume: Volume) -> ByteLimits | None:
-        """The volume's limits by the policy; None if it has none, can't be asked, or fails."""
+        None without one, and where the policy has no limits for the volume, can't be asked for them, or fails.
+        """
         name, plugin = policy
         # Once for each policy: isinstance with a Protocol takes longer than all the rest.
         if plugin is not self._policy:
             self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
         if (aware := self._aware) is None:
             return None
-        return self._guard.call(
+        limits = self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
             lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),
         )  # fmt: skip
+        if limits is None:
+            return None
+        ends = limits.lets_go_at(share)
+        return ends if limits.breaches_hard(volume.consumed) or (known and volume.consumed > ends) else None
 
 
 # ---- this broker's volumes in the metrics ----------------------------------------------------------------------
@@ -299,17 +288,14 @@ class VolumeLimits:
     def show(self, policy: Policy | None, judged: Iterable[Judged]) -> None:
         own = [each for each in judged if each.volume.broker == self._broker]
         worst = sorted(own, key=attrgetter("factor"))[:MOST_SHOWN]
-        limits = self._limits(policy, [each.volume for each in worst]) if policy and worst else {}
-        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
-
-    def _limits(self, policy: Policy, volumes: Iterable[Volume]) -> dict[str, dict[str, float]]:
-        """What the policy says of each volume's limits, by name; nothing if it can't be asked, or fails."""
-        name, plugin = policy
 
         def ask() -> dict[str, dict[str, float]]:
-            return {each.name: _numbers(plugin, each) for each in volumes} if isinstance(plugin, LimitAware) else {}
+            plugin = policy and policy[1]
+            return {v.name: _numbers(plugin, v) for v, *_ in worst} if isinstance(plugin, LimitAware) else {}
 
-        return self._guard.call(name, _ASKED, "the metrics show no limits of volumes", ask, instead={})
+        consequence = "the metrics show no limits of volumes"
+        limits = self._guard.call(policy[0], _ASKED, consequence, ask, instead={}) if policy and worst else {}
+        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:

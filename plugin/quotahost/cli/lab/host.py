@@ -157,7 +157,7 @@ class Host:
         share = self._settings.pause_resume_free_share
         evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced)
         self._in_force.replace(Scoped(evaluated.factor))
-        self.factor = self._in_force.value if self._settings.factor_source else 1.0
+        self.factor = self._in_force.factor.value if self._settings.factor_source else 1.0
         self._enforced = 1.0 if self._settings.shadow.factor else self.factor
         held = self._enforced <= 0
         self._tap.step(self._enforced, held, int(self._clock() * 1000))

@@ -29,14 +29,14 @@ def test_what_a_plugin_logs_for_each_client_is_held_back_and_counted_whatever_it
     def record(logger: str, client: int = 1) -> logging.LogRecord:
         return logging.LogRecord(logger, logging.WARNING, "", 0, "client %d is unknown", (client,), None)
 
-    assert limit.filter(record("quotahost.host"))
-    passed = sum(limit.filter(record(name.format(client), client)) for client in range(MANY))
+    assert limit.passes(record("quotahost.host"))
+    passed = sum(limit.passes(record(name.format(client), client)) for client in range(MANY))
     assert passed == LINES_OF_CAUSE if name == "mine" else passed <= LINES_OF_LOGGER + LINES_OF_CAUSE
-    assert limit.filter(record("quotahost.host"))
-    assert limit.filter(record("quotahost.factor")) or name == "quotahost.{}", "nor silence what the host has not said"
+    assert limit.passes(record("quotahost.host"))
+    assert limit.passes(record("quotahost.factor")) or name == "quotahost.{}", "nor silence what the host has not said"
     clock.now += 60
     last = record("mine")
-    assert limit.filter(last)
+    assert limit.passes(last)
     more = f" ({MANY - passed} such lines were left out before)" if name == "mine" else ""
     assert last.getMessage().startswith(f"client 1 is unknown{more}")
 

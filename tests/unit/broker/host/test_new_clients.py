@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, encode, would_be
-from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, NewClients, Resolver, measured
+from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, NewClients, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
@@ -51,8 +51,11 @@ def resolved(
     in_shadow: Collection[str] = (), shim: FakeShim | None = None,
 ) -> Answers:  # fmt: skip
     """The answers for these clients."""
+    asked = NewClients(shim := shim or FakeShim(), Guard(shim), Clock())
     named: list[tuple[str, Any]] = list(suppliers.items())
-    return Resolver(named, Guard(shim or FakeShim()), combine, in_shadow).answers(clients)
+    shadow = ",".join(f"supplier.{name}" for name in in_shadow)
+    asked.configure(named, settings(supplier=",".join(suppliers) or "nobody", supplier__combine=combine, shadow=shadow))
+    return asked.answers(clients)
 
 
 class Found(NamedTuple):
