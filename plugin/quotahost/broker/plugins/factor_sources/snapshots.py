@@ -13,7 +13,7 @@ from quotahost.api import Context
 from quotahost.api.broker import Shown
 from quotahost.base.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
+from quotahost.broker.plugins.factor_sources.liveness import NO_CLUSTER_ID, UNLISTED, ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -115,7 +115,6 @@ class Snapshots:
         """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         context.closing.callback(self._shown.show, {})
         self._show_at = 0.0
@@ -133,7 +132,7 @@ class Snapshots:
             # All brokers publish every period, so a topic in which nobody does for three periods is read again.
             silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
             topic = self._context.settings.snapshots_topic
-            self._follower = Follower(self._context, topic, self.record, silence, self.caught_up)
+            self._follower = Follower(self._context, topic, self.record, silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
@@ -166,11 +165,6 @@ class Snapshots:
         if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
 
-    def caught_up(self) -> None:
-        if not self._topic_read:
-            self._context.log.info("the snapshots of the cluster are read")
-        self._topic_read = True
-
     # ---- the host thread ----
 
     def read(self, answers: bool = True) -> ClusterVolumes:
@@ -179,7 +173,7 @@ class Snapshots:
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view, answers)
         return ClusterVolumes(
-            own.volumes + view.volumes, own.unknown + view.unknown,
+            (*own.volumes, *view.volumes), (*own.unknown, *view.unknown),
             self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
         )  # fmt: skip
 
@@ -193,14 +187,9 @@ class Snapshots:
         return [(own, True), *others]
 
     def _waits_for(self) -> str:
-        if not self._registered_brokers.answered:
-            return "the cluster has not listed its brokers yet"
-        if not self._disks.cluster_id:
-            return "the cluster's id is not read from the log directories yet"
-        if self._topic_read:
-            return ""
-        fault = self._follower.fault if self._follower else ""
-        return f"topic {self._context.settings.snapshots_topic} is not read yet{fault}"
+        if self._follower:
+            return self._follower.waits_for
+        return UNLISTED if self._disks.cluster_id else NO_CLUSTER_ID
 
     def _show(self, view: View, answers: bool) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""
