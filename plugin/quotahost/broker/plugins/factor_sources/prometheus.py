@@ -21,7 +21,7 @@ import re
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -45,8 +45,6 @@ MAX_SENTENCES: Final = 20
 _PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
-
-Place = tuple[str, str]  # a broker and a volume, by the values of their labels
 
 
 # ---- its properties ----
@@ -232,18 +230,12 @@ def _series(element: Any) -> Series:
 # ---- pairing ----
 
 
-def volumes_of(
-    capacity: Answer, used: Answer, *, available: bool, labels: tuple[str, str], expected: Iterable[str] = ()
-) -> ClusterVolumes:
-    """The volumes that both queries describe, and a sentence for each problem.
-
-    ``capacity`` has the size of each volume in bytes, ``used`` the bytes ``available`` or consumed. The ``labels`` name
-    broker and volume; without a volume of an ``expected`` broker the state is unknown.
-    """
-    word = "available" if available else "consumed"
+def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> ClusterVolumes:
+    """The volumes that both queries describe, by their bytes, and a sentence for each problem."""
+    labels, word = (section.broker_label, section.volume_label), "available" if section.available else "consumed"
     # A warning may mean that a part of the series is missing, and with it a full disk.
     problems = [f"the server warns: {warning}" for warning in (*capacity.warnings, *used.warnings)]
-    values: dict[Place, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    values: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for side, answer in enumerate((capacity, used)):
         for series in answer.series:
             values[series.labels.get(labels[0], ""), series.labels.get(labels[1], "")][side].append(series.value)
@@ -252,14 +244,14 @@ def volumes_of(
         # Nothing says which of several series is right.
         size, other = (side[0] if len(side) == 1 else math.nan for side in told)
         # False for NaN. Consumed bytes may exceed the capacity, as file systems keep blocks for root.
-        if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if available else _MAX_SIZE):
-            volumes.append(Volume(*place, int(size), int(size) - int(other) if available else int(other)))
+        if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if section.available else _MAX_SIZE):
+            volumes.append(Volume(*place, int(size), int(size) - int(other) if section.available else int(other)))
         else:
             size_told, other_told = (", ".join(f"{value:g}" for value in side[:9]) or "none" for side in told)
             where = ", ".join(f"{label} {printable(name)}" for label, name in zip(labels, place, strict=True))
             problems.append(f"{where}: capacity {size_told}, {word} {other_told}; each must be one number that fits")
     present = {volume.broker for volume in volumes}
-    problems += [f"expected broker {broker!r} has no volume" for broker in expected if broker not in present]
+    problems += [f"expected broker {broker!r} has no volume" for broker in section.expected if broker not in present]
     if not volumes and not problems:
         problems = ["the queries find no series"]
     sentences = list(dict.fromkeys(problems))
@@ -312,10 +304,7 @@ class Prometheus:
         try:
             capacity = self._client.query(section.capacity)
             used = self._client.query(section.available or section.consumed or "")
-            volumes = volumes_of(
-                capacity, used, available=section.available is not None,
-                labels=(section.broker_label, section.volume_label), expected=section.expected,
-            )  # fmt: skip
+            volumes = volumes_of(capacity, used, section)
         except Exception as error:  # the thread must outlive any answer
             # The text of any other error may contain anything.
             unforeseen = f"{type(error).__name__} while reading the answer"
