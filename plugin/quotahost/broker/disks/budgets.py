@@ -79,16 +79,15 @@ class BudgetSizes:
         wanted, began = self.wanted, self._clock()
         if wanted is None or (began < self._due and wanted is self._seen):
             return
-        self._seen = wanted
+        self._seen, budgets = wanted, Topics(wanted.values())
         try:
-            read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
-            found = sums(wanted.values(), read.replicas())
+            read = self._sizes(began, self._names(budgets, offline) if wanted else [])
+            self.parts = sums(budgets, read.replicas())
         except Exception as error:  # of the disk or of Java
             if began - self._read.at >= _PATIENCE:
                 self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
-            self.parts = {name: part for name, part in found.items() if part.topics}
             self._read = read
             if not self._kept or began - self._kept[-1].at >= _KEPT:
                 self._kept = [*self._kept[-1:], read]

@@ -66,9 +66,10 @@ class Standby:
             self._source, self.ready = None, False
             self._closing = self._context.start_thread(f"{self._context.name}-standby", self._of_source.closing.close)
 
-    def read(self, answers: bool) -> ClusterVolumes:
-        """What it knows; ``answers`` if the standby answers now, and not the record. ``keep`` has built it."""
-        assert self._source is not None
+    def read(self, answers: bool) -> ClusterVolumes | None:
+        """What it knows, None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
+        if self._source is None:
+            return None
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self._of_source.settings = self._context.settings
         answer = self._source.read(answers)
@@ -132,10 +133,9 @@ class ClusterVolumesSource:
         if by_standby != self._by_standby:
             self._switch(by_standby)
         self._show(record, age, view)
-        needs_standby = by_standby or self._is_silent(age, validity / 2)
-        self._standby.keep(needs_standby)
         # While the record still answers, the standby is read only so that it is ready in time.
-        answer = self._standby.read(answers=by_standby) if needs_standby else None
+        self._standby.keep(by_standby or self._is_silent(age, validity / 2))
+        answer = self._standby.read(by_standby)
         if answer is None or not by_standby:
             return self._by_record(record, view)
         if self._standby.ready:

@@ -1,8 +1,6 @@
 """The factor source ``snapshots``: each registered broker's volumes by its newest snapshot; others' are refused.
 
-Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
-data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
-the rule that makes a view of them.
+This is proposal 035's "data sink"; the task ``publish-volumes`` is its source.
 """
 
 import threading
@@ -26,11 +24,9 @@ from quotahost.settings.broker import Settings
 class Roster:
     """Takes snapshots in any order. Any thread may call.
 
-    A snapshot's age runs from its arrival, and begins with how old the look was when it was published
-    (``quotahost.kafka.latest_record``); so no jump of a wall clock makes a broker stale or fresh. Its own time
-    only says which of two snapshots is newer, with one exception. If a snapshot that has just arrived is older
-    than the kept one by more than half of ``validity``, it was not delayed for so long: its broker's clock was set
-    back, and it replaces the kept one.
+    Its age runs from its arrival (``quotahost.kafka.latest_record``); a snapshot's own time only says which of two is
+    newer, with one exception. If one that has just arrived is older than the kept one by more than half of
+    ``validity``, it was not delayed for so long: its broker's clock was set back, and it replaces the kept one.
 
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
@@ -85,12 +81,10 @@ class Roster:
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
-            if broker == but:
-                continue
-            if kept := self._newest.get(broker):
-                is_fresh = self._clock.age(kept) <= validity
-                yield Heard(broker, is_fresh, kept.record.volumes, kept.record.offline)
-            else:
+            kept = self._newest.get(broker)
+            if kept and broker != but:
+                yield Heard(broker, self._clock.age(kept) <= validity, kept.record.volumes, kept.record.offline)
+            elif broker != but:
                 yield Heard(broker, None)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
