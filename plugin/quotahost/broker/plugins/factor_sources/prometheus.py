@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -113,7 +113,7 @@ class PrometheusSettings(sections.Section):
 
 
 class QueryFailed(QuotahostError):
-    """The query has no usable answer; the message says why, in one line and without secrets."""
+    """The answer is of no use; the message says why."""
 
 
 class Series(NamedTuple):
@@ -158,32 +158,27 @@ class PromQL:
             self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
 
     def query(self, expression: str) -> Answer:
-        """The answer to an instant query, evaluated at the server's present time. Raises QueryFailed."""
+        """The answer to an instant query, evaluated at the server's present time.
+
+        Raises what :meth:`reason` says in words: its own text may have credentials, which a server may repeat.
+        """
         # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
-        try:
-            answer = _answer(*self._post(body))
-        except QueryFailed as error:
-            failure = str(error)
-        except TimeoutError:
-            failure = f"no whole answer within {self._timeout:g} s"
-        except (OSError, HTTPException, ValueError) as error:
-            failure = f"{type(error).__name__}: {error}"
-        else:
-            return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
-        # Not within `except`: the text of the first error is not cleaned, and a server may repeat credentials in it.
-        raise QueryFailed(self._clean(failure))
+        answer = _answer(*self._post(body))
+        return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
+
+    def reason(self, error: Exception) -> str:
+        """Why there is no usable answer, in one line and without secrets."""
+        if isinstance(error, TimeoutError):
+            return f"no whole answer within {self._timeout:g} s"
+        return self._clean(str(error) if isinstance(error, QueryFailed) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
         return printable(redact(text, self._secrets))
 
     def _post(self, body: str) -> tuple[int, str, bytearray]:
-        """Status, reason and content of the answer.
-
-        Raises TimeoutError if it has not come as a whole in time; QueryFailed, OSError, HTTPException or ValueError if
-        there is none, or it is of no use.
-        """
+        """Status, reason and content of the answer. Raises TimeoutError if it has not come as a whole in time."""
         until, content = time.monotonic() + self._timeout, bytearray()
         with closing(self._connect()) as connection:
             connection.request("POST", self._server.path, body, self._headers)
@@ -304,9 +299,7 @@ class Prometheus:
             used = self._client.query(section.available or section.consumed or "")
             volumes = volumes_of(capacity, used, section)
         except Exception as error:  # the thread must outlive any answer
-            # The text of any other error may contain anything.
-            unforeseen = f"{type(error).__name__} while reading the answer"
-            self._reason = str(error) if isinstance(error, QueryFailed) else unforeseen
+            self._reason = self._client.reason(error)
             self._fault.report(
                 "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
             )

@@ -162,13 +162,14 @@ class Snapshots:
     # ---- the host thread ----
 
     def read(self, answers: bool = True) -> ClusterVolumes:
-        """``answers``: whether its numbers of stale and missing brokers show, not those of what it stands by for."""
+        """``answers``: not what it stands by for, whose budgets and numbers of stale and missing brokers count else."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view, answers)
         return ClusterVolumes(
             (*own.volumes, *view.volumes), (*own.unknown, *view.unknown),
-            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
+            self._waits_for() or view.waiting or own.waiting,
+            self._budgets.volumes(self._of_budgets()) if answers else None,
         )  # fmt: skip
 
     def _of_budgets(self) -> list[Used] | None:

@@ -16,8 +16,7 @@ from harness import rollup as pipeline
 from harness.system.waiting import eventually
 from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, told_by
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterState, ClusterVolumesSource, told_by
 from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
