@@ -19,7 +19,7 @@ import math
 import time
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.base.background import Clock, LoggedOnce
@@ -126,15 +126,10 @@ class BudgetSizes:
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
-        sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
-        return _Reading(at, names, sizes, bytes(self._counts_as_leader(at, zip(names, told, strict=True))))
-
-    def _counts_as_leader(
-        self, at: float, replicas: Iterable[tuple[tuple[str, int], tuple[int, bool] | None]]
-    ) -> Iterator[bool]:
+        sizes, counting = array("q"), bytearray()
         before, self._roles = self._roles, {}
-        for name, replica in replicas:
-            leads = replica is not None and replica[1]
+        for name, replica in zip(names, told, strict=True):
+            size, leads = replica or (-1, False)
             counts, since = before.get(name, (leads, at))
             if leads is counts:
                 since = at
@@ -142,4 +137,6 @@ class BudgetSizes:
                 counts, since = leads, at
             if replica is not None:
                 self._roles[name] = counts, since
-            yield counts
+            sizes.append(size)
+            counting.append(counts)
+        return _Reading(at, names, sizes, bytes(counting))

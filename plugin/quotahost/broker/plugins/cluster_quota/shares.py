@@ -18,7 +18,7 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
-from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, by_client
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.listeners import Listeners
@@ -83,8 +83,8 @@ class GivenRates:
         now, (newest, age) = self._clock(), self.newest.known()
         fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
         shares = {share.key: share for share in fresh}
-        uses = {key_of(usage): usage for usage in used}
-        self._demands.look(uses.values(), now)
+        uses = by_client(used)
+        self._demands.look(uses, now)
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
