@@ -9,7 +9,6 @@ Private; it imports nothing else of quotahost but volumes and limits.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, NamedTuple
 
 from quotahost.model.limits import Limit, LimitType, exact
@@ -32,14 +31,6 @@ class Budget:
     topics: tuple[str, ...]
     bytes: int  # so much they may take in the whole cluster, counted as ``retention.bytes`` counts
     replicas: bool = False  # whether the bytes of all replicas count; else those of leaders
-
-
-class Replica(NamedTuple):
-    """A replica on this broker: its topic, the bytes of its records, and whether it leads its partition."""
-
-    topic: str
-    bytes: int
-    leads: bool
 
 
 class Part(NamedTuple):
@@ -68,19 +59,6 @@ class Topics:
             if length <= len(topic) and (length or not topic.startswith(_INTERNAL)):
                 of += self._begins.get(topic[:length], ())
         return list({budget.name: budget for budget in of}.values())
-
-
-def sums(budgets: Topics, replicas: Iterable[Replica]) -> dict[str, Part]:
-    """What these replicas take of each budget with a topic of theirs; a topic of several budgets counts in each."""
-    budgets_of = cache(budgets.budgets)
-    used: dict[str, int] = defaultdict(int)
-    topics: dict[str, set[str]] = defaultdict(set)
-    for replica in replicas:
-        for budget in budgets_of(replica.topic):
-            topics[budget.name].add(replica.topic)
-            if replica.leads or budget.replicas:
-                used[budget.name] += replica.bytes
-    return {name: Part(used[name], frozenset(of)) for name, of in topics.items()}
 
 
 def in_cluster(
