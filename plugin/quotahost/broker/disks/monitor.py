@@ -45,7 +45,7 @@ class DiskMonitor:
         self._shown = Shown(metrics, "Volume")
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
-        # Plugins are built on the host thread, but a standby factor source on a thread of its own.
+        # Plugins are built on the host thread, but a thread of theirs may be the first that asks.
         self._starting = threading.Lock()
         self._thread: Periodic | None = None
         self._looked = threading.Event()
