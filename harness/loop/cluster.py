@@ -20,14 +20,13 @@ from typing import Any, Final, TypeAlias
 
 from harness.rollup import Known, Sample, rollup
 from quotahost.api import Context
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
 from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import log
 from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
 from quotahost.cli.lab.world import World
-from quotahost.kafka.latest_record import LatestRecord
 from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.model.volumes import Affected, ByteLimits
 from quotahost.pipeline.cluster import Rules
@@ -265,36 +264,32 @@ class Source(OwnDisk):
         self._roster.take(snapshot, live, self._validity, _wall_ms(written))
 
     def take_record(self, record: ClusterRecord, written: int, live: bool = True) -> None:
-        """Keep a record of the cluster if it is the newest, as ``RecordReader`` does."""
-        self._records.take(record, live, self._validity, _wall_ms(written))
+        """Keep a record of the cluster if it is the newest, as the source itself does."""
+        assert self._cluster is not None
+        self._cluster.newest.take(record, live, self._validity, _wall_ms(written))
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``."""
         view = self._roster.view(self.broker, self._settings)
-        return ClusterVolumes(self.known.volumes + view.volumes, view.unknown, view.waiting)
+        return ClusterVolumes((*self.known.volumes, *view.volumes), tuple(view.unknown), view.waiting)
 
     def _cluster_volumes(self) -> ClusterVolumesSource:
-        """The real source; for its reader, ``snapshots`` and the registered brokers stand the topic's own ways."""
-        self._records = records = LatestRecord[ClusterRecord](self._events.clock, self._wall)
+        """The real source; for its follower, ``snapshots`` and the registered brokers stand the topic's own ways."""
         broker = FakeBroker()
         context = Context("cluster-volumes", None, self._settings, int(self.broker), log, broker=broker, metrics=broker)
         disks: Any = SimpleNamespace(cluster_id=CLUSTER, known=lambda: self.known)
         context.open_disks = lambda: disks
-        reader: Any = SimpleNamespace(
-            topic_read=True,
-            known=records.known,
-            follow=lambda cluster_id: None,
-            waits_for=lambda: "" if records.known()[0] else "there is no record of this cluster yet",
-        )
         # The source ``snapshots`` is built at once, and has read its topic.
         snapshots: Any = SimpleNamespace(read=lambda answers: self._by_snapshots())
 
         def brokers(context: Context, register: Register) -> Any:
             self._register = register
-            return SimpleNamespace(answered=True)  # the cluster answers at once
+            return None
 
-        standby = Standby(context, lambda of_source: snapshots)
-        return ClusterVolumesSource(context, self._wall, self._events.clock, reader, standby, brokers)
+        def follower(*_: Any, **__: Any) -> Any:
+            return SimpleNamespace(waits_for="")  # the topic is read
+
+        return ClusterVolumesSource(context, self._wall, self._events.clock, lambda _: snapshots, brokers, follower)
 
     def looked(self) -> None:
         """Publish what is worth a record."""

@@ -60,7 +60,8 @@ class FakeThread:
     Attributes:
         argument: the follower's topic, or the function to call with the registered brokers.
         answered: see ``RegisteredBrokers``.
-        fault: see ``Follower``.
+        has_read: see ``Follower``.
+        fault: the end of the sentence while it has not.
         again: how often the follower was asked to read the topic again.
         take: gives a record to the follower's reader, as the follower does.
         begins: tells the reader that its topic is read from the beginning, as at first; nothing where it isn't told.
@@ -71,8 +72,12 @@ class FakeThread:
         self.take = refusals_counted(context, argument, record)
         self.begins = named.get("begins", lambda: None)
         self.begins()
-        self.answered = False
+        self.answered = self.has_read = False
         self.again, self.fault = 0, ""
+
+    @property
+    def waits_for(self) -> str:
+        return "" if self.has_read else f"topic {self.argument} is not read yet{self.fault}"
 
     def read_again(self) -> None:
         self.again += 1

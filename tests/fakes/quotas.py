@@ -25,6 +25,7 @@ def set_quotas(reader: ClusterQuotas, *quotas: Set) -> None:
     for entity, each in quotas:
         follower(reader).take(key_of(entity), encode(each), False)
     reader.caught_up()
+    follower(reader).has_read = True
 
 
 def change(reader: ClusterQuotas, changed: Set) -> None:

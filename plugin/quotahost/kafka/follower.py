@@ -100,14 +100,15 @@ class Follower:
         self._connection = Connection(context, connection)
         self._again = threading.Event()
         self._fault = LoggedOnce(context.log, logging.ERROR)
+        self.has_read = False  # all that was in the topic, at least once
         self._stop = threading.Event()  # no Periodic: _read runs until it is stopped
         self._thread = context.start_thread(f"{context.name}-follower", self._run)
         context.closing.callback(self.close)
 
     @property
-    def fault(self) -> str:
-        """Why nothing is read, as the end of a sentence; "" where nothing is known to be wrong."""
-        return self._connection.fault
+    def waits_for(self) -> str:
+        """A sentence while the topic has not been read to its end, with the reason if one is known; "" then."""
+        return "" if self.has_read else f"topic {self._topic} is not read yet{self._connection.fault}"
 
     def read_again(self) -> None:
         self._again.set()
@@ -193,6 +194,9 @@ class Follower:
             if not unread and not live:
                 live = True
                 self._caught_up()
+                if not self.has_read:
+                    self._context.log.info("topic %s is read", self._topic)
+                self.has_read = True
                 self._fault.healed()
             if live and newest >= 0 and not then[1]:
                 then = newest, reader.position(mine)

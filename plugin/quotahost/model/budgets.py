@@ -1,18 +1,14 @@
 """Budgets of storage: which topics belong to which, how brokers' bytes add up, and a budget judged as a volume.
 
-1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
-2. Each broker sums the bytes of its own replicas by budget (:func:`sums`); :func:`in_cluster` adds these sums up, those
-   of brokers out of service only where the bytes of all replicas count.
-3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
-   of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
+Each broker sums the bytes of its own replicas by budget, and a factor source adds these sums up. The host has the
+policy judge a budget as if it were a volume: so thresholds, policy and the end of a PAUSE are those of volumes.
 
 Private; it imports nothing else of quotahost but volumes and limits.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, NamedTuple
 
 from quotahost.model.limits import Limit, LimitType, exact
@@ -35,14 +31,6 @@ class Budget:
     topics: tuple[str, ...]
     bytes: int  # so much they may take in the whole cluster, counted as ``retention.bytes`` counts
     replicas: bool = False  # whether the bytes of all replicas count; else those of leaders
-
-
-class Replica(NamedTuple):
-    """A replica on this broker: its topic, the bytes of its records, and whether it leads its partition."""
-
-    topic: str
-    bytes: int
-    leads: bool
 
 
 class Part(NamedTuple):
@@ -71,19 +59,6 @@ class Topics:
             if length <= len(topic) and (length or not topic.startswith(_INTERNAL)):
                 of += self._begins.get(topic[:length], ())
         return list({budget.name: budget for budget in of}.values())
-
-
-def sums(budgets: Collection[Budget], replicas: Iterable[Replica]) -> dict[str, Part]:
-    """By budget what these replicas take of it, and their topics; a topic of several budgets counts in each."""
-    budgets_of = cache(Topics(budgets).budgets)
-    used: dict[str, int] = {budget.name: 0 for budget in budgets}
-    topics: dict[str, set[str]] = {budget.name: set() for budget in budgets}
-    for replica in replicas:
-        for budget in budgets_of(replica.topic):
-            topics[budget.name].add(replica.topic)
-            if replica.leads or budget.replicas:
-                used[budget.name] += replica.bytes
-    return {name: Part(used[name], frozenset(topics[name])) for name in used}
 
 
 def in_cluster(

@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
-from quotahost.model.budgets import Budget, Replica, Topics, sums
+from quotahost.model.budgets import Budget, Topics
 from quotahost.settings.storage import StorageSettings
 from quotahost.units import parse as units
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_percent, parse_quantity, parse_size
@@ -110,15 +110,6 @@ def test_a_budget_of_all_topics_leaves_kafkas_own_and_quotahosts_out() -> None:
     found = Topics([Budget("all", ("*",), 1), Budget("named", ("__quotahost_quotas", "__consumer*"), 1)])
     for topic, name in (("t", "all"), ("__quotahost_quotas", "named"), ("__consumer", "named")):
         assert [budget.name for budget in found.budgets(topic)] == [name]
-
-
-def test_bytes_of_leaders_count_or_those_of_all_replicas() -> None:
-    replicas = [Replica("orders.eu", 10, True), Replica("orders.eu", 5, False), Replica("orders.us", 3, False)]
-    leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
-    parts = sums([leaders, all_of_them, Budget("n", ("logs",), 1)], replicas)
-    assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 18, "n": 0}
-    assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
-    assert not parts["n"].topics
 
 
 # ---- units ----

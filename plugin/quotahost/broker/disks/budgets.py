@@ -19,12 +19,13 @@ import math
 import time
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.broker.disks.topics import replicas
-from quotahost.model.budgets import Budget, Part, Replica, Topics, sums
+from quotahost.model.budgets import Budget, Part, Topics
 
 log = logging.getLogger("quotahost.disks")
 
@@ -52,17 +53,23 @@ class _Reading(NamedTuple):
     sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
     leads: bytes  # 1 for each that counts as a leader
 
-    def replicas(self) -> Iterator[Replica]:
+    def parts(self, budgets: Topics) -> dict[str, Part]:
+        """What is taken of each budget with a replica here; a topic of several budgets counts in each."""
+        budgets_of = cache(budgets.budgets)
+        used: dict[str, int] = defaultdict(int)
+        topics: dict[str, set[str]] = defaultdict(set)
         for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
-            if size >= 0:
-                yield Replica(topic, size, bool(leads))
+            for budget in budgets_of(topic) if size >= 0 else ():
+                topics[budget.name].add(topic)
+                used[budget.name] += size if leads or budget.replicas else 0
+        return {name: Part(used[name], frozenset(of)) for name, of in topics.items()}
 
 
 class BudgetSizes:
     """``quotahost.api.broker.BudgetLook``. Any thread reads; each attribute is replaced as a whole."""
 
-    def __init__(self, replicas: Replicas, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
-        self._replicas, self._directories, self._clock = replicas, directories, clock
+    def __init__(self, replicas: Replicas, clock: Clock = time.monotonic) -> None:
+        self._replicas, self._clock = replicas, clock
         self.wanted: Mapping[str, Budget] | None = None
         self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
@@ -74,21 +81,23 @@ class BudgetSizes:
         self._roles: dict[tuple[str, int], tuple[bool, float]] = {}
         self._fault = LoggedOnce(log)
 
-    def look(self, offline: frozenset[str] = frozenset()) -> None:
-        """Find the sizes, if the budgets are known and it is time; at once if they have changed."""
+    def look(self, directories: Iterable[str]) -> None:
+        """Find the sizes, if the budgets are known and it is time; at once if they have changed.
+
+        No directory is offline: the replicas of such a one can't be written to, either.
+        """
         wanted, began = self.wanted, self._clock()
         if wanted is None or (began < self._due and wanted is self._seen):
             return
-        self._seen = wanted
+        self._seen, budgets = wanted, Topics(wanted.values())
         try:
-            read = self._sizes(began, self._names(Topics(wanted.values()), offline) if wanted else [])
-            found = sums(wanted.values(), read.replicas())
+            read = self._sizes(began, self._names(budgets, directories) if wanted else [])
+            self.parts = read.parts(budgets)
         except Exception as error:  # of the disk or of Java
             if began - self._read.at >= _PATIENCE:
                 self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
         else:
             self._fault.healed()
-            self.parts = {name: part for name, part in found.items() if part.topics}
             self._read = read
             if not self._kept or began - self._kept[-1].at >= _KEPT:
                 self._kept = [*self._kept[-1:], read]
@@ -114,11 +123,10 @@ class BudgetSizes:
             for topic, size in sizes.most_common(_LARGEST)
         ]
 
-    def _names(self, budgets: Topics, offline: frozenset[str]) -> list[tuple[str, int]]:
+    def _names(self, budgets: Topics, directories: Iterable[str]) -> list[tuple[str, int]]:
         """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
-        # A directory that is offline has replicas that can't be written to, either. One that is moved is there twice.
-        sound = (directory for directory in self._directories if directory not in offline)
-        found = dict.fromkeys(replica for directory in sound for replica in replicas(directory))
+        # One that is moved is there twice.
+        found = dict.fromkeys(replica for directory in directories for replica in replicas(directory))
         names = [name for name in found if budgets.budgets(name[0])]
         return names if names != self._read.names else self._read.names
 
@@ -127,15 +135,10 @@ class BudgetSizes:
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
-        sizes = array("q", (-1 if replica is None else replica[0] for replica in told))
-        return _Reading(at, names, sizes, bytes(self._counts_as_leader(at, zip(names, told, strict=True))))
-
-    def _counts_as_leader(
-        self, at: float, replicas: Iterable[tuple[tuple[str, int], tuple[int, bool] | None]]
-    ) -> Iterator[bool]:
+        sizes, counting = array("q"), bytearray()
         before, self._roles = self._roles, {}
-        for name, replica in replicas:
-            leads = replica is not None and replica[1]
+        for name, replica in zip(names, told, strict=True):
+            size, leads = replica or (-1, False)
             counts, since = before.get(name, (leads, at))
             if leads is counts:
                 since = at
@@ -143,4 +146,6 @@ class BudgetSizes:
                 counts, since = leads, at
             if replica is not None:
                 self._roles[name] = counts, since
-            yield counts
+            sizes.append(size)
+            counting.append(counts)
+        return _Reading(at, names, sizes, bytes(counting))

@@ -45,7 +45,7 @@ class DiskMonitor:
         self._shown = Shown(metrics, "Volume")
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
-        # Plugins are built on the host thread, but a standby factor source on a thread of its own.
+        # Plugins are built on the host thread, but a thread of theirs may be the first that asks.
         self._starting = threading.Lock()
         self._thread: Periodic | None = None
         self._looked = threading.Event()
@@ -54,7 +54,7 @@ class DiskMonitor:
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
         self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
-        self.budgets = BudgetSizes(broker.replicas, self._directories, clock)
+        self.budgets = BudgetSizes(broker.replicas, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
         self._logged = set[str]()
@@ -99,7 +99,7 @@ class DiskMonitor:
         # After the time was taken: a listing that takes long must not make the numbers younger than they are.
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
-        self.budgets.look(frozenset(self._directories) - {place for place, _ in disks.places})
+        self.budgets.look([place for place, _ in disks.places])
         before, self._newest = self._newest[1], (looked_at, disks)
         if disks != before:
             self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
@@ -179,7 +179,7 @@ class NoDisks:
     def __init__(self, properties: Mapping[str, str]) -> None:
         """``properties`` are the node's own, with ``log.dirs``."""
         self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
-        self.budgets = BudgetSizes(lambda _replicas: [], [])  # no thread of this node looks for any
+        self.budgets = BudgetSizes(lambda _replicas: [])  # no thread of this node looks for any
 
     def latest(self) -> tuple[float, DiskState | None]:
         return 0.0, DiskState(())

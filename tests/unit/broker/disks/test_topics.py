@@ -95,18 +95,30 @@ class World:
         made(directory, "orders.eu-0", "orders.eu-1", "logs-0", f"orders.eu-2.{ID}-delete", f"orders.eu-1.{ID}-future")
         self.directory, self.broker, self.clock = directory, FakeBroker(), Clock()
         self.broker.sizes = {("orders.eu", 0): (10, True), ("orders.eu", 1): (7, False), ("logs", 0): (5, True)}
-        self.sizes = BudgetSizes(lambda replicas: self.broker.replicas(replicas), [str(directory)], self.clock)
+        self.sizes = BudgetSizes(lambda replicas: self.broker.replicas(replicas), self.clock)
+        self.directories = [str(directory)]
         self.sizes.wanted = ORDERS
 
     def look(self, seconds: float = 1.0) -> dict[str, Part]:
         self.clock.now += seconds
-        self.sizes.look()
+        self.sizes.look(self.directories)
         return dict(self.sizes.parts or {})
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
+    made(world.directory, "orders.us-0")
+    world.broker.sizes |= {("orders.us", 0): (3, False)}
+    leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
+    followed, nowhere = Budget("f", ("orders.us",), 1), Budget("n", ("payments",), 1)
+    world.sizes.wanted = {budget.name: budget for budget in (leaders, all_of_them, followed, nowhere)}
+    parts = world.look()
+    assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 20, "f": 0}
+    assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
 
 
 #: Which replica is led from now on or no more; how much counts so many seconds later.
@@ -164,12 +176,10 @@ def test_what_can_not_be_read_counts_as_it_was_last(world: World, caplog: pytest
     assert world.look() == known
     assert "the last ones count on" in caplog.text
     world.broker.sizes = sizes | {("orders.eu", 0): (20, True)}
-    gone = str(world.directory / "gone")
-    world.sizes._directories = [gone, str(world.directory)]
+    world.directories.append(str(world.directory / "gone"))
     assert world.look() == known
-    world.clock.now += 1
-    world.sizes.look(offline=frozenset({gone}))
-    assert world.sizes.parts == {"orders": Part(20, frozenset({"orders.eu"}))}, "what is offline isn't waited for"
+    del world.directories[1]
+    assert world.look() == {"orders": Part(20, frozenset({"orders.eu"}))}, "what is offline isn't waited for"
 
 
 def test_the_largest_topics_are_told_with_their_growth_of_the_last_minutes(world: World) -> None:

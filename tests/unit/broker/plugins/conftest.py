@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quotahost.broker.plugins.cluster_quota import quotas, shares
-from quotahost.broker.plugins.factor_sources import budgets, cluster_record, snapshots
+from quotahost.broker.plugins.factor_sources import budgets, snapshots
 from quotahost.broker.plugins.tasks import publish_looks
 from quotahost.kafka import publisher
 from quotahost.kafka.client import Login
@@ -15,7 +15,7 @@ from tests.fakes.kafka import FakeKafka, FakeThread, Publish
 
 @pytest.fixture(autouse=True)
 def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (quotas, shares, budgets, cluster_record, snapshots, publish_looks):
+    for module in (quotas, shares, budgets, snapshots, publish_looks):
         monkeypatch.setattr(module, "Follower", FakeThread)
     monkeypatch.setattr(snapshots, "RegisteredBrokers", FakeThread)
 

@@ -62,6 +62,7 @@ def test_nobody_has_a_quota_until_the_topic_is_read_and_that_is_told_after_a_whi
     assert caplog.messages == [unread]
     assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (None, 0)
     quotas.caught_up()
+    follower(quotas).has_read = True
     quotas.show()
     assert (produced(quotas, "alice"), broker.number("ClusterQuotas", "Read")) == (5, 1)
     assert broker.number("ClusterQuotas", "Entities") == 1

@@ -17,7 +17,7 @@ import pytest
 from harness.system.waiting import eventually
 from quotahost.api import DiskState
 from quotahost.broker.plugins.cluster_quota import usage as usage_module
-from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, by_client
 from quotahost.broker.plugins.tasks import publish_looks
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher, OpenedVolumes
 from quotahost.model import Client, ClientUse, QuotaType
@@ -198,10 +198,10 @@ def test_the_demand_of_a_client_from_look_to_look(course: list[Look]) -> None:
         given: dict[str, Any] = {"limit": 1e6, "idle": 0.0, "delay": 0.0, "after": 0.5} | circumstances
         now += given.pop("after")
         used = use(rate=rate, delay_ms=1000 * given.pop("delay"), **given)
-        assert demands.look([used], now)[key_of(used)] == (demand if demand is None else pytest.approx(demand))
-    demands.look([], now)
+        assert list(demands.look(by_client([used]), now).values()) == [demand and pytest.approx(demand)]
+    demands.look({}, now)
     silent = use(rate=1e5, limit=1e6, idle=5)
-    assert demands.look([silent], now)[key_of(silent)] == 0, "a client that is no longer seen is forgotten"
+    assert list(demands.look(by_client([silent]), now).values()) == [0], "a client that is no longer seen is forgotten"
 
 
 # ---- looks, while somebody watches ----

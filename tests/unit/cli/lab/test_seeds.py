@@ -10,8 +10,7 @@ from harness.loop import cluster
 from harness.loop.checks import failing, violations
 from quotahost.broker.host import volume_evaluation
 from quotahost.broker.host.volume_evaluation import Pauses
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterState, ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
 from quotahost.cli.lab.broker import Broker
@@ -46,7 +45,7 @@ MUTANTS: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
 OF_SEVERAL: Final[dict[str, tuple[list[tuple[Any, str, Any]], set[str]]]] = {
     "a full disk is no news": ([(cluster, "has_changed", lambda *_: False)], {"hard"}),
     "a lost snapshot is an empty one": (
-        [(Roster, "view", lambda roster, *of: replace(_view(roster, *of), unknown=(), waiting=""))], {"unknown"}
+        [(Roster, "view", lambda roster, *of: replace(_view(roster, *of), unknown=[], waiting=""))], {"unknown"}
     ),
     "every topic is affected": ([(volume_evaluation, "affected", lambda *_: None)], {"bystander"}),
     "an old record answers for ever": ([(ClusterVolumesSource, "_is_silent", lambda *_: False)], {"release"}),

@@ -1,9 +1,8 @@
 """The cluster-wide quotas as this broker has read them, and which counts for a client; old properties refused.
 
-The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
-:class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
-Then each record changes one entity's quota; where one is refused (``quotahost.records.quotas``), what the entity had
-stays. When the topic is read again, what it no longer has is gone once its end is reached.
+Until the topic is read to its end no client has a cluster-wide quota. Then each record changes one entity's quota;
+where one is refused, what the entity had stays. When the topic is read again, what it no longer has is gone once its
+end is reached.
 """
 
 import math
@@ -49,7 +48,6 @@ class ClusterQuotas:
         """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none."""
         self._context = context
         self._latest = LatestQuotas()
-        self.read = False  # whether the topic has been read to its end at least once
         self._began = time.monotonic()
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
@@ -103,8 +101,8 @@ class ClusterQuotas:
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()
         metrics.gauge("ClusterQuotas", "", "Entities", len(self._latest.by_name))
-        metrics.gauge("ClusterQuotas", "", "Read", float(self.read))
-        if not self.read and time.monotonic() - self._began > grace:
+        metrics.gauge("ClusterQuotas", "", "Read", float(self._follower.has_read))
+        if not self._follower.has_read and time.monotonic() - self._began > grace:
             text = "topic %s can't be read so far: no client has a cluster-wide quota on this broker"
             self._unread.report(text, self._topic)
 
@@ -115,7 +113,7 @@ class ClusterQuotas:
             self._note([entity])
 
     def caught_up(self) -> None:
-        before, now, self.read = self._latest.caught_up(), self._latest.by_name, True
+        before, now = self._latest.caught_up(), self._latest.by_name
         if gone := len(before.keys() - now.keys()):
             text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
             self._context.log.warning(text, self._topic, gone, len(before))

@@ -1,11 +1,9 @@
 """The supplier ``cluster-quota``: the part of one quota in the whole cluster that a client gets on this broker (the
 next supplier decides for who has none), an equal one without fresh shares, and in which steps it moves.
 
-KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
-every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every
-broker's shares. Twice a second a thread works out which rate each client is given of its quota, in steps that mute
-nobody for long, and announces those that changed; the host then asks the supplier again. Without fresh shares each
-broker gives an equal part, so the sum never exceeds the quota.
+The pipeline divides each quota by demand, of which the task ``publish-usage`` of every broker tells. Twice a second a
+thread works out which rate each client is given of its quota, and announces those that changed. Without fresh shares
+each broker gives an equal part, so the sum never exceeds the quota.
 """
 
 import logging
@@ -20,7 +18,7 @@ from typing import Final
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce, Periodic
 from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas, ClusterQuotaSettings
-from quotahost.broker.plugins.cluster_quota.usage import Demands, key_of
+from quotahost.broker.plugins.cluster_quota.usage import Demands, by_client
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.listeners import Listeners
@@ -64,7 +62,7 @@ class GivenRates:
         self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
         self._given: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
-        self.brokers = 1  # that are registered; the supplier sets it
+        self.brokers = 1  # that are registered, 1 or more; the supplier sets it
 
     @property
     def shared(self) -> int:
@@ -85,8 +83,8 @@ class GivenRates:
         now, (newest, age) = self._clock(), self.newest.known()
         fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
         shares = {share.key: share for share in fresh}
-        uses = {key_of(usage): usage for usage in used}
-        self._demands.look(uses.values(), now)
+        uses = by_client(used)
+        self._demands.look(uses, now)
         self._begun = {key: self._begun.get(key, now) for key in uses.keys() - self._demands.silent}
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
@@ -110,7 +108,7 @@ class GivenRates:
         return changed
 
     def _part(self, quota: float) -> float:
-        return quota / max(1, self.brokers)
+        return quota / self.brokers
 
     def _wanted(self, key: ClientKey, quota: float, share: Share | None, now: float, floor: float) -> float:
         """The rate that the client would have if nobody had to be spared a long mute."""
@@ -162,8 +160,8 @@ class ClusterQuota:
         settings, properties = context.settings, context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
-        # Guards what is given, which the host, the follower, the poll of the brokers and the looking thread all use.
-        self._lock = threading.Lock()
+        # For the brokers, which two threads count; the looking thread replaces what is given as a whole.
+        self._counting = threading.Lock()
         self._cluster = ""
         self._registered = self._alive = 0
         self._pause = _EVERY
@@ -194,8 +192,7 @@ class ClusterQuota:
         # Unlimited is an answer: the next supplier must not limit the client after all.
         if quota == math.inf:
             return Quota(None, Scope.CLIENT)
-        with self._lock:
-            return Quota(self._given.rate(key, quota), Scope.CLIENT)
+        return Quota(self._given.rate(key, quota), Scope.CLIENT)
 
     def distinct_client_ids(self, principal: str) -> Collection[str] | None:
         """The client-ids with a quota; None where each client of the principal has one, and so a share of its own."""
@@ -216,11 +213,10 @@ class ClusterQuota:
         # The key is a broker's id alone, and other clusters have the same ids. Either cluster's id may be unknown yet.
         if shares and shares.cluster and self._cluster and shares.cluster != self._cluster:
             raise Refused("cluster", f"it is of the cluster {shares.cluster}")
-        with self._lock:
-            if shares is None:
-                self._given.newest.remove()
-            else:
-                self._given.newest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
+        if shares is None:
+            self._given.newest.remove()
+        else:
+            self._given.newest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
         if self._looks:
             self._looks.wake()
 
@@ -231,7 +227,7 @@ class ClusterQuota:
         self._count_brokers()
 
     def _count_brokers(self) -> None:
-        with self._lock:
+        with self._counting:
             # The larger number gives the smaller parts, so that together they don't exceed the quota.
             before, self._given.brokers = self._given.brokers, max(1, self._registered, self._alive)
             changed = self._given.brokers != before
@@ -258,21 +254,16 @@ class ClusterQuota:
             self._context.answers_changed(principal=entity.user, client_id=entity.client_id)
         settings = self._context.settings
         validity = settings.validity.total_seconds()
-        with self._lock:
-            # Where no shares are or were nothing can change.
-            needed = self._given.shared or self._given.newest.known()[1] <= validity
-        # Asked outside the lock, for which quota() waits on the host thread. If the broker can't answer, this
-        # raises before a smaller share could mute anybody.
+        # Where no shares are or were nothing can change.
+        needed = self._given.shared or self._given.newest.known()[1] <= validity
+        # If the broker can't answer, this raises before a smaller share could mute anybody.
         used = self._context.broker.usage(_MOST) if needed else []
-        with self._lock:
-            changed = self._given.look(self._quotas, used, settings)
-            shares, age = self._given.newest.known()
-            brokers, shared = self._given.brokers, self._given.shared
-        # Only now: the host asks again at once, and must find the new rates.
-        for key in changed:
+        # Announced only now: the host asks again at once, and must find the new rates.
+        for key in self._given.look(self._quotas, used, settings):
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._quotas.show()
-        numbers = {"Age": age, "Stale": float(age > validity), "Clients": shared, "Brokers": brokers}
+        (shares, age), brokers = self._given.newest.known(), self._given.brokers
+        numbers = {"Age": age, "Stale": float(age > validity), "Clients": self._given.shared, "Brokers": brokers}
         for attribute, number in numbers.items():
             if number < math.inf:
                 self._context.metrics.gauge("Shares", "", attribute, number)

@@ -1,14 +1,13 @@
 """The task ``publish-usage``: what clients use of cluster-wide quotas, what they would use (demand), bytes for a bill.
 
-Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
-allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
-once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
-While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.publish_looks``).
+Kafka measures only what a client was allowed to do, so :class:`Demands` estimates what each would use. The task
+publishes both for the busiest clients: at once where it changes, and all of it every 5 s, with the bytes that each
+moved since the record before.
 """
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
@@ -51,14 +50,13 @@ class Demands:
         self._seen: dict[ClientKey, _Seen] = {}
         self.silent: frozenset[ClientKey] = frozenset()  # who asked for nothing lately, as of the last look
 
-    def look(self, used: Iterable[ClientUse], now: float) -> dict[ClientKey, float | None]:
+    def look(self, uses: Mapping[ClientKey, ClientUse], now: float) -> dict[ClientKey, float | None]:
         """The demand of each client in bytes/s, None where it wants all that it can get.
 
         The demand of a ``silent`` client is 0: it has asked for nothing for a second longer than Kafka made it wait.
-        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``used`` is what Kafka
+        Its rate doesn't show that, because Kafka's rates fall only slowly, as windows pass. ``uses`` is what Kafka
         measures now; ``now`` in seconds, monotonic.
         """
-        uses = {key_of(usage): usage for usage in used}
         self._seen = {key: self._see(self._seen.get(key), usage, now) for key, usage in uses.items()}
         # A muted client is idle because Kafka told it to wait; as silent it would lose its share to other brokers.
         self.silent = frozenset(
@@ -96,8 +94,8 @@ class Demands:
         return None if delayed or waits or near else used.rate * _MORE
 
 
-def key_of(used: ClientUse) -> ClientKey:
-    return ClientKey(used.user, used.client_id, used.quota_type)
+def by_client(uses: Iterable[ClientUse]) -> dict[ClientKey, ClientUse]:
+    return {ClientKey(use.user, use.client_id, use.quota_type): use for use in uses}
 
 
 # ---- the task ----
@@ -145,12 +143,12 @@ class PublishUsage:
 
     def _look(self, now: float) -> _Clients:
         """The busiest clients that have a cluster-wide quota and still use or want some of it."""
-        busiest = self._context.broker.usage(_ASK_FOR * MOST)
+        busiest = by_client(self._context.broker.usage(_ASK_FOR * MOST))
         demands = self._demands.look(busiest, now)
         elapsed, self._looked_at = now - (now if self._looked_at is None else self._looked_at), now
         clients: _Clients = {}
-        for usage in busiest:
-            key, quota = key_of(usage), self._quotas.rate(*key_of(usage))
+        for key, usage in busiest.items():
+            quota = self._quotas.rate(*key)
             # Kafka counts no bytes of a client; they are the sum of its rate over time.
             moved = self._moved.get(key, 0.0) + usage.rate * elapsed
             # A silent client, whose demand is 0, stays in the records until its rate has run out and all is told.

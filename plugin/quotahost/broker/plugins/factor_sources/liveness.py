@@ -7,16 +7,18 @@ counts. With ``fenced.brokers=unknown`` a fenced broker is unknown like a silent
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from quotahost.api import Metrics
 from quotahost.base.background import Clock
 from quotahost.base.text import printable
 from quotahost.model import Volume
 from quotahost.settings.broker import Settings
+
+UNLISTED: Final = "the cluster has not listed its brokers yet"
+NO_CLUSTER_ID: Final = "the cluster's id is not read from the log directories yet"
 
 
 class Heard(NamedTuple):
@@ -29,12 +31,12 @@ class Heard(NamedTuple):
     since: float = -math.inf  # when a snapshot was first missed, in monotonic seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
-    """The cluster without this broker's own disks."""
+    """The cluster without this broker's own disks; whoever is asked for one makes it anew."""
 
-    volumes: tuple[Volume, ...] = ()
-    unknown: tuple[str, ...] = ()  # a sentence for each thing that is unknown
+    volumes: list[Volume] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # a sentence for each thing that is unknown
     waiting: str = ""  # what is waited for since this broker started, "" for nothing
     complete: bool = True  # False while a broker is missing that is still waited for, and so isn't unknown yet
     stale: int = 0  # brokers in service whose newest snapshot is older than validity
@@ -74,43 +76,35 @@ class ExpectedBrokers:
 
     def view(self, heard: Iterable[Heard], settings: Settings, stale: str) -> View:
         """What follows from what was heard; ``stale`` is what to say of a broker whose newest snapshot is."""
-        volumes: list[Volume] = []
-        unknown: list[str] = []
-        waiting: list[str] = []
-        awaited, count = False, Counter[str]()
-        now, grace = self._clock(), settings.startup_grace.total_seconds()
+        view, now, grace = View(), self._clock(), settings.startup_grace.total_seconds()
         for broker, is_fresh, last, offline, since in heard:
             fenced = (self.brokers or {}).get(broker)
             # A fenced broker that never had a snapshot can't take writes until it is in service.
             if fenced is None or (fenced and is_fresh is None):
                 continue
             name = f"broker {printable(broker)}"
-            silent = f"{name}: {'no snapshot' if is_fresh is None else stale}"
             began = self.in_service_since.get(broker, now)
             if is_fresh:
-                volumes += last
+                view.volumes += last
                 # Of another one nobody knows which directories it will find when it starts again.
-                unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
+                view.unknown += (f"{name}, log dir {printable(directory)}" for directory in offline)
             elif is_fresh is None:
-                count["missing"] += 1
+                view.missing += 1
                 # It may have no quotahost yet, so that nothing waits for it.
                 if now - max(since, began) <= grace:
-                    awaited = True
+                    view.complete = False
                 else:
-                    unknown.append(silent)
+                    view.unknown.append(f"{name}: no snapshot")
             elif (fenced and settings.fenced_brokers == "unknown") or (not fenced and now - began > grace):
-                count["stale"] += 1
-                unknown.append(silent)
+                view.stale += 1
+                view.unknown.append(f"{name}: {stale}")
             # Of a broker that was seen to come back the last volumes are exact: it took no writes meanwhile. When this
             # reader itself has just started, nobody knows for how long the broker has been running.
             elif fenced or began > self._listed_at:
-                count["last known"] += 1
-                volumes += last
+                view.last_known += 1
+                view.volumes += last
             else:
-                count["stale"] += 1
-                volumes += last
-                waiting.append(silent)
-        return View(
-            tuple(volumes), tuple(unknown), next(iter(waiting), ""), not awaited,
-            count["stale"], count["missing"], count["last known"],
-        )  # fmt: skip
+                view.stale += 1
+                view.volumes += last
+                view.waiting = view.waiting or f"{name}: {stale}"
+        return view

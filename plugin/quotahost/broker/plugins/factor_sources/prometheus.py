@@ -5,12 +5,10 @@ Proposal 035 names other suppliers of volumes than Kafka's own; this is one (doc
 series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with samples of up to
 five minutes ago (its ``--query.lookback-delta``).
 
-1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
-   bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
-   configured server, since the credentials go there. Credentials go into no message.
-2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
-   so it is unknown, with a sentence, and ``fallback.action`` holds for it.
-3. ``read`` answers from memory: the last volumes, which are unknown once they are too old.
+Two instant queries are asked, bounded in time and size, and :func:`volumes_of` pairs their series. Whatever doesn't fit
+together may be a full disk; so it is unknown, with a sentence, and ``fallback.action`` holds for it. A redirect is a
+failure that names the address to configure: whoever answers must be the configured server, since the credentials go
+there. Credentials go into no message.
 """
 
 import base64
@@ -21,11 +19,11 @@ import re
 import ssl
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPSConnection
 from typing import Annotated, Any, Final, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
@@ -45,8 +43,6 @@ MAX_SENTENCES: Final = 20
 _PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
-
-Place = tuple[str, str]  # a broker and a volume, by the values of their labels
 
 
 # ---- its properties ----
@@ -117,7 +113,7 @@ class PrometheusSettings(sections.Section):
 
 
 class QueryFailed(QuotahostError):
-    """The query has no usable answer; the message says why, in one line and without secrets."""
+    """The answer is of no use; the message says why."""
 
 
 class Series(NamedTuple):
@@ -162,32 +158,27 @@ class PromQL:
             self._connect = partial(HTTPSConnection, host, port, timeout=timeout, context=tls)
 
     def query(self, expression: str) -> Answer:
-        """The answer to an instant query, evaluated at the server's present time. Raises QueryFailed."""
+        """The answer to an instant query, evaluated at the server's present time.
+
+        Raises what :meth:`reason` says in words: its own text may have credentials, which a server may repeat.
+        """
         # The server is given the timeout, too, so that it doesn't go on with a query for which nobody waits.
         body = urlencode({"query": expression, "timeout": f"{self._timeout * 1000:.0f}ms"})
-        try:
-            answer = _answer(*self._post(body))
-        except QueryFailed as error:
-            failure = str(error)
-        except TimeoutError:
-            failure = f"no whole answer within {self._timeout:g} s"
-        except (OSError, HTTPException, ValueError) as error:
-            failure = f"{type(error).__name__}: {error}"
-        else:
-            return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
-        # Not within `except`: the text of the first error is not cleaned, and a server may repeat credentials in it.
-        raise QueryFailed(self._clean(failure))
+        answer = _answer(*self._post(body))
+        return Answer(answer.series, tuple(map(self._clean, answer.warnings)))
+
+    def reason(self, error: Exception) -> str:
+        """Why there is no usable answer, in one line and without secrets."""
+        if isinstance(error, TimeoutError):
+            return f"no whole answer within {self._timeout:g} s"
+        return self._clean(str(error) if isinstance(error, QueryFailed) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
         return printable(redact(text, self._secrets))
 
     def _post(self, body: str) -> tuple[int, str, bytearray]:
-        """Status, reason and content of the answer.
-
-        Raises TimeoutError if it has not come as a whole in time; QueryFailed, OSError, HTTPException or ValueError if
-        there is none, or it is of no use.
-        """
+        """Status, reason and content of the answer. Raises TimeoutError if it has not come as a whole in time."""
         until, content = time.monotonic() + self._timeout, bytearray()
         with closing(self._connect()) as connection:
             connection.request("POST", self._server.path, body, self._headers)
@@ -232,18 +223,12 @@ def _series(element: Any) -> Series:
 # ---- pairing ----
 
 
-def volumes_of(
-    capacity: Answer, used: Answer, *, available: bool, labels: tuple[str, str], expected: Iterable[str] = ()
-) -> ClusterVolumes:
-    """The volumes that both queries describe, and a sentence for each problem.
-
-    ``capacity`` has the size of each volume in bytes, ``used`` the bytes ``available`` or consumed. The ``labels`` name
-    broker and volume; without a volume of an ``expected`` broker the state is unknown.
-    """
-    word = "available" if available else "consumed"
+def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> ClusterVolumes:
+    """The volumes that both queries describe, by their bytes, and a sentence for each problem."""
+    labels, word = (section.broker_label, section.volume_label), "available" if section.available else "consumed"
     # A warning may mean that a part of the series is missing, and with it a full disk.
     problems = [f"the server warns: {warning}" for warning in (*capacity.warnings, *used.warnings)]
-    values: dict[Place, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    values: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for side, answer in enumerate((capacity, used)):
         for series in answer.series:
             values[series.labels.get(labels[0], ""), series.labels.get(labels[1], "")][side].append(series.value)
@@ -252,14 +237,14 @@ def volumes_of(
         # Nothing says which of several series is right.
         size, other = (side[0] if len(side) == 1 else math.nan for side in told)
         # False for NaN. Consumed bytes may exceed the capacity, as file systems keep blocks for root.
-        if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if available else _MAX_SIZE):
-            volumes.append(Volume(*place, int(size), int(size) - int(other) if available else int(other)))
+        if all(place) and 1 <= size < _MAX_SIZE and 0 <= other <= (size if section.available else _MAX_SIZE):
+            volumes.append(Volume(*place, int(size), int(size) - int(other) if section.available else int(other)))
         else:
             size_told, other_told = (", ".join(f"{value:g}" for value in side[:9]) or "none" for side in told)
             where = ", ".join(f"{label} {printable(name)}" for label, name in zip(labels, place, strict=True))
             problems.append(f"{where}: capacity {size_told}, {word} {other_told}; each must be one number that fits")
     present = {volume.broker for volume in volumes}
-    problems += [f"expected broker {broker!r} has no volume" for broker in expected if broker not in present]
+    problems += [f"expected broker {broker!r} has no volume" for broker in section.expected if broker not in present]
     if not volumes and not problems:
         problems = ["the queries find no series"]
     sentences = list(dict.fromkeys(problems))
@@ -312,14 +297,9 @@ class Prometheus:
         try:
             capacity = self._client.query(section.capacity)
             used = self._client.query(section.available or section.consumed or "")
-            volumes = volumes_of(
-                capacity, used, available=section.available is not None,
-                labels=(section.broker_label, section.volume_label), expected=section.expected,
-            )  # fmt: skip
+            volumes = volumes_of(capacity, used, section)
         except Exception as error:  # the thread must outlive any answer
-            # The text of any other error may contain anything.
-            unforeseen = f"{type(error).__name__} while reading the answer"
-            self._reason = str(error) if isinstance(error, QueryFailed) else unforeseen
+            self._reason = self._client.reason(error)
             self._fault.report(
                 "prometheus %s gives no answer; the last holds for a while: %s", self._host, self._reason
             )

@@ -1,8 +1,6 @@
 """The factor source ``snapshots``: each registered broker's volumes by its newest snapshot; others' are refused.
 
-Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
-data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
-the rule that makes a view of them.
+This is proposal 035's "data sink"; the task ``publish-volumes`` is its source.
 """
 
 import threading
@@ -13,7 +11,7 @@ from quotahost.api import Context
 from quotahost.api.broker import Shown
 from quotahost.base.background import Clock
 from quotahost.broker.plugins.factor_sources.budgets import Budgets, Used
-from quotahost.broker.plugins.factor_sources.liveness import ExpectedBrokers, Heard, View
+from quotahost.broker.plugins.factor_sources.liveness import NO_CLUSTER_ID, UNLISTED, ExpectedBrokers, Heard, View
 from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import Arrival, ArrivalClock
 from quotahost.kafka.registered_brokers import RegisteredBrokers
@@ -26,11 +24,9 @@ from quotahost.settings.broker import Settings
 class Roster:
     """Takes snapshots in any order. Any thread may call.
 
-    A snapshot's age runs from its arrival, and begins with how old the look was when it was published
-    (``quotahost.kafka.latest_record``); so no jump of a wall clock makes a broker stale or fresh. Its own time
-    only says which of two snapshots is newer, with one exception. If a snapshot that has just arrived is older
-    than the kept one by more than half of ``validity``, it was not delayed for so long: its broker's clock was set
-    back, and it replaces the kept one.
+    Its age runs from its arrival (``quotahost.kafka.latest_record``); a snapshot's own time only says which of two is
+    newer, with one exception. If one that has just arrived is older than the kept one by more than half of
+    ``validity``, it was not delayed for so long: its broker's clock was set back, and it replaces the kept one.
 
     Snapshots of brokers that aren't registered are refused, so what is kept grows with the cluster only.
     """
@@ -85,12 +81,10 @@ class Roster:
 
     def _heard(self, but: str, validity: float) -> Iterator[Heard]:
         for broker in self._expected.brokers or ():
-            if broker == but:
-                continue
-            if kept := self._newest.get(broker):
-                is_fresh = self._clock.age(kept) <= validity
-                yield Heard(broker, is_fresh, kept.record.volumes, kept.record.offline)
-            else:
+            kept = self._newest.get(broker)
+            if kept and broker != but:
+                yield Heard(broker, self._clock.age(kept) <= validity, kept.record.volumes, kept.record.offline)
+            elif broker != but:
                 yield Heard(broker, None)
 
     def _replaces(self, snapshot: Snapshot, before: Arrival[Snapshot], live: bool, validity: float) -> bool:
@@ -115,7 +109,6 @@ class Snapshots:
         """Begin to ask for the brokers. Without ``budgets`` of a source that it stands by for, it has its own."""
         self._context, self._node = context, str(context.node_id)
         self._clock, self._roster = clock, Roster(clock, wall)
-        self._topic_read = False
         self._shown = Shown(context.metrics, "Snapshot")
         context.closing.callback(self._shown.show, {})
         self._show_at = 0.0
@@ -133,7 +126,7 @@ class Snapshots:
             # All brokers publish every period, so a topic in which nobody does for three periods is read again.
             silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
             topic = self._context.settings.snapshots_topic
-            self._follower = Follower(self._context, topic, self.record, silence, self.caught_up)
+            self._follower = Follower(self._context, topic, self.record, silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
@@ -166,21 +159,17 @@ class Snapshots:
         if reason and live:
             self._context.metrics.count("Refused", reason, "Records")
 
-    def caught_up(self) -> None:
-        if not self._topic_read:
-            self._context.log.info("the snapshots of the cluster are read")
-        self._topic_read = True
-
     # ---- the host thread ----
 
     def read(self, answers: bool = True) -> ClusterVolumes:
-        """``answers``: whether its numbers of stale and missing brokers show, not those of what it stands by for."""
+        """``answers``: not what it stands by for, whose budgets and numbers of stale and missing brokers count else."""
         self._follow()
         view, own = self._roster.view(self._node, self._context.settings), self._disks.known()
         self._show(view, answers)
         return ClusterVolumes(
-            own.volumes + view.volumes, own.unknown + view.unknown,
-            self._waits_for() or view.waiting or own.waiting, self._budgets.volumes(self._of_budgets()),
+            (*own.volumes, *view.volumes), (*own.unknown, *view.unknown),
+            self._waits_for() or view.waiting or own.waiting,
+            self._budgets.volumes(self._of_budgets()) if answers else None,
         )  # fmt: skip
 
     def _of_budgets(self) -> list[Used] | None:
@@ -193,14 +182,9 @@ class Snapshots:
         return [(own, True), *others]
 
     def _waits_for(self) -> str:
-        if not self._registered_brokers.answered:
-            return "the cluster has not listed its brokers yet"
-        if not self._disks.cluster_id:
-            return "the cluster's id is not read from the log directories yet"
-        if self._topic_read:
-            return ""
-        fault = self._follower.fault if self._follower else ""
-        return f"topic {self._context.settings.snapshots_topic} is not read yet{fault}"
+        if self._follower:
+            return self._follower.waits_for
+        return UNLISTED if self._disks.cluster_id else NO_CLUSTER_ID
 
     def _show(self, view: View, answers: bool) -> None:
         """Show the age of each snapshot, and the numbers of brokers that are stale and missing, once a second."""

@@ -1,7 +1,6 @@
 """The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
 
 Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
-The log names limits that contradict each other, and this broker's in bytes where they judge another one's volume.
 """
 
 from typing import ClassVar
@@ -43,12 +42,10 @@ class Limits:
         return self._limits(volume)[1]
 
     def breaches_soft_limit(self, volume: Volume) -> bool:
-        in_force = self._bounds(volume)
-        return in_force is not None and in_force.breaches_soft(volume.consumed)
+        return bool((in_force := self._bounds(volume)) and in_force.breaches_soft(volume.consumed))
 
     def breaches_hard_limit(self, volume: Volume) -> bool:
-        in_force = self._bounds(volume)
-        return in_force is not None and in_force.breaches_hard(volume.consumed)
+        return bool((in_force := self._bounds(volume)) and in_force.breaches_hard(volume.consumed))
 
     def _limits(self, volume: Volume) -> tuple[Limit | None, Limit | None]:
         return self._context.settings.static.storage.limits_of(volume)

@@ -16,8 +16,7 @@ from harness import rollup as pipeline
 from harness.system.waiting import eventually
 from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState, RecordReader
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource, Standby, told_by
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterState, ClusterVolumesSource, told_by
 from quotahost.broker.plugins.factor_sources.liveness import View
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
@@ -43,11 +42,10 @@ class World(Clocks):
         self.broker, self.sequence = FakeBroker(), 0
         self.built: list[Mock] = []
         self.context = context(self.broker, "cluster-volumes", clock=self.clock, **GIVEN)
-        brokers: Any = FakeThread
-        reader, standby = RecordReader(self.context, self.clock, self.wall), Standby(self.context, self.build)
-        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, reader, standby, brokers)
+        thread: Any = FakeThread
+        self.source = ClusterVolumesSource(self.context, self.wall, self.clock, self.build, thread, thread)
 
-    def build(self, context: Context) -> Mock:
+    def build(self, context: Context) -> Any:
         """In the place of the source ``snapshots``; it reads until a test sets what it answers."""
         self.built.append(Mock(context=context, **{"read.return_value": ClusterVolumes((), waiting="it reads")}))
         context.closing.callback(self.standby.close)
@@ -60,7 +58,7 @@ class World(Clocks):
     def started(self) -> None:
         """The topic is read, and the cluster consists of two."""
         self.knows("1", "2")
-        self.source._reader.caught_up()
+        follower(self.source).has_read = True
 
     def knows(self, *brokers: str) -> None:
         """These are the registered brokers."""
@@ -73,7 +71,7 @@ class World(Clocks):
         fullest = tuple(map(VolumeTrend, volumes))
         told: dict[str, Any] = {"reporting": 2, "volume_count": len(volumes), "fullest": fullest} | fields
         record = ClusterRecord("c-1", run, self.sequence, self.at(at), **told)
-        follower(self.source._reader).take(b"c-1", encode(record), live)
+        follower(self.source).take(b"c-1", encode(record), live)
 
     def passes(self, seconds: float) -> None:
         """Time passes; each second this broker's disks answer and the source is read."""
@@ -125,10 +123,10 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
         monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "c-1")
         monitor(world.context).look()
         assert world.read() == ClusterVolumes((OWN,), waiting="topic __quotahost_cluster_volumes is not read yet")
-        follower(world.source._reader).fault = " (not connected: it refuses the user)"
+        follower(world.source).fault = " (not connected: it refuses the user)"
         assert world.read().waiting.endswith("volumes is not read yet (not connected: it refuses the user)")
         world.publishes(FULL, OWN, live=False, stale=1, stale_brokers=("8",))
-        world.source._reader.caught_up()
+        follower(world.source).has_read = True
         assert world.read() == ClusterVolumes((OWN, FULL), waiting="the cluster has not listed its brokers yet")
         world.publishes(FULL)
         world.knows("1", "2")
@@ -138,7 +136,7 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
 
 def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog: pytest.LogCaptureFixture) -> None:
     before = begun.read()
-    take = follower(begun.source._reader).take
+    take = follower(begun.source).take
     for value in (encode(ClusterRecord("c-2", 9, 9, datetime.now(UTC))), b"{"):
         take(b"c-2", value, True)
     take(None, None, True)
@@ -241,7 +239,7 @@ def test_the_record_and_the_brokers_are_shown_from_the_first_read_until_it_is_cl
     number = world.broker.number
     assert [number("ClusterRecord", name) for name in ("Age", "Run", "Sequence")] == [5, 7, 1]
     assert (number("Brokers", "Stale"), number("Brokers", "Missing")) == (1, 0)
-    follower(world.source._reader).take(b"c-1", None, True)
+    follower(world.source).take(b"c-1", None, True)
     world.passes(1)
     assert shown() == {"FactorSource", "Brokers"}
     world.context.closing.close()
@@ -372,15 +370,15 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     if why in ("old", "tombstone"):
         world.publishes(EMPTY, live=why == "tombstone", at=-3600)
     if why == "tombstone":
-        follower(world.source._reader).take(b"c-1", None, True)
+        follower(world.source).take(b"c-1", None, True)
     if why == "absent":
-        world.source._reader.absent()
+        world.source._on_absent()
     elif why == "unread":
         world.passes(60)
         assert world.number("Answers") == 1, "it may be read yet"
         world.passes(1)
     else:
-        world.source._reader.caught_up()
+        follower(world.source).has_read = True
     assert world.read().waiting
     world.standby.read.return_value = ClusterVolumes((OWN, FULL))
     eventually(lambda: not world.read().waiting)
