@@ -157,8 +157,8 @@ class Cluster:
             own = {_key(of) for of in wanted if self._refused and of.section != CLIENTS}
             gone = [of for of in self._refused if prune_refused or of.refused in own]
             keys = {of.refused for of in gone}
-            managed = {of: amounts for of, amounts in recorded.items() if of.section in declared.sections}
-            present |= {of: amounts for of, amounts in managed.items() if not keys or _key(of) not in keys}
+            managed = [of for of in recorded if of.section in declared.sections and not (keys and _key(of) in keys)]
+            present |= {of: recorded[of] for of in managed}
             present |= {of: {"refused": self._refused[of].reason} for of in gone}
             wanted |= {of: {} for of in gone}
         self.warnings += not_enforced(self._brokers, declared.sections)
@@ -244,9 +244,8 @@ class Cluster:
                     raise
                 left.clear()  # Kafka has taken these, and what became of the others must be told
                 break
-            before = len(left)
+            before, now = len(left), time.monotonic()
             left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
-            now = time.monotonic()
             if len(left) < before:
                 until = now + _WAIT_MS / 1000
             elif now > until:
