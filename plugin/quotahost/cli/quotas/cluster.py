@@ -161,7 +161,8 @@ class Cluster:
             present |= {of: recorded[of] for of in managed}
             present |= {of: {"refused": self._refused[of].reason} for of in gone}
             wanted |= {of: {} for of in gone}
-        self.warnings += not_enforced(self._brokers, declared.sections)
+        for number, broker in sorted(self._brokers.items()):
+            self.warnings += (f"broker {number}: {words}" for words in not_enforced(broker, declared.sections))
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
@@ -343,13 +344,8 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- who enforces them -----------------------------------------------------------------------------------------
 
 
-def not_enforced(brokers: Mapping[int, BrokerConfig], sections: Collection[str]) -> Iterator[str]:
-    """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
-    for number, broker in sorted(brokers.items()):
-        yield from (f"broker {number}: {words}" for words in _not_enforced_by(broker, sections))
-
-
-def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
+def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
+    """Why the quotas of these sections may not hold on a broker, as far as it can be seen."""
     try:
         configs = broker.properties()
     except NoAnswer as problem:

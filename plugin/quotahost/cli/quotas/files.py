@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -105,9 +105,6 @@ class _Entry(_Form):
     """Quotas of one entity, and the label by which ``quotahost quotas usage`` sums what it uses."""
 
     label: Annotated[str | None, BeforeValidator(_label)] = None
-
-    def entity(self) -> Entity:
-        raise NotImplementedError
 
 
 class _ClientEntry(_Entry):
@@ -202,7 +199,7 @@ class _OwnDocument(_Form):
     cluster_quotas: list[_ClusterEntry] = Field(default_factory=list)
     budgets: list[_BudgetEntry] = Field(default_factory=list)
 
-    def sections(self) -> dict[str, Sequence[_Entry]]:
+    def sections(self) -> "dict[str, Sequence[_Declares]]":
         """The entries of those that stand there, if only as []."""
         fields = {section: section.replace("-", "_") for section in _ENTRIES}
         return {section: getattr(self, name) for section, name in fields.items() if name in self.model_fields_set}
@@ -234,6 +231,7 @@ class _KafkaUser(BaseModel):
         return self.given.amounts() if self.given else {}
 
 
+_Declares: TypeAlias = _ClientEntry | _ClusterEntry | _BudgetEntry | _KafkaUser
 _ENTRIES: Final[Mapping[str, type[BaseModel]]] = {CLIENTS: _ClientEntry, CLUSTER: _ClusterEntry, BUDGETS: _BudgetEntry}
 
 # ---- what the files declare ------------------------------------------------------------------------------------
@@ -265,7 +263,7 @@ class _Reading:
     def __init__(self) -> None:
         self.declared = Declared()
         self.problems: list[str] = []
-        self._entries: list[tuple[Document, Way, _Entry | _KafkaUser]] = []
+        self._entries: list[tuple[Document, Way, _Declares]] = []
         self._topics: dict[str, set[str]] = defaultdict(set)  # by label
 
     def document(self, document: Document) -> None:

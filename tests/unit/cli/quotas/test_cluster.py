@@ -34,7 +34,7 @@ from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
 BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
-LACKS: Final = "broker 1: budgets of storage are not enforced; set "
+LACKS: Final = "budgets of storage are not enforced; set "
 NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
@@ -106,9 +106,9 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
-        (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
+        (None, "cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
-        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
+        (KafkaError._TIMED_OUT, "whether it enforces what is set here can't be seen: KafkaError{code=_TIMED"),
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:
@@ -118,7 +118,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
     else:
         asked.set_exception(KafkaException(KafkaError(problem)))
     client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
+    (warning,) = not_enforced(BrokerConfig(client, 1, SASL), [CLUSTER])
     assert told in warning
 
 
@@ -132,7 +132,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
 )
 def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, str | None], told: list[str]) -> None:
     broker: Any = Answer(properties=lambda: properties)
-    assert list(not_enforced({1: broker}, [BUDGETS])) == told
+    assert list(not_enforced(broker, [BUDGETS])) == told
 
 
 @pytest.mark.parametrize(
