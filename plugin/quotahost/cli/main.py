@@ -16,14 +16,13 @@ from typer.core import TyperGroup
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import check_packages
 from quotahost.cli.console import say
-from quotahost.cli.doctor.doctor import doctor
+from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.explain import explain
 from quotahost.cli.install import install
 from quotahost.cli.lab.replay import replay
 from quotahost.cli.lab.report import report
 from quotahost.cli.lab.simulate import disk, quota
 from quotahost.cli.new import new
-from quotahost.cli.plugins import plugins
 from quotahost.cli.quotas.command import quotas
 from quotahost.cli.top import top
 from quotahost.pipeline.options import Options, as_text, options

@@ -1,4 +1,4 @@
-"""``quotahost doctor``: facts, checks, and what it prints; and which clients' libraries give up early in a PAUSE.
+"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE.
 
 The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
 Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
@@ -15,13 +15,12 @@ import typer
 from quotahost.base.errors import QuotahostError
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
-from quotahost.cli.console import Finding, Section, console, good, note, say, show, weak, wrong
+from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor import installation
-from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS, check_jar, check_kafka, check_python
+from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS
 from quotahost.cli.doctor.settings import check_settings, check_stored, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
-from quotahost.cli.plugins import check_plugins
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.kafka.client import NoAnswer, connect
 from quotahost.records.topics import AclRole
@@ -66,7 +65,7 @@ def doctor(
     try:
         process = "child" if broker and broker.get(PROCESS) == "child" else "broker"
         interpreter = installation.ask(python or configured, process)
-        of_interpreter = list(check_python(interpreter))
+        of_interpreter = list(installation.check_python(interpreter))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
     if interpreter and python and python != configured:
@@ -76,10 +75,10 @@ def doctor(
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
     sections = [
         Section("Interpreter", of_interpreter),
-        Section("Jar", list(check_jar(kafka_home, interpreter))),
-        *([Section("Kafka", list(check_kafka(kafka_home)))] if kafka_home else []),
+        Section("Jar", list(installation.check_jar(kafka_home, interpreter))),
+        Section("Kafka", list(installation.check_kafka(kafka_home)) if kafka_home else []),
+        installation.check_plugins() if is_here else Section("Plugins", [_plugins_elsewhere(interpreter)]),
     ]
-    sections.append(check_plugins() if is_here else Section("Plugins", [_plugins_elsewhere(interpreter)]))
     settings: Settings | None = None
     if broker is None:
         sections.append(Section("Settings", [note("not checked", "name the broker's server.properties")]))
@@ -93,10 +92,19 @@ def doctor(
             sections += _cluster(broker, settings, against, client_config, role)
         except QuotahostError as error:  # the client's file
             sections.append(Section("Topics", [wrong(str(error))]))
-    show(sections, console())
+    show([section for section in sections if section.findings or section.rows], console())
     is_wrong = any(section.is_wrong for section in sections)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))
+
+
+def plugins() -> None:
+    """Show every plugin installed for this Python, and whether it can be loaded."""
+    section, screen = installation.check_plugins(), console()
+    screen.print(table(section.columns, section.rows))
+    if section.is_wrong:
+        show([section], screen)
+        raise typer.Exit(1)
 
 
 def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
@@ -112,8 +120,7 @@ def _cluster(
     config = read_client_config(client_config)
     topics, stored = ask_cluster(against, config, settings, role, broker)
     yield Section("Topics", topics)
-    if stored:
-        yield Section("Stored values", stored)
+    yield Section("Stored values", stored)
     yield Section("Clients", list(check_client_software()))
     if not (broker and settings and settings.kafka) or client_config:
         return

@@ -1,13 +1,8 @@
-"""Checks what is installed: the Python that the broker would start, quotahost's jar, Kafka's version and insides, Java.
+"""Checks what is installed: the Python that the broker would start, plugins, quotahost's jar, Kafka's insides, Java.
 
-1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages
-   quotahost and jpype1, and inside the broker's process a shared libpython.
-2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
-   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
-   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
-3. :func:`check_kafka` looks at Kafka's version, at what quotahost uses of Kafka's insides
-   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
+The jar carries Java's half and JPype's Java classes, and both must be of the versions that are installed, or the
+broker's start fails. A Python in a process of its own (``python.process=child``) needs no Java classes, and may be of
+another release that has the same protocol.
 
 The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
 one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
@@ -29,8 +24,9 @@ from pydantic import BaseModel, ConfigDict
 
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
+from quotahost.broker.discovery import survey
 from quotahost.broker.host import probe
-from quotahost.cli.console import Finding, good, note, weak, wrong
+from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.install import Jar, carried_jar, jars_in
 from quotahost.settings.declaration import PREFIX
 
@@ -111,6 +107,22 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
         yield good(f"{PROCESS}=child: no shared libpython is needed" if interpreter.process == "child" else needs)
 
 
+def check_plugins() -> Section:
+    """A row for each plugin of this Python. A broken one is weak here; it is wrong only where a property names it."""
+    found = survey()
+    rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
+    findings = []
+    # Two packages that offer the same name are one finding.
+    for entry in {(each.role, each.name): each for each in found if each.error}.values():
+        remedy = "" if "; " in entry.error else "mend or uninstall it"  # some have one of their own
+        findings.append(weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", remedy))
+    # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
+    if not rows:
+        remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
+        findings.append(wrong("none found, not even quotahost's own", remedy))
+    return Section("Plugins", findings, ("role", "name", "distribution", "version", "state"), rows)
+
+
 # ---- the jar ---------------------------------------------------------------------------------------------------
 
 
@@ -159,9 +171,8 @@ _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
 _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 
-def check_kafka(kafka_home: Path) -> Iterator[Finding]:
-    yield check_version(kafka_home / "libs")
-    yield from check_internals(kafka_home)
+def check_kafka(kafka_home: Path) -> list[Finding]:
+    return [check_version(kafka_home / "libs"), *check_internals(kafka_home)]
 
 
 def check_version(libs: Path) -> Finding:

@@ -1,11 +1,7 @@
 """Checks a broker's properties: whether they are understood, what they leave weak (listeners, windows, fence, floor).
 
-1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
-   full units and without secrets.
-2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
-   listeners, the plugins' login, quotas and their windows, topic quotas, tiered storage, and what keeps a factor from
-   protecting the disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
-   settings, so few of these findings are ``wrong``.
+What is weak is allowed and works, but exempts somebody or protects less than it seems to. The broker starts with such
+settings, so few of these findings are ``wrong``. Rights to topics are in ``topics``.
 """
 
 import ipaddress
@@ -124,19 +120,16 @@ def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) ->
 
 
 def check_weaknesses(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    yield from _listeners(settings, broker)
-    yield from _login(settings, broker)
-    yield from _quotas(settings)
+    listeners = Listeners(broker.properties)
+    yield from _listeners(settings, broker, listeners)
+    yield from _login(settings, broker, listeners)
+    yield from _quotas(settings, broker)
     yield from check_protection(settings, broker)
     yield from check_rights(settings, broker)
-    yield from _topics(settings, broker)
-    yield from _tiering(settings, broker)
-    yield from _reporters(broker)
     yield from _windows(broker)
 
 
-def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    listeners = Listeners(broker.properties)
+def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:
     is_open = "" if "listeners" in broker.unresolved else ", ".join(listeners.unauthenticated())
     if is_open and _ANONYMOUS in settings.excluded_principals:
         text = f"{_ANONYMOUS} is excluded, and so is everybody on {is_open}: nobody there is throttled"
@@ -147,9 +140,17 @@ def _listeners(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
         text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
+    # Tiered storage writes to __remote_log_metadata what was offloaded. The fence lets those writes pass whoever sends
+    # them. But a client that is not exempt has a quota, which a factor multiplies; in a PAUSE without the fence that is
+    # the floor. Where brokers are anonymous, client-ids exempt them and this client.
+    is_tiered = broker.get("remote.log.storage.system.enable").lower() == "true"
+    authenticated = listeners.authentication(listeners.inter_broker) == "required"
+    if is_tiered and authenticated and not settings.excluded_principals:
+        text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
+        yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
 
 
-def _login(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:
     """Whether the plugins' client, if some plugin has one, has what it needs to log in; and as whom brokers do."""
     if any("sasl." in name for name in broker.unresolved):
         return
@@ -158,7 +159,6 @@ def _login(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if problem and (follows or settings.tasks):
         text = f"the plugins' Kafka client can't log in as this broker does: {problem}"
         yield wrong(text, f"a login of its own, {PREFIX}kafka.* (docs/security.md)")
-    listeners = Listeners(broker.properties)
     unknown = principal_at(listeners, listeners.inter_broker, lambda ssl: {"principal": "some"}) is None
     if unknown and not settings.excluded_principals:
         text = f"the principal of brokers at listener {listeners.inter_broker} stands in no property"
@@ -172,7 +172,7 @@ def _is_loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _quotas(settings: Settings) -> Iterator[Finding]:
+def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if settings.clients_idle < _SENSORS_LIVE:
         text = "clients.idle is below the hour that Kafka keeps sensors: who is forgotten early has a fresh quota"
         yield weak(text, f"{PREFIX}clients.idle=1h")
@@ -191,42 +191,18 @@ def _quotas(settings: Settings) -> Iterator[Finding]:
         yield weak("shadow is all: nothing is enforced", f"{PREFIX}shadow without all")
     elif rules := settings.shadow.names():
         yield weak(f"in shadow, and so not enforced: {', '.join(rules)}", f"take them out of {PREFIX}shadow")
-
-
-def _topics(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     topics = settings.topics
-    if topics.total is None:
-        return
-    if not broker.has_fence:
+    if topics.total is not None and not broker.has_fence:
         text = "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back"
         yield weak(text, f"{AUTHORIZER}={FENCES[0]}")
     # Added up as the settings do it (TopicSettings).
-    if math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
+    if topics.total is not None and math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
         text = "the topics' thresholds use up the total: over it, topics without a threshold take nothing in"
         yield weak(text, f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold")
-
-
-def _tiering(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether the client of ``__remote_log_metadata`` may be slowed, where brokers have principals of their own.
-
-    Tiered storage writes down there what was offloaded. The fence lets those writes pass whoever sends them. But a
-    client that is not exempt has a quota, which a factor multiplies; in a PAUSE without the fence that is the floor.
-    """
-    listeners = Listeners(broker.properties)
-    is_on = broker.get("remote.log.storage.system.enable").lower() == "true"
-    # Where brokers are anonymous, client-ids exempt them and this client.
-    authenticated = listeners.authentication(listeners.inter_broker) == "required"
-    if is_on and authenticated and not settings.excluded_principals:
-        text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
-        yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
-
-
-def _reporters(broker: BrokerFile) -> Iterator[Finding]:
     if "JmxReporter" not in (reporters := broker.properties.get("metric.reporters", "JmxReporter")):
         text = f"metric.reporters={reporters}: without Kafka's own, top, usage and shadow may know no rates"
-        remedy = (
-            "add org.apache.kafka.common.metrics.JmxReporter, unless one of these shows Kafka's metrics by JMX, too"
-        )
+        own = "org.apache.kafka.common.metrics.JmxReporter"
+        remedy = f"add {own}, unless one of these shows Kafka's metrics by JMX, too"
         yield weak(f"{text}, and a factor goes by newcomers' rates for clients without a quota", remedy)
 
 
@@ -298,14 +274,18 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
             "opens new connections escapes even that",
             f"{AUTHORIZER}={FENCES[0]} and {_INNER}={authorizer or 'none'}, on brokers and controllers",
         )
-    elif settings.pause_creation == "refuse" and roles in ("controller", "broker"):
-        yield from _creation(settings, roles)
-    yield from _fallback(settings)
+    # Where controllers are nodes of their own, they alone refuse new topics.
+    elif settings.pause_creation == "refuse" and (
+        roles == "broker" or (roles == "controller" and not judges_alone(settings))
+    ):
+        text = "in a PAUSE topics and partitions are still created, unless each controller has the fence,"
+        text += f" {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, and the brokers' address and credentials in"
+        cordon = "the task cordon keeps new replicas off full volumes (Kafka 4.3 and newer)"
+        yield note(f"{text} {PREFIX}static.kafka.admin.*; {cordon}")
+    yield from _limits(settings, broker)
     yield from _other_brokers(settings, broker)
-    yield from _floor(settings, broker)
-    # A controller has no log directories of clients' topics.
     if settings.static.storage.any_limit:
-        yield from _volumes(settings, broker, has_disks=not roles or "broker" in roles)
+        yield from _volumes(settings, broker)
 
 
 def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -320,15 +300,6 @@ def _behind_the_fence(settings: Settings, broker: BrokerFile) -> Iterator[Findin
         yield weak(f"{text}: behind this fence nobody's rights are checked", remedy)
 
 
-def _creation(settings: Settings, role: str) -> Iterator[Finding]:
-    """Whether anybody refuses new topics in a PAUSE, where controllers are nodes of their own."""
-    if role == "broker" or not judges_alone(settings):
-        text = "in a PAUSE topics and partitions are still created, unless each controller has the fence,"
-        text += f" {PREFIX}factor.source={' or '.join(SNAPSHOT_READERS)}, and the brokers' address and credentials in"
-        cordon = "the task cordon keeps new replicas off full volumes (Kafka 4.3 and newer)"
-        yield note(f"{text} {PREFIX}static.kafka.admin.*; {cordon}")
-
-
 def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Why a factor is for all clients, though its scope is said to be topics, and why budgets hold nobody."""
     by_topic = {"budgets is on": settings.budgets == "on", "factor.scope is topics": settings.factor_scope == "topics"}
@@ -341,7 +312,8 @@ def _scope(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         yield weak(f"{text} volume has: a factor is for all clients", remedy)
 
 
-def _fallback(settings: Settings) -> Iterator[Finding]:
+def _limits(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
+    """Whether fallback, hard limits and floor let through more than they seem to, or mute a producer for too long."""
     if settings.fallback_action is State.OPEN:
         text = "fallback.action is OPEN: when nothing is known of the disks, they are not protected"
         yield weak(text, f"{PREFIX}fallback.action=PAUSE")
@@ -353,6 +325,15 @@ def _fallback(settings: Settings) -> Iterator[Finding]:
     if settings.validity <= 2 * settings.factor_interval:
         text = "validity is not above twice factor.interval: one late read, and the fallback is in force"
         yield weak(text, f"a longer {PREFIX}validity")
+    # One batch at the floor may take longer than max.mute, so that Kafka mutes the producer for longer.
+    largest, floor = _number(broker, "message.max.bytes", _MESSAGE_MAX), settings.floor_bytes
+    mute = settings.max_mute.total_seconds()
+    if floor * mute < largest:
+        yield weak(
+            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes ({show_number(floor)} bytes/s) mutes "
+            f"its producer for {largest / floor:,.0f} s, longer than max.mute ({show_duration(settings.max_mute)})",
+            f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
+        )
 
 
 def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -387,27 +368,16 @@ def _number(broker: BrokerFile, name: str, default: int) -> int:
     return int(text) if text.isdecimal() and len(text) <= _DIGITS else default
 
 
-def _floor(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
-    """Whether one batch at the floor takes longer than ``max.mute``, so that Kafka mutes the producer for longer."""
-    largest, floor = _number(broker, "message.max.bytes", _MESSAGE_MAX), settings.floor_bytes
-    mute = settings.max_mute.total_seconds()
-    if floor * mute < largest:
-        yield weak(
-            f"one record batch of message.max.bytes ({largest:,}) at floor.bytes ({show_number(floor)} bytes/s) mutes "
-            f"its producer for {largest / floor:,.0f} s, longer than max.mute ({show_duration(settings.max_mute)})",
-            f"{PREFIX}floor.bytes={math.ceil(largest / mute)}, or a longer {PREFIX}max.mute",
-        )
-
-
-def _volumes(settings: Settings, broker: BrokerFile, has_disks: bool) -> Iterator[Finding]:
+def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     """Overrides that apply to nothing, and limits that are reached on the file stores of this machine."""
     overrides = settings.static.storage.overrides
     if overrides and settings.factor_source not in _LOOK_AT_DISKS and "publish-volumes" not in settings.tasks:
         text = f"static.storage.overrides apply to no volume: the factor source {settings.factor_source}"
         yield weak(f"{text} doesn't look at this broker's disks", f"{PREFIX}factor.source=local or snapshots")
     here = [name for name in log_dirs(broker.properties) if os.path.exists(name)]  # noqa: PTH110 - Path.exists() raises where it may not look
-    # The doctor may run on another machine, where the broker's paths say nothing.
-    if not here or not has_disks:
+    # A controller has no log directories of clients' topics. The doctor may run on another machine, where the broker's
+    # paths say nothing.
+    if not here or broker.get("process.roles") == "controller":
         return
     disks = read_disks(broker.get("node.id"), here)
     volumes = {volume.name: volume for volume in disks.volumes}

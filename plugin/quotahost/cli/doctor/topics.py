@@ -2,10 +2,6 @@
 
 ``quotahost.records.topics`` declares the topics and who needs which rights.
 
-1. :func:`check_rights` sees from a properties file whether there is an authorizer at all.
-2. :func:`check_cluster` asks a running cluster (``quotahost doctor --against``), as somebody without credentials or
-   with those that it is given: whom ACLs let in, what the client itself may do and lacks, and how the topics are kept.
-
 Nothing is written to the cluster.
 """
 
@@ -51,7 +47,7 @@ def named(settings: Settings | None) -> dict[str, Topic]:
 
 def _is_believed(topic: Topic, settings: Settings) -> bool:
     if topic in (kept.USAGE, kept.SHARES, QUOTAS):
-        return "cluster-quota" in settings.supplier
+        return "cluster-quota" in settings.supplier or (topic is QUOTAS and settings.budgets == "on")
     return settings.factor_source in _BELIEVED_BY.get(topic, ())
 
 
@@ -62,8 +58,7 @@ def needed(settings: Settings | None, role: AclRole) -> dict[str, frozenset[str]
         operations = {"Read", "Write"} & set[str](topic.operations(role))
         if settings is not None and role is AclRole.PLUGINS:
             is_followed = topic in (WATCH, QUOTAS) and "publish-usage" in settings.tasks
-            has_budgets = topic is QUOTAS and settings.budgets == "on"
-            if not is_followed and not has_budgets and not _is_believed(topic, settings):
+            if not is_followed and not _is_believed(topic, settings):
                 operations.discard("Read")
             if _WRITTEN_BY.get(topic) not in settings.tasks:
                 operations.discard("Write")
@@ -115,14 +110,13 @@ def check_cluster(
     if not known and "Alter" in rights.cluster:
         text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
         yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
-        yield from _of_shapes(rights, topics)
-        return
-    yield from _of_acls(rights, topics)
-    if role is not None:
-        yield from _of_role(rights, settings, role)
     else:
-        # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
-        yield from _of_client(rights, topics, against, "these credentials" if known else "")
+        yield from _of_acls(rights, topics)
+        if role is not None:
+            yield from _of_role(rights, settings, role)
+        else:
+            # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
+            yield from _of_client(rights, topics, against, "these credentials" if known else "")
     yield from _of_shapes(rights, topics)
 
 
@@ -149,12 +143,10 @@ def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[st
     writers, is_watched = _holding("Write", holders), "Write" in topic.watchers
 
     def is_right(principal: str, operation: str) -> bool:
-        if principal == _EVERYBODY:
-            return False
-        if topic is LOOKS and operation in ("Read", "All") and principal not in watchers:
-            return False
+        looks = topic is LOOKS and operation in ("Read", "All") and principal not in watchers
         # Several people may watch, and each writes a record for it.
-        return operation not in _LIES or (operation == "Write" if is_watched else writers == [principal])
+        lies = operation in _LIES and not (operation == "Write" if is_watched else writers == [principal])
+        return principal != _EVERYBODY and not looks and not lies
 
     excess = [
         f"{principal} may {operation} by the ACL for {' and '.join(resources)}"

@@ -1,11 +1,7 @@
 """Reads and changes a cluster's client quotas, cluster-wide ones and budgets; and which brokers don't enforce them.
 
-1. :func:`cluster_at` connects. Kafka's controller has the client quotas; the cluster-wide ones are records of
-   ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
-   Budgets of storage are records of the same topic.
-2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
-3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
-4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
+Kafka's controller has the client quotas; the cluster-wide ones and budgets of storage are records of
+``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
 
 librdkafka, by which all else is asked here, too, has no requests for client quotas (KIP-546). kafka-python has the
 messages, and no method of its admin client that sends them; so they are sent here by the classes on which that client
@@ -17,7 +13,7 @@ import logging
 import ssl
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -73,12 +69,32 @@ _SUPPLIERS: Final = {CLIENTS: ("client-quotas", "Kafka's client"), CLUSTER: ("cl
 def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterator["Cluster"]:
     """The cluster, for as long as the context lasts; ``topic`` is that of its cluster-wide quotas.
 
-    Raises Unusable for whatever can't be used.
+    Raises Unusable for whatever can't be used; it shows no value of ``client_config``.
     """
+    logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    who, remedy = "a client without credentials", "another listener, or --client-config FILE"
     try:
-        config = read_client_config(client_config)
-        with _connected(bootstrap, config) as (manager, brokers):
-            yield Cluster(manager, brokers, {**config, "bootstrap.servers": bootstrap}, topic)
+        if config := read_client_config(client_config):
+            who, remedy = "with these credentials", "look at address, protocol and credentials"
+        config["bootstrap.servers"] = bootstrap
+        with ExitStack() as ends:
+            try:
+                # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
+                client = connect(config, _WAIT_MS / 1000)
+                options = {"bootstrap_servers": bootstrap.split(","), "client_id": _CLIENT_ID, **_options(config)}
+                network = NetworkSelector(**options)
+                network.start()
+                ends.callback(network.stop, _WAIT_MS)
+                options |= {"request_timeout_ms": _WAIT_MS, "receive_message_max_bytes": _MAX_ANSWER}
+                manager = KafkaConnectionManager(network, **options)
+                manager.bootstrap(_WAIT_MS)
+            except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
+                why = error if isinstance(error, NoAnswer) else _reason(error)
+                raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
+            numbers = [each.node_id for each in manager.cluster.brokers()]
+            yield Cluster(manager, {each: BrokerConfig(client, each, config) for each in numbers}, config, topic)
+            manager.close()
     except QuotahostError as error:
         raise Unusable(str(error)) from None
 
@@ -91,12 +107,12 @@ class Cluster:
         self._manager, self._brokers, self._config = manager, brokers, config
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self.refused: Quotas = {}  # each record that no broker takes, with its reason
+        self._refused: dict[Entity, Refused] = {}  # each record that no broker takes
         self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
         """Kafka's client quotas. Raises Unusable if the cluster doesn't tell (DescribeConfigs on the cluster)."""
-        answer = _ask(self._manager, admin.DescribeClientQuotasRequest(components=[], strict=False))
+        answer = self._ask(admin.DescribeClientQuotasRequest(components=[], strict=False))
         if answer.error_code == _NO_RIGHT:
             raise Unusable(*no_right("DescribeConfigs", _ON_CLUSTER, self._config))
         if answer.error_code:
@@ -107,19 +123,18 @@ class Cluster:
     def recorded(self) -> Quotas:
         """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        refused: dict[Entity, Refused] = {}
+        self._refused = {}
         for key, value in self._topic.read():
             entity = Entity(in_cluster=True, refused=key or b"")
-            refused.pop(entity, None)
+            self._refused.pop(entity, None)
             try:
                 quotas.take(key, value)
                 sizes.take(key, value)
             except Refused as problem:
                 if value is not None:
-                    refused[entity] = problem
-        self.refused = {entity: {"refused": why.reason} for entity, why in refused.items()}
+                    self._refused[entity] = problem
         of = f"of {self._topic.name}"
-        told = [f"brokers refuse the {entity} {of}: {why}; {_REFUSED}" for entity, why in refused.items()]
+        told = [f"brokers refuse the {entity} {of}: {why}; {_REFUSED}" for entity, why in self._refused.items()]
         self.warnings += bounded(told, _MOST_WARNINGS, f"records {of}")
         found: dict[Entity, dict[str, Amount]] = {}
         for name, quota in quotas.by_name.items():
@@ -134,24 +149,25 @@ class Cluster:
     def compare(self, declared: Declared, prune: bool, prune_refused: bool = False) -> Plan:
         """What differs in the sections that the files have; with ``prune_refused``, what brokers refuse goes, too."""
         present = dict(self.client_quotas()) if CLIENTS in declared.sections else {}
-        wanted: Quotas = declared.quotas
+        wanted: dict[Entity, Mapping[str, Amount]] = {**declared.quotas}
         if declared.sections - {CLIENTS} or prune_refused:
             recorded = self.recorded()
             # Brokers have only from before what such a record is about, and none that starts later has it: so what is
             # declared is written anew, and the plan shows what it is written over.
-            own = {_key(of) for of in wanted if self.refused and of.section != CLIENTS}
-            gone = {of: why for of, why in self.refused.items() if prune_refused or of.refused in own}
+            own = {_key(of) for of in wanted if self._refused and of.section != CLIENTS}
+            gone = [of for of in self._refused if prune_refused or of.refused in own]
             keys = {of.refused for of in gone}
-            anew = {of for of in recorded if keys and _key(of) in keys}
-            present |= {of: recorded[of] for of in recorded.keys() - anew if of.section in declared.sections}
-            present |= gone
-            wanted = {**wanted, **{of: {} for of in gone}}
-        self.warnings += not_enforced(self._brokers, declared.sections)
+            managed = [of for of in recorded if of.section in declared.sections and not (keys and _key(of) in keys)]
+            present |= {of: recorded[of] for of in managed}
+            present |= {of: {"refused": self._refused[of].reason} for of in gone}
+            wanted |= {of: {} for of in gone}
+        for number, broker in sorted(self._brokers.items()):
+            self.warnings += (f"broker {number}: {words}" for words in not_enforced(broker, declared.sections))
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
         """Make the changes, or ask who would refuse them; all of an entity's are made, or none."""
-        refusals = alter(self._manager, _of_kafka(plan), self._config, validate_only=validate_only)
+        refusals = self._alter(_of_kafka(plan), validate_only)
         entities: dict[bytes, Entity] = {}
         values: dict[bytes, bytes | None] = {}
         recorded = [entity for entity in plan.wanted if entity.section != CLIENTS]
@@ -173,6 +189,35 @@ class Cluster:
             return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
         except QuotahostError as error:  # the client quotas are changed, and what became of them must be told
             return refusals | dict.fromkeys(entities.values(), str(error))
+
+    def _alter(self, changes: Iterable[Change], validate_only: bool) -> Refusals:
+        """Change client quotas, or have that validated only, and return what Kafka refuses.
+
+        Raises Unusable without an answer, unless some are made already: then the reason stands for all others.
+        """
+        lacking = "; ".join(no_right("AlterConfigs", _ON_CLUSTER, self._config))
+        refusals: Refusals = {}
+        # A plan has the changes of an entity one after the other.
+        entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
+        for first in range(0, len(entries), _AT_ONCE):
+            some = entries[first : first + _AT_ONCE]
+            try:
+                answer = self._ask(admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
+            except Unusable as problem:
+                if validate_only or not first:
+                    raise
+                return refusals | {_entity(entry.entity): str(problem) for entry in entries[first:]}
+            for entry in (entry for entry in answer.entries if entry.error_code):
+                told = entry.error_message or f"error {entry.error_code}"
+                refusals[_entity(entry.entity)] = lacking if entry.error_code == _NO_RIGHT else told
+        return refusals
+
+    def _ask(self, request: Any) -> Any:
+        """The answer of a broker, of whichever, within 10 s. Raises Unusable if there is none."""
+        try:
+            return self._manager.run(self._manager.send, request)
+        except KafkaError as error:
+            raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
     def _lacking(self) -> str:
         """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
@@ -200,9 +245,8 @@ class Cluster:
                     raise
                 left.clear()  # Kafka has taken these, and what became of the others must be told
                 break
-            before = len(left)
+            before, now = len(left), time.monotonic()
             left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
-            now = time.monotonic()
             if len(left) < before:
                 until = now + _WAIT_MS / 1000
             elif now > until:
@@ -227,10 +271,7 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
     if entity.refused is not None:
         return entity.refused, None
     if entity.budget is not None:
-        key = budgets.key_of(entity.budget)
-        if not amounts:
-            return key, None
-        return key, budgets.encode(entity.as_budget(amounts))
+        return budgets.key_of(entity.budget), budgets.encode(entity.as_budget(amounts)) if amounts else None
     user = None if entity.user is DEFAULT else entity.user
     client_id = None if entity.client_id is None else str(entity.client_id)
     key = records.key_of(records.Entity(user, client_id))
@@ -238,47 +279,6 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
 
 
 # ---- the connection --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _connected(bootstrap: str, config: Mapping[str, str]) -> Iterator[tuple[Any, Mapping[int, BrokerConfig]]]:
-    """kafka-python's connections for as long as the context lasts, by librdkafka's names, and the cluster's brokers.
-
-    Raises Unusable if nobody answers, or ``config`` asks for what kafka-python can't do. It shows no value.
-    """
-    logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
-    logging.getLogger("kafka").addHandler(logging.NullHandler())
-    who, remedy = "a client without credentials", "another listener, or --client-config FILE"
-    if config:
-        who, remedy = "with these credentials", "look at address, protocol and credentials"
-    try:
-        # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
-        client = connect({**config, "bootstrap.servers": bootstrap}, _WAIT_MS / 1000)
-    except NoAnswer as problem:
-        raise Unusable(f"{bootstrap} doesn't answer {who}: {problem}; {remedy}") from None
-    options = {"bootstrap_servers": bootstrap.split(","), "client_id": _CLIENT_ID, **_options(config)}
-    network = NetworkSelector(**options)
-    network.start()
-    try:
-        try:
-            manager = KafkaConnectionManager(
-                network, **options, request_timeout_ms=_WAIT_MS, receive_message_max_bytes=_MAX_ANSWER
-            )
-            manager.bootstrap(_WAIT_MS)
-        except (KafkaError, OSError, ValueError, AssertionError) as error:
-            raise Unusable(f"{bootstrap} doesn't answer {who}: {_reason(error)}; {remedy}") from None
-        yield manager, {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
-        manager.close()
-    finally:
-        network.stop(_WAIT_MS)
-
-
-def _ask(manager: Any, request: Any) -> Any:
-    """The answer of a broker, of whichever, within 10 s. Raises Unusable if there is none."""
-    try:
-        return manager.run(manager.send, request)
-    except KafkaError as error:
-        raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 
 
 def _reason(error: Exception) -> str:
@@ -327,31 +327,6 @@ def _context(config: Mapping[str, str]) -> ssl.SSLContext:
 # ---- client quotas ---------------------------------------------------------------------------------------------
 
 
-def alter(
-    manager: Any, changes: Iterable[Change], config: Mapping[str, str], *, validate_only: bool = False
-) -> Refusals:
-    """Make changes, or have them validated only, and return what Kafka refuses; all of an entity's are made, or none.
-
-    Raises Unusable without an answer, unless some are made already: then the reason stands for all others.
-    """
-    lacking = "; ".join(no_right("AlterConfigs", _ON_CLUSTER, config))
-    refusals: Refusals = {}
-    # A plan has the changes of an entity one after the other.
-    entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
-    for first in range(0, len(entries), _AT_ONCE):
-        some = entries[first : first + _AT_ONCE]
-        try:
-            answer = _ask(manager, admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-        except Unusable as problem:
-            if validate_only or not first:
-                raise
-            return refusals | {_entity(entry.entity): str(problem) for entry in entries[first:]}
-        for entry in (entry for entry in answer.entries if entry.error_code):
-            told = entry.error_message or f"error {entry.error_code}"
-            refusals[_entity(entry.entity)] = lacking if entry.error_code == _NO_RIGHT else told
-    return refusals
-
-
 def _entry(entity: Entity, changes: Iterable[Change]) -> Any:
     form = admin.AlterClientQuotasRequest.EntryData
     names = {kind: None if name is DEFAULT else name for kind, name in entity.parts().items()}
@@ -369,13 +344,8 @@ def _entity(parts: Iterable[Any]) -> Entity:
 # ---- who enforces them -----------------------------------------------------------------------------------------
 
 
-def not_enforced(brokers: Mapping[int, BrokerConfig], sections: Collection[str]) -> Iterator[str]:
-    """Each broker on which the quotas of these sections may not hold, as far as it can be seen."""
-    for number, broker in sorted(brokers.items()):
-        yield from (f"broker {number}: {words}" for words in _not_enforced_by(broker, sections))
-
-
-def _not_enforced_by(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
+def not_enforced(broker: BrokerConfig, sections: Collection[str]) -> Iterator[str]:
+    """Why the quotas of these sections may not hold on a broker, as far as it can be seen."""
     try:
         configs = broker.properties()
     except NoAnswer as problem:

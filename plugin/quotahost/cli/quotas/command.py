@@ -24,7 +24,7 @@ from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
 from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
-from quotahost.cli.quotas.plan import Amount, Change, Entity, Plan, Quotas, Refusals
+from quotahost.cli.quotas.plan import UNITS, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
 
@@ -208,7 +208,7 @@ def _compared(cluster: "Cluster", declared: "Declared", prune: bool, prune_refus
     _show_changes(screen, planned.changes)
     if kept := planned.not_managed:
         screen.print(Text("\nNot managed (no file names them; they stay, apply --prune removes them):", style="bold"))
-        rows = [(str(quota.entity), quota.key, _rate(quota, quota.before)) for quota in kept[:_MOST_KEPT]]
+        rows = [(str(quota.entity), quota.key, _rate(quota.key, quota.before)) for quota in kept[:_MOST_KEPT]]
         screen.print(table(("for", "quota", "rate"), rows))
         if len(kept) > _MOST_KEPT:
             screen.print(f"... and {len(kept) - _MOST_KEPT} more: quotahost quotas export shows all")
@@ -250,8 +250,8 @@ def _without_odd(present: Quotas) -> tuple[dict[Entity, Mapping[str, Amount]], l
 
 def _show_changes(screen: Console, changes: Sequence[Change]) -> None:
     rows = [
-        (change.what, str(change.entity), change.key, _rate(change, change.before), "->", _rate(change, change.after))
-        for change in changes
+        (each.what, str(each.entity), each.key, _rate(each.key, each.before), "->", _rate(each.key, each.after))
+        for each in changes
     ]
     if len(rows) > _MOST_ROWS:
         say("\n".join("  ".join(row) for row in rows))
@@ -295,8 +295,8 @@ def _counted(planned: Plan) -> str:
     return ", ".join(f"{kinds.count(kind)} to {kind}" for kind in _STYLES)
 
 
-def _rate(of: Change, rate: Amount | None) -> str:
+def _rate(key: str, rate: Amount | None) -> str:
     """With its unit; ``none`` where there is no quota."""
     if rate is None or isinstance(rate, str):
         return "none" if rate is None else rate
-    return show_limit(None if math.isinf(rate) else rate, of.entity.units().get(of.key, ""))
+    return show_limit(None if math.isinf(rate) else rate, UNITS.get(key, ""))

@@ -1,12 +1,9 @@
 """Files of quotas, labels and budgets: quotahost's own YAML and Strimzi's KafkaUser resources are read and checked, the
 first is written; and cluster-wide quotas in properties of old versions.
 
-1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
-   as one.
-2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
-   Every problem of all files is told at once, with file, line, path, value and remedy.
-   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
-3. :func:`in_yaml` writes quotas as such a file.
+Files may have several YAML documents of either kind (``plain_yaml``), and several files count as one. The models below
+are the form of a document, checked by pydantic; the parsers of their fields say what to write. Every problem of all
+files is told at once, with file, line, path, value and remedy.
 """
 
 import math
@@ -14,8 +11,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -93,7 +91,7 @@ class _Form(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    def quotas(self) -> dict[str, Amount]:
+    def amounts(self) -> dict[str, Amount]:
         return self.model_dump(exclude={"label", "user", "client_id", "ip"}, exclude_none=True)
 
 
@@ -107,9 +105,6 @@ class _Entry(_Form):
     """Quotas of one entity, and the label by which ``quotahost quotas usage`` sums what it uses."""
 
     label: Annotated[str | None, BeforeValidator(_label)] = None
-
-    def entity(self) -> Entity:
-        raise NotImplementedError
 
 
 class _ClientEntry(_Entry):
@@ -174,7 +169,7 @@ class _BudgetEntry(_Entry):
     def entity(self) -> Entity:
         return Entity(budget=self.name if self.name is not None else self.topics[0] if self.topics else self.label)
 
-    def quotas(self) -> dict[str, Amount]:
+    def amounts(self) -> dict[str, Amount]:
         return {"topics": _joined(self.topics), "bytes": self.size, "of": self.of}
 
     @model_validator(mode="after")
@@ -194,19 +189,19 @@ def _joined(topics: Iterable[str]) -> str:
 
 
 class _OwnDocument(_Form):
-    """The whole of a document of quotahost's own."""
+    """The whole of a document of quotahost's own; its keys have dashes for these names."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
 
     prune: bool = False
-    topic_labels: dict[Annotated[str, BeforeValidator(_label)], _Topics] = Field(
-        default_factory=dict, alias="topic-labels"
-    )
-    client_quotas: list[_ClientEntry] = Field(default_factory=list, alias="quotas")
-    cluster_quotas: list[_ClusterEntry] = Field(default_factory=list, alias="cluster-quotas")
+    topic_labels: dict[Annotated[str, BeforeValidator(_label)], _Topics] = Field(default_factory=dict)
+    quotas: list[_ClientEntry] = Field(default_factory=list)
+    cluster_quotas: list[_ClusterEntry] = Field(default_factory=list)
     budgets: list[_BudgetEntry] = Field(default_factory=list)
 
-    def sections(self) -> dict[str, Sequence[_Entry]]:
+    def sections(self) -> "dict[str, Sequence[_Declares]]":
         """The entries of those that stand there, if only as []."""
-        fields = {CLIENTS: "client_quotas", CLUSTER: "cluster_quotas", BUDGETS: "budgets"}
+        fields = {section: section.replace("-", "_") for section in _ENTRIES}
         return {section: getattr(self, name) for section, name in fields.items() if name in self.model_fields_set}
 
 
@@ -225,16 +220,18 @@ class _KafkaUser(BaseModel):
     name: str = Field(min_length=1, validation_alias=AliasPath("metadata", "name"))
     login: str | None = Field(None, validation_alias=AliasPath("spec", "authentication", "type"))
     given: _StrimziQuotas | None = Field(None, validation_alias=AliasPath("spec", "quotas"))
+    label: ClassVar[None] = None
 
     def entity(self) -> Entity:
         """Kafka's name of the user: ``KafkaUserModel.getUserName`` of Strimzi's user operator."""
         return Entity(user=f"CN={self.name}" if self.login in ("tls", "tls-external") else self.name)
 
-    def quotas(self) -> dict[str, float]:
+    def amounts(self) -> dict[str, Amount]:
         """By Kafka's keys. The operator takes away the quotas of a user without ``spec.quotas``, so it has none."""
-        return self.given.quotas() if self.given else {}
+        return self.given.amounts() if self.given else {}
 
 
+_Declares: TypeAlias = _ClientEntry | _ClusterEntry | _BudgetEntry | _KafkaUser
 _ENTRIES: Final[Mapping[str, type[BaseModel]]] = {CLIENTS: _ClientEntry, CLUSTER: _ClusterEntry, BUDGETS: _BudgetEntry}
 
 # ---- what the files declare ------------------------------------------------------------------------------------
@@ -254,9 +251,8 @@ class Declared:
 def read_declared(files: Iterable[Path]) -> Declared:
     """All that the files declare. Raises Unusable, which names each problem."""
     reading = _Reading()
-    for file in files:
-        for document in documents(file):
-            reading.document(document)
+    for document in chain.from_iterable(map(documents, files)):
+        reading.document(document)
     reading.take_entries()
     if reading.problems:
         raise Unusable("\n".join(bounded(reading.problems, _MOST_PROBLEMS, "problems")))
@@ -267,8 +263,8 @@ class _Reading:
     def __init__(self) -> None:
         self.declared = Declared()
         self.problems: list[str] = []
-        self._places: dict[Entity, str] = {}
-        self._own: list[tuple[Document, _OwnDocument]] = []
+        self._entries: list[tuple[Document, Way, _Declares]] = []
+        self._topics: dict[str, set[str]] = defaultdict(set)  # by label
 
     def document(self, document: Document) -> None:
         if not isinstance(document.content, dict):
@@ -276,30 +272,28 @@ class _Reading:
         elif "kind" in document.content:
             self._resource(document, (), document.content)
         elif own := self._checked(document, (), document.content, _OwnDocument):
-            self._own.append((document, own))
-
-    def take_entries(self) -> None:
-        """Take those of quotahost's own documents; only after the last one the topics of each label are known."""
-        topics: dict[str, set[str]] = defaultdict(set)
-        for _, own in self._own:
-            for label, of_label in own.topic_labels.items():
-                topics[label].update(of_label)
-        for document, own in self._own:
             self.declared.prune |= own.prune
+            for label, topics in own.topic_labels.items():
+                self._topics[label].update(topics)
             for section, entries in own.sections().items():
                 self.declared.sections.add(section)
-                for number, entry in enumerate(entries):
-                    self._entry(document, (section, number), entry, topics)
+                self._entries += [(document, (section, number), entry) for number, entry in enumerate(entries)]
 
-    def _entry(self, document: Document, way: Way, entry: _Entry, topics: Mapping[str, set[str]]) -> None:
-        entity, quotas = entry.entity(), entry.quotas()
-        if entry.label is not None:
-            self.declared.labels[entity] = entry.label
-            if quotas.get("topics") == "":  # of a budget
-                quotas["topics"] = _joined(topics.get(entry.label, ()))
-                if wrong := _topics_wrong(entry.label, topics):
-                    self._problem(document, (*way, "label"), printable(entry.label), wrong)
-        self._add(document, way, entity, quotas)
+    def take_entries(self) -> None:
+        """Take the entries of all documents; only after the last one the topics of each label are known."""
+        places: dict[Entity, str] = {}
+        for document, way, entry in self._entries:
+            entity, amounts = entry.entity(), entry.amounts()
+            if entry.label is not None:
+                self.declared.labels[entity] = entry.label
+                if amounts.get("topics") == "":  # of a budget
+                    amounts["topics"] = _joined(self._topics.get(entry.label, ()))
+                    if wrong := _topics_wrong(entry.label, self._topics):
+                        self._problem(document, (*way, "label"), printable(entry.label), wrong)
+            if other := places.get(entity):
+                self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
+            places[entity] = document.place(way)
+            self.declared.quotas[entity] = amounts
 
     def _resource(self, document: Document, way: Way, resource: Any) -> None:
         """A resource of Kubernetes, or a list of them as ``kubectl get -o yaml`` prints it."""
@@ -312,17 +306,11 @@ class _Reading:
         elif kind == "KafkaUser":
             self.declared.sections.add(CLIENTS)
             if user := self._checked(document, way, content, _KafkaUser):
-                self._add(document, way, user.entity(), user.quotas())
+                self._entries.append((document, way, user))
         else:
             metadata = content.get("metadata")
             name = metadata.get("name") if isinstance(metadata, dict) else None
             self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
-
-    def _add(self, document: Document, way: Way, entity: Entity, quotas: dict[str, Amount]) -> None:
-        if other := self._places.get(entity):
-            self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
-        self._places[entity] = document.place(way)
-        self.declared.quotas[entity] = quotas
 
     def _checked(self, document: Document, way: Way, content: Any, model: type[_M]) -> _M | None:
         try:

@@ -10,16 +10,17 @@ from quotahost.model.budgets import Budget
 
 #: How a file and Kafka's tools write the default entity, which no name can be.
 DEFAULT_NAME: Final = DEFAULT.value
-#: Kafka's keys for users and client-ids (``QuotaConfig``), and the unit of each.
-OF_CLIENTS: Final = {
+#: By Kafka's keys for users, client-ids and addresses (``QuotaConfig``) and by ours, the unit of each; a text has none.
+UNITS: Final = {
     "producer_byte_rate": "bytes/s",
     "consumer_byte_rate": "bytes/s",
     "request_percentage": "%",
     "controller_mutation_rate": "mutations/s",
+    "connection_creation_rate": "connections/s",
+    "produce": "bytes/s",
+    "fetch": "bytes/s",
+    "bytes": "bytes",
 }
-OF_ADDRESSES: Final = {"connection_creation_rate": "connections/s"}
-OF_CLUSTER: Final = {"produce": "bytes/s", "fetch": "bytes/s"}
-OF_BUDGET: Final = {"topics": "", "bytes": "bytes", "of": ""}
 #: The sections of a file that are managed or not, and what an entity belongs to.
 CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
 _MOST_SHOWN: Final = 200  # bytes of a key
@@ -49,12 +50,6 @@ class Entity:
         names = {"user": self.user, "client-id": self.client_id, "ip": self.ip, "budget": self.budget}
         names["record"] = None if self.refused is None else repr(self.refused[:_MOST_SHOWN])
         return {kind: name for kind, name in names.items() if name is not None}
-
-    def units(self) -> Mapping[str, str]:
-        """The keys that it may have quotas for, each with its unit."""
-        if self.budget is not None:
-            return OF_BUDGET
-        return OF_CLUSTER if self.in_cluster else OF_CLIENTS if self.ip is None else OF_ADDRESSES
 
     def as_budget(self, keys: "Mapping[str, Amount]") -> Budget:
         """What a budget's entity has for each key, as brokers have it."""

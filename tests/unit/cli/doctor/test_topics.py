@@ -49,6 +49,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([SNAPSHOTS_READ, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks="], [f"{UNSET}__quotahost_snapshots, and this broker decides by that"]),
         ([SNAPSHOTS_READ, ".tasks=", ".topics.prefix=my_"], ["may write to my_snapshots, and"]),
+        ([SNAPSHOTS_READ, ".tasks=", ".budgets=on"], [f"{UNSET}__quotahost_snapshots, __quotahost_quotas, and this"]),
         ([SNAPSHOTS_READ, ".tasks=", *OPEN_TO_ALL], [f"{UNLESS} __quotahost_snapshots, and"]),
         ([".factor.source=cluster-volumes", ".tasks=", FENCE, ".fence.authorizer=none"],
          ["fence.authorizer is none: everybody"]),

@@ -22,9 +22,9 @@ from quotahost.cli.console import csv_text
 from quotahost.cli.lab import history
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas import usage
-from quotahost.cli.quotas.cluster import Cluster, alter, cluster_at, not_enforced
+from quotahost.cli.quotas.cluster import Cluster, cluster_at, not_enforced
 from quotahost.cli.quotas.files import read_declared
-from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Change, Entity, compare
+from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.model import DEFAULT
@@ -34,7 +34,7 @@ from tests.fakes.tls import tls_server
 from tests.unit.cli.commands import run
 
 BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
-LACKS: Final = "broker 1: budgets of storage are not enforced; set "
+LACKS: Final = "budgets of storage are not enforced; set "
 NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
 
 
@@ -51,12 +51,12 @@ def one_broker(**answer: Any) -> Any:
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
-    alice = [Change(Entity("alice"), "producer_byte_rate", None, 1e6)]
+    planned = compare({Entity("alice"): {"producer_byte_rate": 1e6}}, {}, prune=False)
     user = Answer(entity_type="user", entity_name="alice")
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
     connection = one_broker(entries=[of_4_3_1])
     for validate_only in (True, False):
-        refused = alter(connection, alice, SASL, validate_only=validate_only)
+        refused = Cluster(connection, {}, SASL, "quotas").change(planned, validate_only=validate_only)
         give = "kafka-acls.sh --add --allow-principal User:ops --operation AlterConfigs --cluster (docs/security.md)"
         assert refused == {Entity("alice"): f"User:ops may not AlterConfigs cluster; {give}"}
 
@@ -106,9 +106,9 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
-        (None, "broker 1: cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
+        (None, "cluster-wide quotas are not enforced; add cluster-quota to client.quota.callback.supplier"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
-        (KafkaError._TIMED_OUT, "broker 1: whether it enforces what is set here can't be seen: Local: Timed out"),
+        (KafkaError._TIMED_OUT, "whether it enforces what is set here can't be seen: Local: Timed out"),
     ],
 )
 def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int | None, told: str) -> None:
@@ -118,7 +118,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
     else:
         asked.set_exception(KafkaException(KafkaError(problem)))
     client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    (warning,) = not_enforced({1: BrokerConfig(client, 1, SASL)}, [CLUSTER])
+    (warning,) = not_enforced(BrokerConfig(client, 1, SASL), [CLUSTER])
     assert told in warning
 
 
@@ -132,7 +132,7 @@ def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: 
 )
 def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, str | None], told: list[str]) -> None:
     broker: Any = Answer(properties=lambda: properties)
-    assert list(not_enforced({1: broker}, [BUDGETS])) == told
+    assert list(not_enforced(broker, [BUDGETS])) == told
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     topic = Topic()
     monkeypatch.setattr(budgets.LatestBudgets, "most", 1)
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
-    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_alter", lambda *_: {})
     monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     cluster = Cluster(None, {}, {}, "quotas")
     declared = {Entity(budget="new"): {"topics": "new", "bytes": 1, "of": "leaders"}}
@@ -210,7 +210,7 @@ def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_r
         (b"\xff", BROKEN), (b"\xff", None), (kept, good), (kept, BROKEN), OLD,
     )  # fmt: skip
     monkeypatch.setattr(module, "CompactedTopic", lambda *_: topic)
-    monkeypatch.setattr(module, "alter", lambda *_, **__: {})
+    monkeypatch.setattr(Cluster, "_alter", lambda *_: {})
     monkeypatch.setattr(Cluster, "_lacking", lambda _: "")
     monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(Cluster(None, {}, {}, "quotas")))
     file = tmp_path / "quotas.yaml"

@@ -286,15 +286,18 @@ MAYBE = NAMES | st.just(DEFAULT)
 ADDRESSES = st.ip_addresses().map(str) | st.just(DEFAULT)
 WHOLE = st.integers(1, 2**53).map(float)
 RATES = st.floats(1e-9, 1e15)
+OF_ADDRESSES = ("connection_creation_rate",)
+OF_CLIENTS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 
 
 def quotas_of(entity: Entity) -> st.SearchStrategy[tuple[Entity, dict[str, float]]]:
     rates = {
         key: st.integers(1, 2**31 - 1).map(float) if "connection" in key else WHOLE if "byte" in key else RATES
-        for key in entity.units()
+        for key in OF_CLIENTS + OF_ADDRESSES
+        if (key in OF_ADDRESSES) == (entity.ip is not None)
     }
     if entity.in_cluster:
-        rates = dict.fromkeys(rates, RATES | st.just(math.inf))
+        rates = dict.fromkeys(("produce", "fetch"), RATES | st.just(math.inf))
     chosen = st.fixed_dictionaries({}, optional=rates).filter(bool)
     return chosen.map(lambda each: (entity, each))
 
