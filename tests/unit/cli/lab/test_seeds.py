@@ -14,8 +14,8 @@ from quotahost.broker.plugins.factor_sources.cluster_record import ClusterState
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
-from quotahost.cli.lab.broker import Broker
 from quotahost.cli.lab.traffic import Slowing
+from quotahost.cli.lab.world import Broker
 from quotahost.model.volumes import ByteLimits
 from quotahost.throttling import Tap
 
