@@ -15,8 +15,8 @@ from typing import Final
 
 from harness.loop.cluster import Cluster, MortalBroker, WatchedDisk
 from harness.loop.seeds import scene_of_seed
-from quotahost.cli.lab.broker import BACKOFF, BEAT, TAKE, Client
 from quotahost.cli.lab.traffic import ms
+from quotahost.cli.lab.world import BACKOFF, BEAT, TAKE, Client
 from quotahost.model import State
 from quotahost.throttling import rise
 

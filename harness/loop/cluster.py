@@ -23,12 +23,11 @@ from quotahost.api import Context
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.tasks.publish_volumes import has_changed
-from quotahost.cli.lab.broker import Broker, Client, OwnDisk
 from quotahost.cli.lab.host import log
-from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene, ms
-from quotahost.cli.lab.world import World
-from quotahost.model import ClusterVolumes, Factor, State, Volume
-from quotahost.model.volumes import Affected, ByteLimits
+from quotahost.cli.lab.traffic import DiskPlan, Events, Scene, ms
+from quotahost.cli.lab.world import Broker, Client, Disk, OwnDisk, World
+from quotahost.model import ClusterVolumes, Factor, State
+from quotahost.model.volumes import Affected
 from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot
@@ -230,10 +229,10 @@ class Source(OwnDisk):
         broker: the broker's id.
     """
 
-    def __init__(self, broker: str, disk: Disk, topics: frozenset[str], topic: Topic, world: World) -> None:
-        """``topics`` are those with a replica on the disk."""
-        super().__init__(disk, topics, world.settings, world.events)
-        self.broker, self._settings, self._topic = broker, world.settings, topic
+    def __init__(self, world: World, index: int, topic: Topic) -> None:
+        """The source of the broker of this index."""
+        super().__init__(world, index)
+        self.broker, self._settings, self._topic = str(index + 1), world.settings, topic
         self._cluster: ClusterVolumesSource | None = None
         self._validity = world.settings.validity.total_seconds()
         self._roster = Roster(self._events.clock, self._wall)
@@ -323,15 +322,21 @@ class WatchedDisk(Disk):
     calm_since: int | None = None
     appended_full = 0
 
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, low: int, events: Events) -> None:
-        self.low, self._soft = low, min(bounds.soft, bounds.hard - 1)
-        super().__init__(plan, volume, bounds, events)
+    def __init__(self, world: World, index: int) -> None:
+        self._world = world
+        super().__init__(world, index)
+        plan, events = world.scene.disks[index], world.events
         if isinstance(plan, BusyDisk):
             for begin, end, rate in plan.others:
                 for ms in range(begin, end, _LUMP):
                     events.at(ms, partial(super().append, int(rate * _LUMP / 1000)))
             for ms, size in plan.cleanups:
                 events.at(ms, partial(self.free, size))
+
+    @cached_property
+    def low(self) -> int:
+        """The most bytes at which a PAUSE may end."""
+        return self.bounds.lets_go_at(self._world.settings.pause_resume_free_share)
 
     def append(self, size: int) -> None:
         """Count what clients append though it is full."""
@@ -345,7 +350,8 @@ class WatchedDisk(Disk):
         if self.full_since is None:
             self.appended_full = 0
         self.low_since = self._since(self.low_since, self.used <= self.low)
-        self.calm_since = self._since(self.calm_since, self.used <= self._soft)
+        soft = min(self.bounds.soft, self.bounds.hard - 1)
+        self.calm_since = self._since(self.calm_since, self.used <= soft)
 
     def _since(self, before: int | None, holds: bool) -> int | None:
         return None if not holds else self._events.now if before is None else before
@@ -360,7 +366,7 @@ class MortalBroker(Broker):
 
     def __init__(self, world: Cluster, index: int, source: OwnDisk) -> None:
         """The broker of this index."""
-        super().__init__(world.scene, world.settings, index, source, world.disks[index], world.events)
+        super().__init__(world, index, source)
         self._world = world
         # Lease.check() comes one interval early, since the next one comes only after that.
         self._lease = ms(world.settings.validity) - LEASE
@@ -373,23 +379,23 @@ class MortalBroker(Broker):
 
     def start(self) -> None:
         """In service, with a new host that answers."""
-        self.hung_since, self.answers_since, self.fallback = None, self._events.now, None
+        self.hung_since, self.answers_since, self.fallback = None, self.events.now, None
         super().start()
 
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
-        self.up, self.hung_since, self._life = False, None, self._life + 1
+        self.up, self.hung_since = False, None
         self.source.stop()
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""
         if self.up:
-            self.hung_since, life = self._events.now, self._life
-            self._events.at(until, lambda: self._answer(life))
+            self.hung_since, life = self.events.now, self.source.life
+            self.events.at(until, lambda: self._answer(life))
 
     def _answer(self, life: int) -> None:
-        if life == self._life:
-            self.hung_since, self.answers_since = None, self._events.now
+        if life == self.source.life:
+            self.hung_since, self.answers_since = None, self.events.now
             self._host(life)
 
     def append(self, client: Client) -> int:
@@ -409,8 +415,8 @@ class MortalBroker(Broker):
 
     def _watch(self, life: int) -> None:
         # A host that doesn't hang renews the lease every TAKE, however rarely it reads the factor sources.
-        silent = self.hung_since is not None and self._events.now - self.hung_since >= self._lease
-        if life == self._life and silent is (self.fallback is None):
+        silent = self.hung_since is not None and self.events.now - self.hung_since >= self._lease
+        if life == self.source.life and silent is (self.fallback is None):
             self.fallback = self._instead if silent else None
             self._follow()
         super()._watch(life)
@@ -433,21 +439,15 @@ class Cluster(World):
     @cached_property
     def topic(self) -> Topic | None:
         """The topics by which several brokers learn of each other."""
-        return Topic(self.scene, self.settings, self.events) if len(self.disks) > 1 else None
+        return Topic(self.scene, self.settings, self.events) if len(self.scene.disks) > 1 else None
 
-    def disk(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits) -> WatchedDisk:
+    def disk(self, index: int) -> WatchedDisk:
         """Watched by the checks."""
-        low = bounds.lets_go_at(self.settings.pause_resume_free_share)
-        return WatchedDisk(plan, volume, bounds, low, self.events)
+        return WatchedDisk(self, index)
 
     def broker(self, index: int) -> MortalBroker:
         """One that may die and hang."""
-        disk, topics = self.disks[index], self.topics_on(index)
-        if self.topic is None:
-            source = OwnDisk(disk, topics, self.settings, self.events)
-        else:
-            source = Source(str(index + 1), disk, topics, self.topic, self)
-        return MortalBroker(self, index, source)
+        return MortalBroker(self, index, Source(self, index, self.topic) if self.topic else OwnDisk(self, index))
 
     def _death(self, broker: MortalBroker, dies: int, back: int) -> None:
         def fence() -> None:

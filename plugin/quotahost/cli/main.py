@@ -19,8 +19,7 @@ from quotahost.cli.console import say
 from quotahost.cli.doctor.doctor import doctor, plugins
 from quotahost.cli.explain import explain
 from quotahost.cli.install import install
-from quotahost.cli.lab.replay import replay
-from quotahost.cli.lab.report import report
+from quotahost.cli.lab.past import replay, report
 from quotahost.cli.lab.simulate import disk, quota
 from quotahost.cli.new import new
 from quotahost.cli.quotas.command import quotas

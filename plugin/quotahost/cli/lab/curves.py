@@ -4,6 +4,7 @@ All times are seconds since 1970, all spans seconds.
 The command line makes a ``Question``, ``history`` answers it with a ``Report``, and ``report`` and ``replay`` show it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -104,6 +105,17 @@ class ClientUse:
     client: str
     width: float
     uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetUse:
+    """What a budget's topics took in a cluster, by parts of the time."""
+
+    cluster: str
+    budget: str
+    width: float  # seconds of a part
+    #: When each begins, and bytes: the mean of ten minutes; of a longer part the largest one.
+    parts: Sequence[tuple[float, int]]
 
 
 @dataclass(frozen=True, slots=True)

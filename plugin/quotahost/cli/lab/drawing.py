@@ -5,7 +5,7 @@ leaves out what no pixel shows (``path.simplify``).
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -92,20 +92,17 @@ def _unbroken(points: Sequence[At]) -> list[list[At]]:
     return parts
 
 
-def _shade(axes: Any, states: Iterable[tuple[State, float, float]], place: Callable[[float], Any]) -> None:
-    """Say by the background when a state, with its beginning and end, throttles or pauses.
-
-    ``place`` makes a place on the axis of a time.
-    """
+def _shade(axes: Any, states: Iterable[tuple[State, Any, Any]]) -> None:
+    """Say by the background when a state, with the places of its beginning and end on the axis, throttles or pauses."""
     for state, run in groupby(states, key=lambda span: span[0]):
         (_, begin, end), *others = run
         end = others[-1][2] if others else end
         if state in _SHADES:
-            axes.axvspan(place(begin), place(end), color=_SHADES[state], alpha=0.13, linewidth=0)
+            axes.axvspan(begin, end, color=_SHADES[state], alpha=0.13, linewidth=0)
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an <svg>, whose colours are the page's variables ``--line``, ``--soft`` and so on.
+    """The figure as what follows ``<svg``; its colours are the page's variables ``--line``, ``--soft`` and so on.
 
     The page, light or dark, shows through.
     """
@@ -113,8 +110,8 @@ def svg(figure: Figure) -> str:
     with rc_context(_TEXT):
         figure.savefig(text, format="svg", transparent=True, metadata=none)
     # Without the XML prolog: within HTML an <svg> has none.
-    _, begin, drawn = text.getvalue().partition("<svg")
-    drawn = begin + re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
+    drawn = text.getvalue().partition("<svg")[2]
+    drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
     return drawn
@@ -154,9 +151,8 @@ def draw_factor(factor: ReplayedFactor, replay: Replay) -> Figure:
     figure, axes = _timeline(1.9, replay.since, replay.until)
     # To the end of the time: the last factor is still in force there.
     points = [*factor.points, factor.points[-1]._replace(at=replay.until)]
-    states = ((Factor(point.new).state, point.at, following.at) for point, following in pairwise(points))
-    _shade(axes, states, in_utc)
     at = [in_utc(point.at) for point in points]
+    _shade(axes, zip((Factor(point.new).state for point in points), at, at[1:], strict=False))
     axes.plot(at, [point.then for point in points], drawstyle="steps-post", **_THEN)
     axes.plot(at, [point.new for point in points], drawstyle="steps-post", **_NEW)
     axes.set_ylim(-0.04, 1.06)
@@ -196,7 +192,7 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
         mega = [(b.sent[index] - a.sent[index]) / (b.ms - a.ms) / 1000 for a, b in pairwise(looked)]
         rates.plot([sample.ms / 1000 for sample in looked[1:]], mega, label=name)
     for axes in (disk, factor, rates):
-        _shade(axes, ((a.state, a.ms, b.ms) for a, b in pairwise(samples)), lambda ms: ms / 1000)
+        _shade(axes, zip((sample.state for sample in samples), seconds, seconds[1:], strict=False))
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     disk.set(ylabel="MB")

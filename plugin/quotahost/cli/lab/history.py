@@ -19,14 +19,13 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import short
 from quotahost.cli.console import begin
-from quotahost.cli.lab.budgets import BudgetUse
-from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use, in_utc
+from quotahost.cli.lab.curves import Bucket, BudgetUse, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
 from quotahost.pipeline.session import file_system, on_this_machine, session
 from quotahost.units.show import show_span
@@ -148,11 +147,10 @@ def budget_uses(
     means = int((report.until - report.since) / part + 2) * len(names) * len(report.clusters)
     width = -(-means // most) * part
     at = F.expr(f"unix_micros(at) div {width * 1e6:.0f}L * {width}D AS at")
-    sums = (
-        rows.where(F.col("budget").isin(*names)).groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
-    )
-    parts = sums.groupBy("cluster", "budget", at).agg(F.expr("bigint(max(bytes)) AS bytes")).collect()
-    by_name = groupby(sorted(parts), key=lambda row: row[:2])
+    asked = rows.where(F.col("budget").isin(*names))
+    sums = asked.groupBy("cluster", "budget", "at").agg(F.sum("bytes").alias("bytes"))
+    parts = sums.groupBy("cluster", "budget", at).agg(F.expr("bigint(max(bytes)) AS bytes"))
+    by_name = _by_name(parts, 2)
     return [BudgetUse(cluster, budget, width, [row[2:] for row in of]) for (cluster, budget), of in by_name]
 
 
@@ -160,15 +158,18 @@ def budget_uses(
 
 
 def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
-    """The readings asked for. Folders of other days are not opened, and a folder may be deleted meanwhile."""
-    return _fitting(_read(spark, COLUMNS, question.directory), question)
+    """The readings asked for. Folders of other days are not opened. Raises QuotahostError without a history."""
+    readings = stored(spark, COLUMNS, question.directory, question)
+    if readings is None:
+        raise QuotahostError(_ABSENT.format(question.directory))
+    return readings
 
 
 def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
     begin("Looking for the newest readings")
-    days = _days_asked(spark, question)
     readings = readings_asked(spark, question)
+    days = _days_asked(spark, question)
     ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
     edges = readings.where(F.col("day").isin(days[0], days[-1])).groupBy("day").agg(*ends).collect()
     # On one of the two days there is no reading of what was asked for, so all days are read.
@@ -185,8 +186,6 @@ def _days_asked(spark: SparkSession, question: Question) -> list[date]:
     """The days that the question is about and for which the history has a folder, oldest first."""
     place = question.directory
     system, path = file_system(spark, place)
-    if not system.exists(path):
-        raise QuotahostError(_ABSENT.format(place))
     folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
     days = sorted(date.fromisoformat(match[1]) for match in folders if match)
     if not days:
@@ -205,7 +204,13 @@ def _names(question: Question) -> dict[str, Collection[str]]:
     return {column: asked for column, asked in names.items() if asked}
 
 
-def _fitting(rows: DataFrame, question: Question) -> DataFrame:
+def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
+    """What is asked for of what the pipeline has written to this folder; None without it."""
+    system, path = file_system(spark, directory)
+    if not system.exists(path):
+        return None
+    # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
+    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
     if question.since is not None:
         since = in_utc(question.since)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
@@ -215,17 +220,6 @@ def _fitting(rows: DataFrame, question: Question) -> DataFrame:
     for column, names in _names(question).items():
         rows = rows.where(F.col(column).isin(list(names)))
     return rows
-
-
-def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
-    """What is asked for of what the pipeline has written to a folder beside the history; None without that folder."""
-    system, path = file_system(spark, directory)
-    return _fitting(_read(spark, columns, directory), question) if system.exists(path) else None
-
-
-def _read(spark: SparkSession, columns: str, directory: str) -> DataFrame:
-    # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
-    return spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(directory)
 
 
 # ---- in Spark's own functions ----
@@ -277,21 +271,20 @@ def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width
 
 
 def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
-    """The buckets of each volume, oldest first, by name."""
-    # Sorted here, where the buckets are few.
-    rows = sorted(parts.collect(), key=lambda row: row[:4])
-    return {
-        name: tuple(Bucket(row[3] / 1e6, *row[4:]) for row in of)
-        for name, of in groupby(rows, key=lambda row: Name(*row[:3]))
-    }
+    return {Name(*name): tuple(Bucket(row[3] / 1e6, *row[4:]) for row in of) for name, of in _by_name(parts, 3)}
 
 
 def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
     part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
     demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
     rate, quota = F.avg("rate").alias("rate"), F.max("quota").alias("quota")
-    parts = rows.groupBy(*_CLIENT, part, "broker").agg(rate, demand, quota).collect()
+    parts = rows.groupBy(*_CLIENT, part, "broker").agg(rate, demand, quota)
     return tuple(
         ClientUse(cluster, user, client, width, tuple(Use(*row[3:]) for row in of))
-        for (cluster, user, client), of in groupby(sorted(parts, key=lambda row: row[:5]), key=lambda row: row[:3])
+        for (cluster, user, client), of in _by_name(parts, 3)
     )
+
+
+def _by_name(parts: DataFrame, length: int) -> Iterator[tuple[tuple[str, ...], Iterator[Row]]]:
+    """The parts of the time by name, which has so many columns; sorted here, where they are few, the oldest first."""
+    return groupby(sorted(parts.collect(), key=lambda row: row[:5]), key=lambda row: row[:length])

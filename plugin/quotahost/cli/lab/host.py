@@ -33,14 +33,19 @@ Key = tuple[str, str]  # a broker and a volume
 Put = Callable[[float, str, Affected | None], None]
 
 
-class SmallShim:
-    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``."""
+class SmallShim(FakeBroker):
+    """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``; it remembers the numbers shown."""
 
     def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
         """``put`` takes each new factor, its cause, and the topics that it is for."""
+        super().__init__()
         self._fence, self._put = fence, put
         self._of_volumes: tuple[float, str, Affected | None] = 1.0, "", None
-        self.failed = ""  # the plugin that failed last
+
+    @property
+    def failed(self) -> str:
+        """A plugin that has failed, "" if none has."""
+        return next((name for type, name, _ in self.shown if type == "Plugin"), "")
 
     def broker(self) -> dict[str, str]:
         """No id: the metrics of the broker's own volumes would cost as much as all the rest."""
@@ -72,15 +77,6 @@ class SmallShim:
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""
-
-    def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        if type == "Plugin":
-            self.failed = name
-
-    def gauge(self, *metric: object) -> None:
-        """Nobody looks at metrics."""
-
-    forget = gauge
 
 
 def policy_of(settings: Settings, node_id: int, clock: Callable[[], float]) -> LoadedPlugin[Any]:

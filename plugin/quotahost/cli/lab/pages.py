@@ -64,5 +64,4 @@ def _page(
 def _figure(figure: Any, label: str) -> Markup:
     """An inline <svg>; a screen reader says the label, a plain text."""
     # format escapes the label: a volume's name may come from anybody who writes to the topic.
-    labelled = Markup('<svg role="img" aria-label="{}"').format(label)
-    return labelled + Markup(svg(figure).removeprefix("<svg"))
+    return Markup('<svg role="img" aria-label="{}"').format(label) + Markup(svg(figure))

@@ -1,4 +1,4 @@
-"""Plays settings over the history: in which steps, how full volumes, and who held back; then, and with new settings.
+"""Plays settings over the history: how full volumes would have been, and who held back; and judges budgets by it.
 
 Two hosts are led through the same times, a ``step`` apart. One has the settings of then and sees each volume as it was
 recorded; the other has the settings in question, and sees each volume as full as it would have become by its own
@@ -13,18 +13,18 @@ last counts until it is heard of again.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, exp, inf
 from typing import Final, NamedTuple
 
-from quotahost.base.text import printable
-from quotahost.cli.lab.budgets import ReplayedBudget
-from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Report
+from quotahost.base.text import bounded, printable
+from quotahost.cli.lab.curves import Bucket, BudgetUse, ClientUse, Curve, Report
 from quotahost.cli.lab.host import Host, Key, quiet
 from quotahost.model import Factor, Limit, LimitType, State, Volume
-from quotahost.model.volumes import byte_limits
+from quotahost.model.budgets import Budget, as_volume
+from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import match
 
@@ -34,6 +34,7 @@ _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
 _LOCAL: Final = "local"
 _LEAST_SHARE: Final = 0.05  # below it so little came in that it says nothing of what would have come
+_MOST_NAMED: Final = 5  # budgets in a note
 _MEMORY: Final = 300.0  # seconds at full share over which the demand is measured
 Limits = tuple[Limit | None, Limit | None]  # soft and hard
 
@@ -98,6 +99,29 @@ class ReplayedClient:
     rate: float  # bytes/s of all brokers together, in the mean of the time in which it wrote
     then: StateTimes
     new: StateTimes
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTimes:
+    """For how many seconds writers were held back, slowed or turned back, and for how many all bytes were used."""
+
+    held_s: float
+    used_up_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBudget:
+    """One budget in a cluster."""
+
+    cluster: str
+    budget: str
+    sizes: tuple[int, int]  # its bytes then and new
+    peak: int  # the most that was used
+    peak_at: float
+    unknown_s: float  # seconds of which the history has nothing
+    then: BudgetTimes
+    #: None if a larger budget follows one that held its writers back: how much they would have written is not known.
+    new: BudgetTimes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,20 +349,16 @@ class Growth:
         """
         more, self._then = used - self._then, used
         if then_s < _LEAST_SHARE * seconds:
-            # No factor stops what comes now: a reassignment, or exempt clients.
-            self.used += more + self._missed(then_s, new_s)
+            # No factor stops what comes now: a reassignment, or exempt clients. And what those would have written who
+            # were paused then is missing.
+            missed = self._gained / self._open_s * max(0.0, new_s - then_s) if self._open_s else 0.0
+            self.estimated = self.estimated or missed >= 1
+            self.used += more + missed
         else:
             self.used += more * (new_s / then_s if more > 0 and new_s != then_s else 1.0)
             kept = exp(-then_s / _MEMORY)
             self._gained, self._open_s = self._gained * kept + max(0, more), self._open_s * kept + then_s
         self.used = max(0.0, self.used)
-
-    def _missed(self, then_s: float, new_s: float) -> float:
-        if new_s <= then_s or not self._open_s:
-            return 0.0
-        missed = self._gained / self._open_s * (new_s - then_s)
-        self.estimated = self.estimated or missed >= 1
-        return missed
 
 
 # ---- clients ----
@@ -347,32 +367,70 @@ class Growth:
 def replayed_client(client: ClientUse, factors: Sequence[FactorPoint], until: float) -> ReplayedClient:
     """For how long these factors held a client back, until then."""
     then, new = StateTimes(), StateTimes()
+    begins = [point.at for point in factors]
+    ends = [*begins[1:], inf]
     # From when on it wanted how much on all brokers together.
     parts = [(at, list(uses)) for at, uses in groupby(client.uses, key=lambda use: use.at)]
     for (at, uses), (following, _) in pairwise([*parts, (until, [])]):
         end = min(at + client.width, following)
-        index = _index(factors, end)
-        if index >= 0 and factors[index].then <= 0:  # it is silent from then on because it was paused
-            end = following
+        last = bisect_right(begins, end)
+        if last and factors[last - 1].then <= 0:  # it is silent from then on because it was paused
+            end, last = following, bisect_right(begins, following)
         wanted = sum(inf if use.demand is None else use.demand for use in uses)
         quota = max(use.quota for use in uses)
-        for point, length in _parts(factors, at, end):
-            for times, factor in ((then, point.then), (new, point.new)):
-                times.add(max(at, point.at), factor if wanted > quota * factor else 1.0, length)
+        for index in range(max(0, bisect_right(begins, at) - 1), last):
+            begin, point = max(at, begins[index]), factors[index]
+            length = min(end, ends[index]) - begin
+            if length > 0:
+                for times, factor in ((then, point.then), (new, point.new)):
+                    times.add(begin, factor if wanted > quota * factor else 1.0, length)
     rate = sum(use.rate for use in client.uses) / len(parts)
     brokers = tuple(sorted({use.broker for use in client.uses}))
     return ReplayedClient(client.cluster, client.user, client.client, brokers, rate, then, new)
 
 
-def _parts(factors: Sequence[FactorPoint], begin: float, end: float) -> Iterator[tuple[FactorPoint, float]]:
-    """The factors in force from then to then, each with its seconds."""
-    inside = factors[max(0, _index(factors, begin)) : _index(factors, end) + 1]
-    for factor, following in zip(inside, [*(point.at for point in inside[1:]), end], strict=False):
-        length = following - max(begin, factor.at)
-        if length > 0:
-            yield factor, length
+# ---- budgets of storage ----
+
+# A budget is not played, as volumes are: the history has means of ten minutes, and in one of them a budget may stop its
+# writers and let them go on. So policies have no say, and only that is told which holds for all of them: for how long
+# the bytes were beyond the soft limit and beyond the hard one, by the limits of the brokers' own.
+
+#: By name what is declared, each with its ``budget.soft.share``: then and new.
+Declared = Mapping[str, tuple[tuple[Budget, float], tuple[Budget, float]]]
 
 
-def _index(factors: Sequence[FactorPoint], at: float) -> int:
-    """Of the factor in force at that time; -1 before the first."""
-    return bisect_right(factors, at, key=lambda point: point.at) - 1
+def judge_budgets(
+    uses: Sequence[BudgetUse], declared: Declared, seconds: float
+) -> tuple[list[ReplayedBudget], list[str]]:
+    """The budgets that can be judged, the longest held first, and notes on the others, of a time so long."""
+    # The history has the sum of each name alone, not of each topic.
+    others = [name for name, each in declared.items() if len({(b.replicas, frozenset(b.topics)) for b, _ in each}) > 1]
+    lacking = declared.keys() - others - {use.budget for use in uses}
+    found = [_judged(use, *declared[use.budget], seconds) for use in uses if use.budget not in others]
+    found.sort(key=lambda budget: (budget.new or budget.then).held_s, reverse=True)
+    left_out = {"the history has no bytes of them": lacking, "other topics or replicas counted then": others}
+    return found, [
+        f"budgets not judged, since {why}: {', '.join(bounded(sorted(names), _MOST_NAMED, 'budgets'))}"
+        for why, names in left_out.items()
+        if names
+    ]
+
+
+def _judged(use: BudgetUse, then: tuple[Budget, float], new: tuple[Budget, float], seconds: float) -> ReplayedBudget:
+    (before, was), (after, would_be) = (_beyond(use, *of) for of in (then, new))
+    is_hidden = was.held_s > 0 and (after.soft > before.soft or after.hard > before.hard)
+    at, most = max(use.parts, key=lambda part: part[1])
+    unknown_s = max(0.0, seconds - use.width * len(use.parts))
+    sizes = then[0].bytes, new[0].bytes
+    return ReplayedBudget(use.cluster, use.budget, sizes, most, at, unknown_s, was, None if is_hidden else would_be)
+
+
+def _beyond(use: BudgetUse, budget: Budget, soft_share: float) -> tuple[ByteLimits, BudgetTimes]:
+    volume = as_volume(budget, 0, frozenset(), soft_share)
+    limits = byte_limits(volume, volume.soft, volume.hard)
+    assert limits is not None
+    held, used_up = (
+        use.width * sum(breaches(used) for _, used in use.parts)
+        for breaches in (limits.breaches_soft, limits.breaches_hard)
+    )
+    return limits, BudgetTimes(held, used_up)

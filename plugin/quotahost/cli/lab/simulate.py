@@ -9,7 +9,6 @@ Kafka itself; three are a KIP's.
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
@@ -20,12 +19,11 @@ import typer
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
-from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import Recording, World, pauses, record, volume_of
+from quotahost.cli.lab.world import Disk, Recording, World, pauses, record
 from quotahost.cli.property_files import BrokerFile, read_broker_file
 from quotahost.model import State
-from quotahost.settings.broker import Settings
+from quotahost.model.budgets import BUDGET
 from quotahost.settings.declaration import PREFIX
 from quotahost.throttling import (
     RevisionDiffRate,
@@ -86,16 +84,18 @@ def disk(
     file = _NO_FILE if properties is None else read_broker_file(properties)
     own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
-    clients = _clients(demands, parsed("--quota", quota, parse_amount), _size("--batch", batch))
+    rate, request = parsed("--quota", quota, parse_amount), _size("--batch", batch)
     lasts = parsed("--time", time, _time)
-    _check_work(clients, lasts)
+    clients = _clients(demands, rate, request, lasts)
     size = _size("--budget", budget) if budget else _size("--capacity", capacity)
     start = 0 if used is None else _size("--used", used)
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
     lump = ms(parsed("--every", every, parse_duration))
-    volume = _filled(DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None), settings_of(own))
+    volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
     has_fence = properties is None or file.has_fence
-    played = record(World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence)))
+    world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence))
+    _check_limits(world.disks[0])
+    played = record(world)
     _show(played, budget is not None)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
@@ -155,31 +155,24 @@ def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> t
     return tuple(sorted((kept | given | played).items()))
 
 
-def _filled(plan: DiskPlan, settings: Settings) -> DiskPlan:
-    """The same disk, if nobody says how full it is as full as its soft limit.
-
-    Raises QuotahostError if there are no limits to try.
-    """
-    _, levels = volume_of(plan, settings, "1")
-    if levels is None:
+def _check_limits(disk: Disk) -> None:
+    if disk.volume.soft is None and disk.volume.hard is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
-    if levels.hard >= plan.capacity and not plan.is_budget:
+    if disk.bounds.hard >= disk.volume.capacity and disk.volume.broker != BUDGET:
         raise QuotahostError("there is no hard limit below --capacity, so nothing would stop before the disk is full")
-    return replace(plan, used=plan.used or levels.soft)
 
 
-def _clients(demands: Iterable[Demand], quota: float, batch: int) -> tuple[ClientPlan, ...]:
-    return tuple(
+def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedelta) -> tuple[ClientPlan, ...]:
+    """Raises QuotahostError if they are too many to be played for so long."""
+    clients = tuple(
         ClientPlan(f"{number} {kind}", kind, quota, batch, rate or _FASTEST * quota)
         for number, (kind, rate) in enumerate(demands, 1)
     )
-
-
-def _check_work(clients: Sequence[ClientPlan], lasts: timedelta) -> None:
-    requests = sum(min(plan.demand, plan.quota) / plan.batch for plan in clients) * lasts.total_seconds()
+    requests = sum(min(plan.demand, quota) / batch for plan in clients) * lasts.total_seconds()
     if requests > _WORK:
         what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
+    return clients
 
 
 def _size(option: str, text: str) -> int:
@@ -203,11 +196,13 @@ def _show(played: Recording, is_budget: bool) -> None:
     silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
     bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
-    rows = [["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"]]
-    if is_budget:
-        rows.append(["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))])
-        rows.append(["turned back after", _after(played.first(State.PAUSE))])
-    rows += [
+    slowed = [
+        ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
+        ["turned back after", _after(played.first(State.PAUSE))],
+    ]
+    rows = [
+        ["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"],
+        *(slowed if is_budget else ()),
         ["at rest after", _after(played.rest_ms)],
         ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
         ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
@@ -309,15 +304,14 @@ def parse_requests(text: str) -> list[Request]:
 
 
 def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:
-    if burst is None:
-        return parsed("--samples", samples or "11", lambda text: at_most(_MOST_REQUESTS, "samples", parse_count(text)))
-    if samples is not None:
+    if burst is not None and samples is not None:
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
 
     def parse(text: str) -> int:
-        return at_most(_MOST_REQUESTS, "samples", samples_of_burst(rate, parse_amount(text), window_ms))
+        number = parse_count(text) if burst is None else samples_of_burst(rate, parse_amount(text), window_ms)
+        return at_most(_MOST_REQUESTS, "samples", number)
 
-    return parsed("--burst", burst, parse)
+    return parsed("--samples", samples or "11", parse) if burst is None else parsed("--burst", burst, parse)
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:

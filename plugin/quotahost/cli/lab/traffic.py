@@ -1,4 +1,4 @@
-"""Scenes, and what a run is made of: its clock, disks, and the metric tags of clients.
+"""Scenes of ``simulate disk``, the clock of a run, and the metric tags of clients.
 
 All that is left to chance in a scene comes from its seed. Times are in ms from the start, sizes in bytes, rates in
 bytes/s. A run has no clock of its own: it jumps from event to event, and each event may ask for later ones.
@@ -15,8 +15,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
-from quotahost.model import Volume
-from quotahost.model.volumes import Affected, ByteLimits
+from quotahost.model.volumes import Affected
 from quotahost.throttling import SampledRate, rise
 
 NEVER: Final = -(10**9)  # ms
@@ -107,34 +106,7 @@ class Events:
         self.now = until
 
 
-# ---- disks and tags --------------------------------------------------------------------------------------------
-
-
-class Disk:
-    """The bytes on a volume. ``volume`` is what the host sees of it at the start, with its limits. Times are in ms."""
-
-    def __init__(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits, events: Events) -> None:
-        """``bounds``: between which consumptions the factor falls."""
-        self._plan, self.volume, self.bounds, self._events = plan, volume, bounds, events
-        self.used = plan.used  # bytes consumed now
-        if plan.drain:
-            events.at(plan.lump, self._retention)
-        self.changed()
-
-    def append(self, size: int) -> None:
-        self.used += size
-        self.changed()
-
-    def free(self, size: int) -> None:
-        self.used = max(0, self.used - size)
-        self.changed()
-
-    def _retention(self) -> None:
-        self.free(int(self._plan.drain * self._plan.lump / 1000))
-        self._events.after(self._plan.lump, self._retention)
-
-    def changed(self) -> None:
-        """Other bytes are consumed now; whoever checks a run may watch it."""
+# ---- tags ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -1,21 +1,36 @@
-"""Plays a scene of ``simulate disk``; keeps its curves: where the disk came to rest, how long clients got nothing."""
+"""The model of ``simulate disk``: the real host decides, the tap moves limits, the fence turns back; a run's curves.
 
-from collections.abc import Iterable, Sequence
+What Java does is modelled: ``FactorInForce`` (the produce taps, the fence), ``QuotaTable`` (the beats) and ``Rule``
+(the floor). The host of a broker here is never silent. Times are in ms.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
-from quotahost.cli.lab.broker import Broker, Client, OwnDisk
-from quotahost.cli.lab.host import quiet, settings_of
-from quotahost.cli.lab.traffic import Disk, DiskPlan, Events, Scene
-from quotahost.model import Factor, State, Volume
+from quotahost.api import Role
+from quotahost.api.context import LoadedPlugin
+from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.plugins import Guard, PluginSet
+from quotahost.broker.host.protocol import Shim
+from quotahost.cli.lab.host import SmallShim, policy_of, quiet, settings_of
+from quotahost.cli.lab.traffic import ClientPlan, Events, Scene, Slowing, ms
+from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
-from quotahost.model.volumes import ByteLimits, byte_limits
-from quotahost.settings.broker import Settings
+from quotahost.model.volumes import Affected, ByteLimits, byte_limits
+from quotahost.throttling import Tap, lowered
 
+BACKOFF: Final = 100  # retry.backoff.ms of both Kafka's and librdkafka's producers
+BEAT: Final = 200  # QuotaTable.BEAT_MS
+TAKE: Final = 100  # the longest that the host waits for work
+BUDGETS_EVERY: Final = 500  # quotahost.broker.disks.budgets
 VOLUME: Final = "/data"
-STEP: Final = 100  # ms; what is shorter than that is not seen
+STEP: Final = 100  # what is shorter than that is not seen
 _NEAR: Final = 0.1  # of the way from soft to hard: as far from its resting point a volume counts as resting
 _DRIFT: Final = 0.05  # of the way: if the last two quarters lie further apart, it is not at rest
 _LAST: Final = 4  # the last quarter tells where it rests
@@ -27,22 +42,15 @@ class World:
     def __init__(self, scene: Scene) -> None:
         self.scene, self.events = scene, Events()
         self.settings = settings_of(scene.properties)
-        self.disks = [self._disk(plan, str(i + 1)) for i, plan in enumerate(scene.disks)]
-        self.brokers = [self.broker(index) for index in range(len(self.disks))]
-        self.clients = [
-            Client(plan, self.brokers[plan.home], self.events, 37 + 61 * i) for i, plan in enumerate(scene.clients)
-        ]
+        self.disks = [self.disk(index) for index in range(len(scene.disks))]
+        self.brokers = [self.broker(index) for index in range(len(scene.disks))]
+        self.clients = [Client(plan, self.brokers[plan.home], 37 + 61 * i) for i, plan in enumerate(scene.clients)]
 
-    def disk(self, plan: DiskPlan, volume: Volume, bounds: ByteLimits) -> Disk:
-        return Disk(plan, volume, bounds, self.events)
+    def disk(self, index: int) -> Disk:
+        return Disk(self, index)
 
     def broker(self, index: int) -> Broker:
-        source = OwnDisk(self.disks[index], self.topics_on(index), self.settings, self.events)
-        return Broker(self.scene, self.settings, index, source, self.disks[index], self.events)
-
-    def topics_on(self, index: int) -> frozenset[str]:
-        """The topics with a replica on a broker's disk; each client's has the client's name."""
-        return frozenset(client.name for client in self.scene.clients if index in client.places)
+        return Broker(self, index, OwnDisk(self, index))
 
     def run(self) -> None:
         with quiet():
@@ -50,19 +58,242 @@ class World:
                 broker.start()
             self.events.run(self.scene.ms)
 
-    def _disk(self, plan: DiskPlan, broker: str) -> Disk:
-        volume, bounds = volume_of(plan, self.settings, broker)
-        return self.disk(plan, volume, bounds or ByteLimits(plan.capacity, plan.capacity))
+
+class Disk:
+    """The bytes on a volume, or of a budget of storage."""
+
+    def __init__(self, world: World, index: int) -> None:
+        self._events, settings = world.events, world.settings
+        self._plan = plan = world.scene.disks[index]
+        volume = (
+            as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
+            if plan.is_budget
+            else Volume(str(index + 1), VOLUME, plan.capacity, plan.used)
+        )
+        soft, hard = settings.static.storage.limits_of(volume)
+        self.volume = replace(volume, soft=soft, hard=hard)  # what the host sees of it at the start
+        # Between which consumptions the factor falls.
+        self.bounds = byte_limits(volume, soft, hard) or ByteLimits(plan.capacity, plan.capacity)
+        self.used = plan.used or self.bounds.soft  # bytes consumed now
+        if plan.drain:
+            self._events.at(plan.lump, self._retention)
+        self.changed()
+
+    def append(self, size: int) -> None:
+        self.used += size
+        self.changed()
+
+    def free(self, size: int) -> None:
+        self.used = max(0, self.used - size)
+        self.changed()
+
+    def _retention(self) -> None:
+        self.free(int(self._plan.drain * self._plan.lump / 1000))
+        self._events.after(self._plan.lump, self._retention)
+
+    def changed(self) -> None:
+        """Other bytes are consumed now; whoever checks a run may watch it."""
 
 
-def volume_of(plan: DiskPlan, settings: Settings, broker: str) -> tuple[Volume, ByteLimits | None]:
-    """What a broker sees of its disk, and between which consumptions the factor falls; None without limits."""
-    if plan.is_budget:
-        volume = as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
-    else:
-        volume = Volume(broker, VOLUME, plan.capacity, plan.used)
-    soft, hard = settings.static.storage.limits_of(volume)
-    return replace(volume, soft=soft, hard=hard), byte_limits(volume, soft, hard)
+class Client:
+    """Sends one batch after the other; the broker says for how long it is muted."""
+
+    def __init__(self, plan: ClientPlan, broker: Broker, offset: int) -> None:
+        """It begins so long after the start."""
+        self.plan, self._broker, self._events = plan, broker, broker.events
+        self.sent = 0  # bytes that were appended so far
+        self.turned_back_at = 0  # last
+        self.held_since: int | None = None  # turned back for the first time since the last append
+        self._due = float(offset)  # when it has the next batch to send
+        self._batches = 0
+        # How many batches of a burst come at once, and after how many ms the next burst.
+        self._burst = max(1, round(plan.demand * plan.every / 1000 / plan.batch)) if plan.kind == "bursty" else 1
+        self._gap = plan.batch * self._burst / plan.demand * 1000
+        self._events.at(offset, self.send)
+
+    def send(self) -> None:
+        if self._broker.turns_back(self):
+            return
+        plan, now = self.plan, self._events.now
+        mute = self._broker.append(self)
+        self.sent += plan.batch
+        self.held_since = None
+        if plan.kind == "reconnecting":
+            mute = min(mute, plan.every)
+        self._batches += 1
+        if self._batches % self._burst == 0:
+            # An eager client's line is never behind; what a paced one has to send piles up while it waits.
+            self._due = (now if plan.kind in ("eager", "reconnecting") else self._due) + self._gap
+        self._events.at(max(now + max(mute, 1), int(self._due)), self.send)
+
+    def retry(self) -> None:
+        """The fence is open again: it tries as its backoff has it, which began when it was turned back."""
+        self._events.after(BACKOFF - (self._events.now - self.turned_back_at) % BACKOFF, self.send)
+
+
+class OwnDisk:
+    """The factor source of a broker that knows its own disk, or what the topics of a budget take."""
+
+    known: ClusterVolumes  # its volume or budget when it looked last
+
+    def __init__(self, world: World, index: int) -> None:
+        self._disk, self._events = world.disks[index], world.events
+        # Those with a replica on the disk; each client's has the client's name.
+        self._topics = frozenset(client.name for client in world.scene.clients if index in client.places)
+        # A broker looks at the sizes of budgeted topics twice a second at most.
+        self._is_budget = world.scene.disks[index].is_budget
+        self._period = max(ms(world.settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
+        self.life = 0  # counts starts and deaths, the broker's, too
+
+    def start(self) -> None:
+        self.life += 1
+        self.known, self._used = ClusterVolumes(()), -1
+        self._look(self.life)
+
+    def stop(self) -> None:
+        self.life += 1
+
+    def read(self) -> ClusterVolumes | Factor:
+        return self.known
+
+    def looked(self) -> None:
+        """It has looked; other brokers could be told."""
+
+    def _look(self, life: int) -> None:
+        if life != self.life:
+            return
+        used = self._disk.used
+        if used != self._used:
+            self._used = used
+            # As quotahost.broker.disks.monitor; who writes to a budget is always known.
+            topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
+            seen = (replace(self._disk.volume, consumed=used, topics=topics),)
+            self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
+        self.looked()
+        self._events.after(self._period, lambda: self._look(life))
+
+
+class Broker:
+    """Alive or dead; its quotas and its fence follow the factor that its own host has decided on."""
+
+    up, up_since = False, 0  # whether it is in service, and since when
+
+    def __init__(self, world: World, index: int, source: OwnDisk) -> None:
+        """``index`` is its place in the scene, its id in Kafka is one more."""
+        self.scene, self.settings, self.events = world.scene, world.settings, world.events
+        self.index, self.source, self._disk = index, source, world.disks[index]
+        self._rnd = random.Random(self.scene.seed * 1009 + index)
+        self._interval = ms(self.settings.factor_interval)
+        self._waiting: list[Client] = []
+        #: Is called with the name of what happens, and its facts.
+        self.tell: Callable[..., None] = lambda event, *facts: None
+        self._memory = PauseMemory([])
+
+    def start(self) -> None:
+        events, scene = self.events, self.scene
+        self.up, self.up_since = True, events.now
+        self.closed, self.closed_since = False, events.now  # the fence
+        self.factor = 1.0  # what the host has set last
+        # The way of the produce limits of all clients, and of those who write to affected topics (``slowing``) while
+        # the factor is for them only.
+        mute = ms(self.settings.max_mute)
+        self.tap, self.slowed = (Tap(scene.windows, scene.window_ms, mute) for _ in range(2))
+        self.slowing = Slowing(scene.windows, scene.window_ms)
+        self._affected: Affected | None = None
+        self.tell("moved")
+        self.shim = SmallShim(scene.fence, self._set_factor)
+        shim = cast("Shim", self.shim)
+        self._loop = FactorLoop(shim, Guard(shim, events.clock), events.clock, self._memory)
+        policy = policy_of(self.settings, self.index + 1, events.clock)
+        self._plugins = PluginSet([LoadedPlugin(Role.FACTOR_SOURCE, self.source, policy.context), policy])
+        self.source.start()
+        self._host(self.source.life)
+        self._watch(self.source.life)
+        self._admit()
+
+    # ---- clients ----
+
+    def limit(self, client: Client) -> float:
+        """``Rule.limit`` of a client's quota now, in bytes/s."""
+        now, name = self.events.now, client.plan.name
+        share = self.slowing.share(self.slowing.tags(name, now), now)
+        slows = self.slowing.slows(name)
+        part = (self.slowed if slows else self.tap).value
+        if share < 1:
+            # Where the limit is going to: of who writes to no affected topic, to the whole.
+            aim = 1.0 if self.slowing.affected is not None and not slows else self._in_force[0]
+            part = min(part, max(part, aim) * share)
+        return lowered(client.plan.quota, part, self.settings.floor_bytes)
+
+    def turns_back(self, client: Client) -> bool:
+        if self.up and not (self.closed and self.slowing.holds(client.plan.name)):
+            return False
+        client.turned_back_at = self.events.now
+        client.held_since = client.held_since or self.events.now
+        self._waiting.append(client)
+        self.tell("turned_back", client)
+        return True
+
+    def append(self, client: Client) -> int:
+        """Take a batch; for how many ms the client is muted."""
+        plan, now = client.plan, self.events.now
+        self._disk.append(plan.batch)
+        rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
+        rate.record(plan.batch, now)
+        mute = rate.throttle_ms(limit, now, cast=False)
+        self.tell("appended", client, limit, mute)
+        return mute
+
+    def _admit(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for client in waiting:
+            client.retry()
+
+    # ---- the factor ----
+
+    def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
+        self.factor, self._affected = value, affected
+        self._follow()
+
+    @property
+    def _in_force(self) -> tuple[float, Affected | None]:
+        """The factor in force, and the topics that it is for; None for all clients."""
+        return self.factor, self._affected
+
+    def _follow(self) -> None:
+        factor, topics = self._in_force
+        closed = factor <= 0 and self.scene.fence
+        changed, affected = closed is not self.closed, self.slowing.affected
+        self.slowing.affect(topics if factor < 1 and self.scene.fence else None, self.events.now)
+        if changed:
+            before, self.closed, self.closed_since = self.closed_since, closed, self.events.now
+            self.tell("fence", self.events.now - before, affected is None)
+        self._move()
+        # Whose topic is no longer held may write though the fence stays closed.
+        if changed or affected != self.slowing.affected:
+            self._admit()
+
+    def _move(self) -> None:
+        now, factor, affected = self.events.now, self._in_force[0], self.slowing.affected
+        held = self.closed and (affected is None or affected.held >= affected.places.keys())
+        slowed = self.slowed.step(factor, held, now)
+        moved = self.tap.step(factor if affected is None else 1.0, affected is None and held, now)
+        if moved or slowed:
+            self.tell("moved")
+
+    def _host(self, life: int) -> None:
+        if life == self.source.life:
+            self._loop.step(self._plugins, self.settings)
+            self.events.after(self._interval + self._rnd.randrange(1, TAKE), lambda: self._host(life))
+            self.tell("looked")
+
+    def _watch(self, life: int) -> None:
+        if life == self.source.life:
+            self._move()
+            self.events.after(BEAT, lambda: self._watch(life))
+
+
+# ---- the curves of a run ----
 
 
 class Sample(NamedTuple):

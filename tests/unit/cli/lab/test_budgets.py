@@ -5,7 +5,8 @@ from statistics import fmean
 
 import pytest
 
-from quotahost.cli.lab.budgets import BudgetTimes, BudgetUse, Declared, judged
+from quotahost.cli.lab.curves import BudgetUse
+from quotahost.cli.lab.play import BudgetTimes, Declared, judge_budgets
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Scene
 from quotahost.cli.lab.world import Recording, World, record
 from quotahost.model.budgets import Budget
@@ -25,7 +26,7 @@ def declared(then: int, new: int, share: float = 0.9) -> Declared:
 
 def test_beyond_the_soft_share_writers_are_held_back_and_at_all_bytes_the_budget_is_used_up() -> None:
     used = use(800, 900, 901, 1000, 1020, 700)
-    (found,), notes = judged([used], declared(1000, 1000), 7 * PART)
+    (found,), notes = judge_budgets([used], declared(1000, 1000), 7 * PART)
     assert (found.then, found.new) == (BudgetTimes(3 * PART, 2 * PART), BudgetTimes(3 * PART, 2 * PART))
     assert (found.peak, found.peak_at, found.unknown_s) == (1020, 4 * PART, PART)
     assert notes == []
@@ -44,7 +45,7 @@ def test_beyond_the_soft_share_writers_are_held_back_and_at_all_bytes_the_budget
 def test_what_other_sizes_would_have_done_is_told_where_it_is_known(
     then: int, new: int, share: float, held: BudgetTimes | None
 ) -> None:
-    (found,), _ = judged([use(500, 850, 950, 1010)], declared(then, new, share), 4 * PART)
+    (found,), _ = judge_budgets([use(500, 850, 950, 1010)], declared(then, new, share), 4 * PART)
     assert found.new == held
     assert found.sizes == (then, new)
 
@@ -57,7 +58,7 @@ def test_a_budget_that_the_history_cannot_tell_of_is_named() -> None:
     }  # fmt: skip
     own = {name: ((Budget(name, ("a",), 9), 0.9), (budget, 0.9)) for name, budget in others.items()}
     own |= {"orders.*": (of, of)}
-    found, notes = judged([use(5), use(5, budget="replicas"), use(5, budget="more")], own, PART)
+    found, notes = judge_budgets([use(5), use(5, budget="replicas"), use(5, budget="more")], own, PART)
     assert [budget.budget for budget in found] == ["orders.*"]
     assert notes == [
         "budgets not judged, since the history has no bytes of them: new",
@@ -87,7 +88,7 @@ def held_s(run: Recording) -> float:
 @pytest.mark.parametrize("policy", ["limits", "setpoint"])
 def test_it_is_as_long_as_in_the_simulator_and_with_a_smaller_size_no_shorter(policy: str) -> None:
     large, small = played(1000 * MB, policy), played(850 * MB, policy)
-    (found,), _ = judged([as_recorded(large)], declared(1000 * MB, 850 * MB), HOURS * 3600)
+    (found,), _ = judge_budgets([as_recorded(large)], declared(1000 * MB, 850 * MB), HOURS * 3600)
     assert found.new is not None
     assert found.then.held_s == pytest.approx(held_s(large), abs=1.5 * PART)
     assert held_s(small) - PART <= found.new.held_s <= 1.5 * held_s(small)

@@ -22,9 +22,8 @@ from quotahost.cli.lab import play as play_module
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
 from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
+from quotahost.cli.lab.past import plan_of, report_table, tables_of
 from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, ReplayedFactor, play, replayed_client
-from quotahost.cli.lab.replay import plan_of, tables_of
-from quotahost.cli.lab.report import report_table
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan
 from quotahost.model.volumes import byte_limits
 from quotahost.records.snapshot import Snapshot

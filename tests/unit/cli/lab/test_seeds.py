@@ -13,8 +13,8 @@ from quotahost.broker.host.volume_evaluation import Pauses
 from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterState, ClusterVolumesSource
 from quotahost.broker.plugins.factor_sources.snapshots import Roster
 from quotahost.broker.plugins.policies.setpoint import Setpoint
-from quotahost.cli.lab.broker import Broker
 from quotahost.cli.lab.traffic import Slowing
+from quotahost.cli.lab.world import Broker
 from quotahost.model.volumes import ByteLimits
 from quotahost.throttling import Tap
 

@@ -1,4 +1,7 @@
-"""``quotahost replay``: the command, the files that it compares, and its tables and JSON; ``play`` has the rules."""
+"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON.
+
+``history`` reads it, ``play`` has a replay's rules, ``drawing`` and ``pages`` make the page.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -10,22 +13,74 @@ from rich.text import Text
 
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
-from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, windows_of
+from quotahost.cli.asking import Clusters, Since, Until, check_out, check_packages, parse_range, parsed, windows_of
 from quotahost.cli.console import begin, console, json_text, say, table, whole
-from quotahost.cli.lab.budgets import Declared, ReplayedBudget
-from quotahost.cli.lab.budgets import judged as budgets_judged
-from quotahost.cli.lab.curves import Question
-from quotahost.cli.lab.play import Plan, Replay, ReplayedClient, ReplayedFactor, ReplayedVolume, StateTimes, Table, play
+from quotahost.cli.lab import play
+from quotahost.cli.lab.curves import Question, Report
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import Settings
 from quotahost.settings.storage import StorageSettings
-from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_factor, show_span
+from quotahost.units.parse import parse_duration
+from quotahost.units.show import UNKNOWN, show_at, show_bytes, show_factor, show_rate, show_share, show_span
 
 _MOST: Final = 20  # rows of a table
 _FACTORS: Final = ("factor of", "settings", "OPEN", "THROTTLE", "PAUSE", "PAUSEs", "lowest factor", "first PAUSE")
 _VOLUMES: Final = ("volume", "slowed", "paused", "lowest factor", "first PAUSE", "fullest", "")
 _BUDGETS: Final = ("budget", "held back", "of it used up", "most used", "when", "")
 _CLIENTS: Final = ("user", "client-id", "brokers", "rate", "slowed", "paused")
+_REPORT: Final = ("volume", "consumed", "capacity", "share", "fill rate", "hard limit reached")
+
+
+# ---- the report ----
+
+
+def report(
+    history: Annotated[str, typer.Option(metavar="DIR", help="Where the pipeline writes its history.")],
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="The page.")],
+    cluster: Clusters = None,
+    broker: Annotated[list[str] | None, typer.Option(help="Only of this broker; may be repeated.")] = None,
+    volume: Annotated[list[str] | None, typer.Option(help="Only this volume; may be repeated.")] = None,
+    since: Since = None,
+    until: Until = None,
+    worst: Annotated[int, typer.Option(min=1, max=200, help="How many volumes, the worst ones.")] = 20,
+    recent: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Over how long fill rates are; a quarter of the time, 7d at most."),
+    ] = None,
+) -> None:
+    """Draw what the volumes consumed, against their limits, and when they will reach them.
+
+    Reads what the pipeline wrote to its history, on this machine, with 1 GB of memory whatever its size.
+    """
+    check_packages("report", "pyspark", "matplotlib", "jinja2")
+    times = parse_range(since, until)
+    span = parsed("--recent", recent, parse_duration).total_seconds() if recent is not None else None
+    question = Question(history, tuple(cluster or ()), tuple(broker or ()), tuple(volume or ()), *times, worst, span)
+    check_out("--out", out, ".html")
+    from quotahost.cli.lab.history import started
+    from quotahost.cli.lab.history import worst as worst_of
+    from quotahost.cli.lab.pages import report_page
+
+    with started("report", history) as spark:
+        answer = worst_of(spark, question)
+    shown = report_table(answer)
+    begin("Drawing")
+    with whole(out) as file:
+        file.write_text(report_page(answer, shown), encoding="utf-8")
+    console().print(table(shown.heads, shown.rows))
+    say(f"\n{out}")
+
+
+def report_table(report: Report) -> play.Table:
+    rows = [
+        [report.title(curve), show_bytes(curve.newest.last), show_bytes(curve.newest.capacity),
+         show_share(curve.share), show_rate(curve.fill_rate), curve.show_when(curve.newest.hard)]
+        for curve in report.curves
+    ]  # fmt: skip
+    return play.Table(_REPORT, rows, "volumes", report.known - len(rows))
+
+
+# ---- the replay ----
 
 
 def replay(
@@ -62,8 +117,8 @@ def replay(
         readings = everything(spark, question)
         uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")
-    played = play(readings, plan)
-    judged, notes = budgets_judged(uses, budgets, played.until - played.since)
+    played = play.play(readings, plan)
+    judged, notes = play.judge_budgets(uses, budgets, played.until - played.since)
     if judged and not quotas_then:
         notes.append("without --quotas-then these budgets are taken for those that were in force then")
     played = replace(played, budgets=tuple(judged), notes=(*played.notes, *notes))
@@ -81,17 +136,17 @@ def replay(
         say(f"\n{out}")
 
 
-def plan_of(properties: Path, then: Path | None) -> Plan:
+def plan_of(properties: Path, then: Path | None) -> play.Plan:
     """The settings of both files. Raises QuotahostError if one can't be read, or its settings are wrong."""
     file = read_broker_file(properties)
     new = Settings.from_properties(file.properties)
     before = new if then is None else Settings.from_properties(read_broker_file(then).properties)
     # Only now, since defaults depend on whether there are limits.
     static = before.static.model_copy(update={"storage": StorageSettings()})
-    return Plan(new, before.model_copy(update={"static": static}), windows_of(file))
+    return play.Plan(new, before.model_copy(update={"static": static}), windows_of(file))
 
 
-def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: Plan) -> Declared:
+def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: play.Plan) -> play.Declared:
     """What these files declare of budgets. Raises QuotahostError if they can't be read, or no budget would hold."""
     if not files:
         if then:
@@ -114,7 +169,7 @@ def budgets_of(files: Sequence[Path] | None, then: Sequence[Path] | None, plan: 
     return {name: ((before.get(name, of), shares[0]), (of, shares[1])) for name, of in new.items()}
 
 
-def _show(played: Replay) -> None:
+def _show(played: play.Replay) -> None:
     screen = console()
     for note in played.notes:
         screen.print(Text(note, style="yellow"), soft_wrap=True)
@@ -129,34 +184,36 @@ def _show(played: Replay) -> None:
 # ---- as tables ----
 
 
-def tables_of(replay: Replay) -> list[Table]:
+def tables_of(replay: play.Replay) -> list[play.Table]:
     """Factors, volumes, and if there are any, budgets, and clients that were held back; those that were so longest."""
-    factors = [row for factor in replay.factors for row in _factor_rows(factor, replay)]
-    volumes = [_volume_row(volume, replay) for volume in replay.volumes]
-    clients = [_client_row(client) for client in replay.clients]
-    tables = [Table(_FACTORS, factors), _longest(_VOLUMES, volumes, "volumes")]
-    budgets = [_budget_row(budget, replay) for budget in replay.budgets]
-    more = _longest(_BUDGETS, budgets, "budgets"), _longest(_CLIENTS, clients, "clients")
-    return [*tables, *(table for table in more if table.rows)]
+    parts = (
+        (_VOLUMES, [_volume_row(volume, replay) for volume in replay.volumes], "volumes"),
+        (_BUDGETS, [_budget_row(budget, replay) for budget in replay.budgets], "budgets"),
+        (_CLIENTS, [_client_row(client) for client in replay.clients], "clients"),
+    )
+    return [
+        play.Table(_FACTORS, [row for factor in replay.factors for row in _factor_rows(factor, replay)]),
+        *(
+            play.Table(heads, rows[:_MOST], f"{what} held back longest", len(rows[_MOST:]))
+            for heads, rows, what in parts
+            if rows
+        ),
+    ]
 
 
-def _longest(heads: tuple[str, ...], rows: list[list[str]], what: str) -> Table:
-    return Table(heads, rows[:_MOST], f"{what} held back longest", max(0, len(rows) - _MOST))
-
-
-def _factor_rows(factor: ReplayedFactor, replay: Replay) -> list[list[str]]:
+def _factor_rows(factor: play.ReplayedFactor, replay: play.Replay) -> list[list[str]]:
     rows = [[replay.whose(factor), "then", *_times(factor.then)], ["", "these", *_times(factor.new)]]
     if factor.unknown_s >= 1:
         rows.append(["", f"no readings for {_seconds(factor.unknown_s)}", *[""] * 6])
     return rows
 
 
-def _times(times: StateTimes) -> list[str]:
+def _times(times: play.StateTimes) -> list[str]:
     lowest, first_pause = show_factor(times.lowest), _time(times.first_pause)
     return [_seconds(times.open_s), *_held(times), str(times.pauses), lowest, first_pause]
 
 
-def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
+def _volume_row(volume: play.ReplayedVolume, replay: play.Replay) -> list[str]:
     remarks = [f"full at {_time(volume.full_at)}"] if volume.full_at is not None else []
     remarks += ["estimated"] if volume.growth.estimated else []
     then, new = (
@@ -168,7 +225,7 @@ def _volume_row(volume: ReplayedVolume, replay: Replay) -> list[str]:
     return [title, *changes, f"{fullest} of {show_bytes(volume.capacity)}", ", ".join(remarks)]
 
 
-def _budget_row(budget: ReplayedBudget, replay: Replay) -> list[str]:
+def _budget_row(budget: play.ReplayedBudget, replay: play.Replay) -> list[str]:
     then, new = (
         ["not known"] * 2 if of is None else [_seconds(of.held_s), _seconds(of.used_up_s)]
         for of in (budget.then, budget.new)
@@ -179,12 +236,12 @@ def _budget_row(budget: ReplayedBudget, replay: Replay) -> list[str]:
     return [" / ".join(name), *map(_change, then, new), used, _time(budget.peak_at), gap]
 
 
-def _client_row(client: ReplayedClient) -> list[str]:
+def _client_row(client: play.ReplayedClient) -> list[str]:
     names = printable(client.user), printable(client.client), str(len(client.brokers)), f"{show_bytes(client.rate)}/s"
     return [*names, *map(_change, _held(client.then), _held(client.new))]
 
 
-def _held(times: StateTimes) -> list[str]:
+def _held(times: play.StateTimes) -> list[str]:
     return [_seconds(times.throttle_s), _seconds(times.pause_s)]
 
 
@@ -203,7 +260,7 @@ def _time(at: float | None) -> str:
 # ---- as JSON ----
 
 
-def as_json(replay: Replay) -> str:
+def as_json(replay: play.Replay) -> str:
     """All but the readings of the volumes; of the factors each change.
 
     Times are seconds since 1970, sizes bytes, factors 0 to 1.
@@ -220,9 +277,6 @@ def as_json(replay: Replay) -> str:
          "capacity": volume.capacity, "estimated": volume.growth.estimated}
         for volume in replay.volumes
     ]  # fmt: skip
-    budgets = [asdict(budget) for budget in replay.budgets]
-    clients = [asdict(client) for client in replay.clients]
+    others = {"budgets": [*map(asdict, replay.budgets)], "clients": [*map(asdict, replay.clients)]}
     span = {"since": replay.since, "until": replay.until, "step": replay.step}
-    parts = {"factors": factors, "volumes": volumes, "budgets": budgets, "clients": clients}
-    shown = {**span, **parts, "notes": replay.notes}
-    return json_text(shown)
+    return json_text({**span, "factors": factors, "volumes": volumes, **others, "notes": replay.notes})
