@@ -121,7 +121,8 @@ class SharesPublisher:
     def __call__(self, usage: DataFrame, _: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
         # Without a reading Spark keeps no state, and the query would fail with each batch while this pipeline stood by.
-        if self._leadership.stands_by():
+        stands_by, run = self._leadership.role()
+        if stands_by:
             bring_forward(usage)
             self._written.clear()
             return
@@ -134,7 +135,7 @@ class SharesPublisher:
         self._sequence += 1
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(
-            usage.coalesce(1), self._clock.now(), self._options.validity, self._leadership.run, self._sequence,
+            usage.coalesce(1), self._clock.now(), self._options.validity, run, self._sequence,
             expiry=self._options.expiry, known=self._known(), partitions=partitions,
         )  # fmt: skip
         self._write(found)
