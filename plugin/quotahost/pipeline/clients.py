@@ -2,8 +2,7 @@
 
 Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
 writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's
-names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic. Each question
-and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
+names. Each question and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
 :func:`ensure_topics` makes the pipeline's topics where they are absent: before a query starts, and again while it
 runs. A topic that somebody deletes is made anew with its own configuration; but where brokers have

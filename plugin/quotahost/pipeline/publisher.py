@@ -1,12 +1,10 @@
 """When each cluster's record is published: with a batch that isn't late, again while no snapshot comes, by a tick.
 
-1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
-   every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
-2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
-   So when nothing was published for a while, a thread publishes the last batch's records again.
-3. Where a batch would make other records and none is due anyway, it writes a *tick*, a record of a topic of its own,
-   which causes a batch. As that costs a good part of a second of a core, Spark's own source ``rate`` would cost half a
-   core.
+Spark makes no batch without input, and a broker that died together with all others would then never become stale. So
+when nothing was published for a while, a thread publishes the last batch's records again. Without a new snapshot a
+record changes by time alone, when a broker becomes stale or expires; where a batch would make another one, and none is
+due anyway, the thread writes a *tick*, a record of a topic of its own, which causes a batch. As that costs a good part
+of a second of a core, Spark's own source ``rate`` would cost half a core.
 """
 
 import logging
@@ -84,11 +82,11 @@ class Publisher:
             self._last = None
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
             # disks empty. This may have been the end of it, so a tick causes the next batch.
-            if not self._caught_up():
+            if self._caught_up():
+                self._last = self._publish_batch(volumes)
+            else:
                 bring_forward(volumes)
                 self._tick_unless(lambda: False)
-                return
-            self._last = self._publish_batch(volumes)
 
     def again(self) -> bool:
         """Publish the last batch's records once more, where a batch that began now would make the same.
@@ -107,8 +105,7 @@ class Publisher:
             again = [replace(record, run=run, sequence=sequence, computed_at=at) for record in last.records]
             if not self._publish(again, standing_by):
                 self._last = None
-                return False
-            return True
+            return self._last is not None
         finally:
             self._publishing.release()
 
@@ -154,18 +151,19 @@ class Publisher:
         self._sequence += 1
         return *self._leadership.role(), self._sequence
 
-    def _records(self, rows: Iterable[Row], rules: Rules, run: int, sequence: int) -> tuple[list[ClusterRecord], bool]:
+    def _records(
+        self, rows: Collection[Row], rules: Rules, run: int, sequence: int
+    ) -> tuple[list[ClusterRecord], bool]:
         """The records of all clusters, and whether there is one of each."""
         made, complete = [], True
-        clusters = {row["cluster"]: row for row in rows}
-        for cluster, row in clusters.items():
+        for row in rows:
             try:
                 made.append(record(row, rules, run, sequence))
             except Exception as problem:  # whatever a row holds, the other clusters' records are made
-                self._failed(cluster, problem)
+                self._failed(row["cluster"], problem)
                 complete = False
         # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
-        if rules.cluster not in clusters:
+        if all(row["cluster"] != rules.cluster for row in rows):
             missing, at = tuple(sorted(rules.registered)), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
             first = missing[:MAX_LISTED]
             made.append(ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing), missing_brokers=first))
@@ -174,13 +172,15 @@ class Publisher:
     def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
         """Whether all were written, or none of them is to be written by now."""
         written = [self._write(record, standing_by) for record in made]
-        return standing_by or all(written)
+        return all(written)
 
     def _write(self, made: ClusterRecord, standing_by: bool) -> bool:
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
         self._attempted_at = time.monotonic()
         self._progress.made(made, standing_by)
-        if standing_by or self._late(made):
+        if standing_by:
+            return True
+        if self._late(made):
             return False
         try:
             written = self._send(made)

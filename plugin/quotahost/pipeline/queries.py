@@ -85,7 +85,7 @@ class Queries:
         self.listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
-        """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch.
+        """``publish`` takes all of them with each batch.
 
         Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
         that nobody knows, old snapshots don't enter it again.
@@ -106,7 +106,6 @@ class Queries:
         self.listed |= frozenset(brokers)
 
     def shares(self, publish: Batch) -> StreamingQuery:
-        """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
         # Shares are only for brokers that the cluster has listed.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
@@ -127,7 +126,7 @@ class Queries:
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def record(self, part: str, directory: str) -> StreamingQuery:
-        """From snapshots or usage records to a part of the history as Parquet, in ``directory`` or beside it."""
+        """Append a part of the history, in ``directory`` or beside it."""
         self._pool("history")
         if part in history.OF_USAGE:
             records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
