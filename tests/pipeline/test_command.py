@@ -24,7 +24,7 @@ from quotahost.base.text import short
 from quotahost.cli.main import app
 from quotahost.pipeline import main as pipeline
 from quotahost.pipeline import session as spark_session
-from quotahost.pipeline.clients import JvmKafka, Topics
+from quotahost.pipeline.clients import JvmKafka, ensure_topics
 from quotahost.pipeline.main import lock, refusal, submit_line, wait_for
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
@@ -271,7 +271,7 @@ class Kafka:
         self._brokers, self._late = self._brokers + self._late, 0
 
     def ensure(self) -> dict[str, tuple[int, Mapping[str, str]]]:
-        Topics(self, options(**GIVEN, topics_prefix="t.")).ensure(self._wait)  # type: ignore[arg-type]
+        ensure_topics(self, options(**GIVEN, topics_prefix="t."), self._wait)  # type: ignore[arg-type]
         return self.made
 
 

@@ -45,7 +45,7 @@ class Sent:
         self.later = 0  # ms
         self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
         self.progress = Progress()
-        leader: Any = SimpleNamespace(run=7, stands_by=lambda: False)
+        leader: Any = SimpleNamespace(role=lambda: (False, 7))
         self.publisher = Publisher(
             RULES, leader, self.clock, self.progress, 5.0, self._send,
             lambda: self.ticks.append(self.later), lambda: caught_up, lambda: self.reading,
@@ -268,7 +268,7 @@ class World:
 
     def reads(self, *records: tuple[bytes, bytes | None]) -> None:
         self._come = records
-        self.leadership._poll()
+        self.leadership.follow()
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes |
     before, running = World(forged), World()
     assert before.leadership.run == NOW_MS
     running.reads(forged)
-    assert not running.leadership.stands_by()
+    assert running.leadership.role() == (False, NOW_MS)
     for each in (before, running):
         assert encode(ClusterRecord("home", each.leadership.run, 0, NOW))
         assert each.refused == reasons
@@ -311,8 +311,7 @@ def test_the_one_launched_last_wins_and_that_is_logged_once_however_many_runs_ar
 ) -> None:
     for each in (*later, *later):
         world.reads(claims(NOW_MS + each))
-    assert world.leadership.stands_by() is stands_by
-    assert world.leadership.run == NOW_MS
+    assert world.leadership.role() == (stands_by, NOW_MS)
     assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)
 
 
@@ -320,7 +319,8 @@ def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> 
     ahead = NOW_MS + 1_800_000  # its clock is half an hour ahead
     world.reads(claims(ahead))
     world.now += SILENCE
-    assert world.leadership.stands_by()
+    assert world.leadership.role() == (True, NOW_MS)
     world.now += 0.1
-    assert not world.leadership.stands_by()
-    assert world.leadership.run > ahead
+    stands_by, run = world.leadership.role()
+    assert not stands_by
+    assert run > ahead

@@ -2,10 +2,9 @@
 
 Spark's Kafka source brings these clients along and is configured in their names (JKS keystores, JAAS). An operator
 writes that configuration once, for Spark and for this module; confluent-kafka would need a second one in librdkafka's
-names. :class:`quotahost.pipeline.job.Job` publishes the cluster records with them and follows the topic. Each question
-and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
+names. Each question and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
-:class:`Topics` makes the pipeline's topics where they are absent: before a query starts, and again while the pipeline
+:func:`ensure_topics` makes the pipeline's topics where they are absent: before a query starts, and again while it
 runs. A topic that somebody deletes is made anew with its own configuration; but where brokers have
 ``auto.create.topics.enable``, one of them is quicker as soon as a producer of this module or of Spark's writes there:
 Java's producer has no option against it. How existing topics are kept is for ``quotahost doctor`` to say.
@@ -166,46 +165,34 @@ _REPLICAS: Final = 3
 _GATHERING: Final = 5.0  # seconds for brokers that are still coming up: nobody adds replicas later
 
 
-class Topics:
-    """Makes and checks the topics of one pipeline."""
+def ensure_topics(kafka: JvmKafka, options: Options, wait: Callable[[float], object] = time.sleep) -> None:
+    """Create the topics of a pipeline that are absent.
 
-    def __init__(self, kafka: JvmKafka, options: Options) -> None:
-        self._kafka = kafka
-        #: Whoever leads is found by the order of this topic's records, so it must have one partition.
-        self._single, self._shares = options.named(CLUSTER_VOLUMES), options.named(SHARES)
-        compacted = (*options.clusters(""), self._single, options.named(USAGE), self._shares)
-        deleted = {options.named(REFUSED): _DEAD_LETTERS, options.named(TICKS): _SHORT_LIVED}
-        #: The configuration of each topic.
-        self._topics = dict.fromkeys(compacted, COMPACTED) | deleted
-
-    def ensure(self, wait: Callable[[float], object] = time.sleep) -> None:
-        """Create the topics that are absent.
-
-        Raises Unusable if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
-        answer, or refuses to create a topic.
-        """
-        there = self._kafka.topics(self._topics.keys())
-        if (partitions := there.get(self._single, 1)) != 1:
-            raise Unusable(
-                f"topic {self._single} has {partitions} partitions, and must have one: by the order of its records "
-                "pipelines find out which of them publishes. Stop all of them and delete it; the next one makes it anew"
-            )
-        # Among them may be topics that this client has no right to see; Kafka says that they exist.
-        if absent := sorted(self._topics.keys() - there.keys()):
-            brokers = len(self._kafka.cluster()[1])
-            if brokers < _REPLICAS:
-                wait(_GATHERING)
-                brokers = len(self._kafka.cluster()[1]) or 1
-            replicas = min(_REPLICAS, brokers)
-            created = [name for name in absent if self._create(name, brokers, replicas)]
-            if created and replicas < _REPLICAS:
-                text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
-                log.warning(text, replicas, ", ".join(created))
-
-    def _create(self, name: str, brokers: int, replicas: int) -> bool:
-        partitions = partitions_for(brokers) if name == self._shares else 1
-        # A broker or another pipeline may be quicker.
-        created = self._kafka.create(name, partitions, replicas, self._topics[name])
-        if created:
-            log.info("created the topic %s with %d replicas", name, replicas)
-        return created
+    Raises Unusable if a topic has a form with which the pipeline can't work; Py4JJavaError if the cluster doesn't
+    answer, or refuses to create a topic.
+    """
+    # Whoever leads is found by the order of the records in the first, so it must have one partition.
+    single, shares = options.named(CLUSTER_VOLUMES), options.named(SHARES)
+    configs = dict.fromkeys((*options.clusters(""), single, options.named(USAGE), shares), COMPACTED)
+    configs |= {options.named(REFUSED): _DEAD_LETTERS, options.named(TICKS): _SHORT_LIVED}
+    there = kafka.topics(configs)
+    if (partitions := there.get(single, 1)) != 1:
+        raise Unusable(
+            f"topic {single} has {partitions} partitions, and must have one: by the order of its records "
+            "pipelines find out which of them publishes. Stop all of them and delete it; the next one makes it anew"
+        )
+    # Among them may be topics that this client has no right to see; Kafka says that they exist.
+    if absent := sorted(configs.keys() - there.keys()):
+        brokers = len(kafka.cluster()[1])
+        if brokers < _REPLICAS:
+            wait(_GATHERING)
+            brokers = len(kafka.cluster()[1]) or 1
+        replicas, created = min(_REPLICAS, brokers), []
+        for name in absent:
+            # A broker or another pipeline may be quicker.
+            if kafka.create(name, partitions_for(brokers) if name == shares else 1, replicas, configs[name]):
+                log.info("created the topic %s with %d replicas", name, replicas)
+                created.append(name)
+        if created and replicas < _REPLICAS:
+            text = "only %d brokers are up, so these topics have as few replicas: %s; reassign them if more come"
+            log.warning(text, replicas, ", ".join(created))

@@ -1,21 +1,15 @@
 """From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
 cluster's record.
 
-1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
-2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
-3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
-   :mod:`quotahost.pipeline.publisher` publishes it.
-4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
-   would make the same again, and a tick needs none (:class:`Last`).
-
-harness/rollup.py is the same in plain Python.
+:func:`state` is the one stateful operator of the query, :func:`rollup` runs on a batch of it, and :func:`record` reads
+the record of a row, as brokers do, and adds what is not left to SQL. harness/rollup.py is the same in plain Python.
 """
 
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -169,22 +163,3 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
     return tuple((name, min(serving, MAX_LONG), min(others, MAX_LONG)) for name, (serving, others) in sorted(most))
-
-
-@dataclass(frozen=True, slots=True)
-class Last:
-    """The records of a batch."""
-
-    rules: Rules  # by which it judged
-    ahead: int  # ms by which Kafka's clock was ahead of the driver's
-    until: float  # Kafka's time, in ms since the epoch, up to which they are true while no snapshot comes
-    records: tuple[ClusterRecord, ...]
-
-    def holds(self, rules: Rules, ahead: int, now: int) -> bool:
-        """Whether a batch that begins ``now`` (ms, Kafka's) and has read nothing new would make the same records."""
-        return rules == self.rules and ahead == self.ahead and now <= self.until
-
-    def again(self, run: int, sequence: int, now: int) -> list[ClusterRecord]:
-        """The same records, computed ``now`` (ms, Kafka's)."""
-        at = datetime.fromtimestamp(now / 1000, UTC)
-        return [replace(record, run=run, sequence=sequence, computed_at=at) for record in self.records]

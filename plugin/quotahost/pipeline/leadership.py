@@ -1,8 +1,7 @@
 """Which of several pipelines leads: the one that was launched last publishes, the others stand by, and all log it.
 
 Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
-keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
-The publishers ask ``stands_by`` with each batch.
+keep the record of the highest run, for which this module follows the topic of the cluster records.
 
 Whoever may write to the topic can claim a run. One that no pipeline can have is refused and counted: otherwise a single
 record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
@@ -13,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce
 from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmConsumer
@@ -21,9 +20,7 @@ from quotahost.records.cluster_volumes import decode
 from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS
 
-_PAUSE: Final = 0.25  # seconds between two polls
 _WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first record
-_CLOSE_WITHIN: Final = 5.0  # seconds
 
 
 class Leadership:
@@ -52,47 +49,37 @@ class Leadership:
         # Readers pass over records of a lower run, such as this pipeline's would have after a clock was put back.
         self._highest = self.run = max(now_ms(), highest + 1)
 
-    def follow(self) -> None:
-        """Start the thread that reads the topic on. It alone polls then: two threads must not use one consumer."""
-        self._follower = Periodic("leadership", self._poll, lambda: _PAUSE)
-
-    def close(self) -> None:
-        """End the thread, which is left behind with the consumer if it hasn't ended within 5 s."""
-        if self._follower.close(_CLOSE_WITHIN):
-            self._consumer.close()
-
-    def note(self, run: int) -> None:
-        # 0 is no cluster record's.
-        if run in (0, self.run):
-            return
-        with self._lock:
-            higher = run > self.run
-            if higher:
-                self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
-        text = "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them"
-        if higher:
-            self._later.report(text, run, self.run, "it was launched later and wins, this one stands by")
-        else:
-            passed_over = "this one was launched later and wins, readers pass over the other's records"
-            self._earlier.report(text, run, self.run, passed_over)
-
-    def stands_by(self) -> bool:
-        """Whether a pipeline that was launched later publishes; if it has ceased to, this one takes a new run."""
+    def role(self) -> tuple[bool, int]:
+        """Whether a pipeline that was launched later publishes, and this one's run: a new one if that has ceased to."""
         with self._lock:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
             if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
                 self._later.healed()  # if the other pipeline comes back, the log says so again
-            return self._highest > self.run
+            return self._highest > self.run, self.run
 
-    def _poll(self) -> None:
+    def follow(self) -> None:
+        """Read what has come to the topic. One thread calls: two must not use one consumer."""
         try:
             for key, value in self._consumer.poll(_WAIT):
-                self.note(self._run_of(key, value))
+                self._note(self._run_of(key, value))
             self._fault.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next poll may succeed
             self._fault.report("other pipelines can't be watched for: %s", short(problem))
+
+    def _note(self, run: int) -> None:
+        # 0 is no cluster record's.
+        if run in (0, self.run):
+            return
+        with self._lock:
+            if higher := run > self.run:
+                self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
+        fault, who = self._earlier, "this one was launched later and wins, readers pass over the other's records"
+        if higher:
+            fault, who = self._later, "it was launched later and wins, this one stands by"
+        text = "another pipeline publishes the same, run %d, this one is run %d: %s; stop one of them"
+        fault.report(text, run, self.run, who)
 
     def _run_of(self, key: bytes, value: bytes | None) -> int:
         """The run of a cluster record; 0 of any other record, and of one that no pipeline can have written."""

@@ -1,13 +1,4 @@
-"""The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``.
-
-1. It reads the options, and starts the metrics.
-2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
-   other for ever.
-3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
-4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
-
-:func:`submit_line` makes the line by which an operator runs it on a cluster (``quotahost pipeline --print-submit``).
-"""
+"""The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``."""
 
 import fcntl
 import logging
@@ -141,7 +132,10 @@ def _path(directory: str) -> Path:
 
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
-    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
+    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``.
+
+    Two queries with one checkpoint would end each other for ever.
+    """
     in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):

@@ -1,12 +1,11 @@
 """The pipeline's log lines (every ten seconds) and Prometheus metrics: by query what Spark reports and how far it is
 behind, by cluster what was published.
-
-:mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
-record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
@@ -29,29 +28,31 @@ class Progress:
     def __init__(self) -> None:
         """Nobody can read the metrics before :meth:`serve`."""
         self.registry = CollectorRegistry()
-        self._batches = self._counter("batches", "Batches done", "query")
-        self._rows = self._counter("rows", "Records read", "query")
-        self._refused = self._counter("refused", "Records refused and written to the dead-letter topic")
-        self.published = self._counter("published", "Records published", "cluster")
+        counter = partial(Counter, namespace="quotahost_pipeline", registry=self.registry)
+        gauge = partial(Gauge, namespace="quotahost_pipeline", registry=self.registry)
+        self._batches = counter("batches", "Batches done", ["query"])
+        self._rows = counter("rows", "Records read", ["query"])
+        self._refused = counter("refused", "Records refused and written to the dead-letter topic")
+        self.published = counter("published", "Records published", ["cluster"])
         text = "Batches that published nothing of a cluster: late, or the record could not be made or written"
-        self.unpublished = self._counter("unpublished", text, "cluster", "reason")
+        self.unpublished = counter("unpublished", text, ["cluster", "reason"])
         text = "Records of the pipelines' topic that are none of a pipeline of these clusters"
-        self.refused_runs = self._counter("refused_runs", text, "reason")
-        self._failures = self._counter("failures", "Times that a query failed and was started again", "query")
-        self.standing_by = self._gauge("standing_by", "1 while another pipeline, launched later, publishes")
-        self._seconds = self._gauge("batch_seconds", "Duration of the last batch", "query")
-        self._behind = self._gauge("records_behind", "Records that are not read yet", "query")
-        self._state_rows = self._gauge("state_rows", "Brokers remembered", "query")
-        self._state_bytes = self._gauge("state_bytes", "Memory of the state", "query")
-        self._age = self._gauge("age_seconds", "Age of the newest snapshot when it was published", "cluster")
-        self._brokers = self._gauge("brokers", "Brokers by what is known of them", "cluster", "state")
-        self._volumes = self._gauge("volumes", "Volumes of the brokers that report", "cluster")
-        self._capacity = self._gauge("capacity_bytes", "Sum of their capacities", "cluster")
-        self._consumed = self._gauge("consumed_bytes", "Sum of what they consume", "cluster")
-        self._factor = self._gauge("factor", "Smallest factor by published limits, 1 without", "cluster")
+        self.refused_runs = counter("refused_runs", text, ["reason"])
+        self._failures = counter("failures", "Times that a query failed and was started again", ["query"])
+        self.standing_by = gauge("standing_by", "1 while another pipeline, launched later, publishes")
+        self._seconds = gauge("batch_seconds", "Duration of the last batch", ["query"])
+        self._behind = gauge("records_behind", "Records that are not read yet", ["query"])
+        self._state_rows = gauge("state_rows", "Brokers remembered", ["query"])
+        self._state_bytes = gauge("state_bytes", "Memory of the state", ["query"])
+        self._age = gauge("age_seconds", "Age of the newest snapshot when it was published", ["cluster"])
+        self._brokers = gauge("brokers", "Brokers by what is known of them", ["cluster", "state"])
+        self._volumes = gauge("volumes", "Volumes of the brokers that report", ["cluster"])
+        self._capacity = gauge("capacity_bytes", "Sum of their capacities", ["cluster"])
+        self._consumed = gauge("consumed_bytes", "Sum of what they consume", ["cluster"])
+        self._factor = gauge("factor", "Smallest factor by published limits, 1 without", ["cluster"])
         self._refused_so_far = 0
-        self._known: dict[str, int] = {}
-        self._lines: dict[str, tuple[tuple[Any, ...], LineLimit]] = {}
+        self._newest: dict[str, ClusterRecord] = {}
+        self._lines: dict[str, LineLimit] = defaultdict(lambda: LineLimit(period=_EVERY))
 
     def serve(self, port: int, address: str) -> None:
         """Serve the metrics to Prometheus. Raises OSError if the port is taken, or the address isn't this machine's."""
@@ -61,13 +62,13 @@ class Progress:
     def brokers_known(self) -> int | None:
         """How many brokers the last batch of the volumes listed, in all clusters; None before the first."""
         # A copy, as a batch may add a cluster meanwhile.
-        return sum(self._known.copy().values()) if self._known else None
+        return sum(each.reporting + each.stale for each in self._newest.copy().values()) if self._newest else None
 
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
         """This record was made; while ``standing_by``, it is not published."""
-        cluster = record.cluster
+        cluster, before = record.cluster, self._newest.get(record.cluster)
         self.standing_by.set(standing_by)
-        self._known[cluster] = record.reporting + record.stale
+        self._newest[cluster] = record
         if record.newest_snapshot_at:
             self._age.labels(cluster).set(_age(record))
         for name in ("reporting", "stale", "missing"):
@@ -76,7 +77,9 @@ class Progress:
         self._capacity.labels(cluster).set(record.capacity)
         self._consumed.labels(cluster).set(record.consumed)
         self._factor.labels(cluster).set(1.0 if record.smallest_factor is None else record.smallest_factor)
-        self._line(record)
+        # At once when the number of brokers changes, else now and then.
+        if self._lines[cluster].passes() or before is None or _counts(before) != _counts(record):
+            self._log(record)
 
     def batch(self, query: str, progress: Mapping[str, Any]) -> None:
         """Take the progress of a batch, each once and in their order."""
@@ -100,27 +103,19 @@ class Progress:
         self._failures.labels(query).inc()
         log.error("query %s failed and is started again: %s", query, reason)
 
-    def _line(self, record: ClusterRecord) -> None:
-        """Log a line at once when the number of brokers changes, else now and then."""
-        brokers = (record.reporting, record.stale, record.missing, record.offline)
-        before, limit = self._lines.get(record.cluster, ((), LineLimit(period=_EVERY)))
-        if not limit.passes() and brokers == before:
-            return
-        self._lines[record.cluster] = brokers, limit
+    def _log(self, record: ClusterRecord) -> None:
         log.info(
             "cluster %s: %d brokers report, %d stale, %d missing; %d volumes, %s of %s bytes; factor %s; "
             "run %d, record %d, newest snapshot %s old; %d refused so far",
-            printable(record.cluster), *brokers[:3], record.volume_count,
+            printable(record.cluster), *_counts(record)[:3], record.volume_count,
             f"{record.consumed:,}", f"{record.capacity:,}",
             "-" if record.smallest_factor is None else show_factor(record.smallest_factor),
             record.run, record.sequence, show_seconds(_age(record)), self._refused_so_far,
         )  # fmt: skip
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"quotahost_pipeline_{name}", text, labels, registry=self.registry)
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"quotahost_pipeline_{name}", text, labels, registry=self.registry)
+def _counts(record: ClusterRecord) -> tuple[int, int, int, int]:
+    return record.reporting, record.stale, record.missing, record.offline
 
 
 def _age(record: ClusterRecord) -> float:

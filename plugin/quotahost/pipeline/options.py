@@ -12,17 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
 import javaproperties
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    Json,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, SecretStr, ValidationError, model_validator
 
 from quotahost.base.errors import Unusable
 from quotahost.records.topics import PREFIX, SNAPSHOTS, Topic
@@ -49,27 +39,20 @@ class OptionsError(Unusable, ValueError):
     """One or more options are wrong; the message names each, and the remedy."""
 
 
-def _names(value: object) -> object:
-    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
-
-
-def _one_cluster_each(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Check topics that are given as ``topic`` or ``topic=cluster``.
+def _clusters(value: str) -> dict[str, str]:
+    """Topics and the cluster of each, "" for the bootstrap's, from ``topic`` or ``topic=cluster`` with commas.
 
     Raises ValueError if one isn't of that form, or two are of one cluster.
     """
+    given = [topic for each in value.split(",") if (topic := each.strip())]
     for topic in given:
         if not _TOPIC_OF.fullmatch(topic):
             raise ValueError(f"{topic!r} is neither TOPIC nor TOPIC=CLUSTER, where CLUSTER is a cluster's id")
+    found = {name: cluster for name, _, cluster in (topic.partition("=") for topic in given)}
     # Whoever may write to a topic may speak for one cluster, so that each cluster has a topic of its own.
-    if not given or any(len(set(names)) < len(given) for names in zip(*map(_parted, given), strict=True)):
+    if not 0 < len(given) == len(found) == len(set(found.values())):
         raise ValueError(_ONE_EACH)
-    return given
-
-
-def _parted(topic: str) -> tuple[str, str]:
-    name, _, cluster = topic.partition("=")
-    return name, cluster
+    return found
 
 
 class Options(BaseModel):
@@ -93,8 +76,8 @@ class Options(BaseModel):
     topics_prefix: TopicPrefix = Field(
         PREFIX, description="How the topics' names begin, as topics.prefix of the brokers."
     )
-    snapshots_topic: Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_one_cluster_each)] | None = (
-        Field(None, description="Topics of snapshots instead: TOPIC, or TOPIC=ID of a mirrored cluster, with commas.")
+    snapshots_topic: Annotated[dict[str, str], BeforeValidator(_clusters)] | None = Field(
+        None, description="Topics of snapshots instead: TOPIC, or TOPIC=ID of a mirrored cluster, with commas."
     )
     interval: Duration = Field(timedelta(milliseconds=150), description="Least time between two batches.")
     tick: Duration = Field(timedelta(seconds=5), description="How often to publish when no snapshot comes.")
@@ -134,8 +117,8 @@ class Options(BaseModel):
 
         Raises OptionsError if it is that of another topic, too.
         """
-        topics = self.snapshots_topic or (self.named(SNAPSHOTS),)
-        found = {topic: cluster or own for topic, cluster in map(_parted, topics)}
+        topics = self.snapshots_topic or {self.named(SNAPSHOTS): ""}
+        found = {topic: cluster or own for topic, cluster in topics.items()}
         if len(set(found.values())) < len(found):
             raise OptionsError(f"{option('snapshots_topic')}: {_ONE_EACH}")
         return found
@@ -180,8 +163,8 @@ def option(name: str) -> str:
 
 def as_text(value: object) -> str:
     """A value as an operator writes it; :class:`Options` reads it back."""
-    if isinstance(value, tuple):
-        return ",".join(value)
+    if isinstance(value, dict):
+        return ",".join(f"{topic}={cluster}".removesuffix("=") for topic, cluster in value.items())
     if isinstance(value, timedelta):
         # The largest unit that divides the value, so that it reads back as the same value.
         unit, size = next((unit, size) for unit, size in _UNITS.items() if unit == "ms" or not value % size)

@@ -42,22 +42,19 @@ class PlanCache:
         """
         if self._usable:
             try:
-                return self._reuse(batch, build, key)
+                rows = batch._jdf.queryExecution().analyzed()
+                # Spark numbers the columns once for each run of a stream.
+                columns_and_key = (rows.output().toString(), *key)
+                if columns_and_key == self._key:
+                    return self._over_kept_plan(batch, rows)
+                built = build(batch)
+                self._keep(built._jdf.queryExecution().optimizedPlan())
+                self._key = columns_and_key
+                return built
             # AttributeError: a private part of PySpark's is gone; TypeError: a Java class isn't found.
             except (Py4JError, PySparkException, AttributeError, TypeError) as problem:
                 self._give_up(problem)  # an error of the query itself is raised again below
         return build(batch)
-
-    def _reuse(self, batch: DataFrame, build: Callable[[DataFrame], DataFrame], key: tuple[Hashable, ...]) -> DataFrame:
-        rows = batch._jdf.queryExecution().analyzed()
-        # Spark numbers the columns once for each run of a stream.
-        key = (rows.output().toString(), *key)
-        if key == self._key:
-            return self._over_kept_plan(batch, rows)
-        built = build(batch)
-        self._keep(built._jdf.queryExecution().optimizedPlan())
-        self._key = key
-        return built
 
     def _keep(self, plan: Any) -> None:
         self._steps = []

@@ -1,12 +1,10 @@
 """When each cluster's record is published: with a batch that isn't late, again while no snapshot comes, by a tick.
 
-1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
-   every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
-2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
-   So when nothing was published for a while, a thread publishes the last batch's records again.
-3. Where a batch would make other records and none is due anyway, it writes a *tick*, a record of a topic of its own,
-   which causes a batch. As that costs a good part of a second of a core, Spark's own source ``rate`` would cost half a
-   core.
+Spark makes no batch without input, and a broker that died together with all others would then never become stale. So
+when nothing was published for a while, a thread publishes the last batch's records again. Without a new snapshot a
+record changes by time alone, when a broker becomes stale or expires; where a batch would make another one, and none is
+due anyway, the thread writes a *tick*, a record of a topic of its own, which causes a batch. As that costs a good part
+of a second of a core, Spark's own source ``rate`` would cost half a core.
 """
 
 import logging
@@ -17,15 +15,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Row
 
-from quotahost.base.background import LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce
 from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import KafkaClock, Written
-from quotahost.pipeline.cluster import Last, Rules, record, rollup
+from quotahost.pipeline.cluster import Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -33,7 +31,14 @@ from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.fields import MS
 
-_CLOSE_WITHIN: Final = 5.0  # seconds
+
+class _Last(NamedTuple):
+    """What a batch has published: by time alone it would differ later than ``until`` only."""
+
+    rules: Rules  # by which it judged
+    ahead: int  # ms by which Kafka's clock was ahead of the driver's
+    until: float  # Kafka's time, in ms since the epoch
+    records: list[ClusterRecord]
 
 
 class Publisher:
@@ -59,20 +64,12 @@ class Publisher:
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
         self._send, self._caught_up, self._reading, self._plans = send, caught_up, reading, PlanCache()
         self._tick, self._period, self._attempted_at, self._no_tick = tick, period, time.monotonic(), LoggedOnce(log)
-        self._ticks: Periodic | None = None
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
         self._sequence = -1
-        self._last: Last | None = None
+        self._last: _Last | None = None
         self._lateness = LoggedOnce(log)
         self._faults: dict[str, LoggedOnce] = defaultdict(lambda: LoggedOnce(log, logging.ERROR))
-
-    def start(self) -> None:
-        self._ticks = Periodic("ticks", self._tick_if_due, self._remaining)
-
-    def close(self) -> None:
-        if self._ticks is not None:
-            self._ticks.close(_CLOSE_WITHIN)
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the cluster lists now. One thread calls."""
@@ -85,11 +82,11 @@ class Publisher:
             self._last = None
             # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full
             # disks empty. This may have been the end of it, so a tick causes the next batch.
-            if not self._caught_up():
+            if self._caught_up():
+                self._last = self._publish_batch(volumes)
+            else:
                 bring_forward(volumes)
                 self._tick_unless(lambda: False)
-                return
-            self._last = self._publish_batch(volumes)
 
     def again(self) -> bool:
         """Publish the last batch's records once more, where a batch that began now would make the same.
@@ -100,24 +97,25 @@ class Publisher:
         if not self._publishing.acquire(blocking=False):
             return False
         try:
-            last, rules, now = self._last, self._rules, self._clock.now()
-            if last is None or not last.holds(rules, self._clock.ahead, now) or self._reading() is not False:
+            last, judged, now = self._last, (self._rules, self._clock.ahead), self._clock.now()
+            if last is None or last[:2] != judged or now > last.until or self._reading() is not False:
                 return False
-            standing_by, run = self._leadership.stands_by(), self._leadership.run
-            if not self._publish(last.again(run, self._next(), now), standing_by):
+            standing_by, run, sequence = self._turn()
+            at = datetime.fromtimestamp(now / 1000, UTC)
+            again = [replace(record, run=run, sequence=sequence, computed_at=at) for record in last.records]
+            if not self._publish(again, standing_by):
                 self._last = None
-                return False
-            return True
+            return self._last is not None
         finally:
             self._publishing.release()
 
-    def _remaining(self) -> float:
+    def remaining(self) -> float:
         """Seconds until the next tick is due."""
         return max(0.0, self._attempted_at + self._period - time.monotonic())
 
-    def _tick_if_due(self) -> None:
+    def tick_if_due(self) -> None:
         # A record may have been published while this thread slept; then the tick is due later.
-        if self._remaining() > 0:
+        if self.remaining() > 0:
             return
         # Before the attempt: if Kafka doesn't answer, the next attempt is a whole period later, and not at once.
         self._attempted_at = time.monotonic()
@@ -132,54 +130,57 @@ class Publisher:
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
             self._no_tick.report("no tick can be written: %s", short(problem))
 
-    def _publish_batch(self, volumes: DataFrame) -> Last | None:
+    def _publish_batch(self, volumes: DataFrame) -> _Last | None:
         """What was published; None unless all of it was."""
         rules, ahead = self._rules, self._clock.ahead
-        # stands_by() comes first: where the other pipeline has ceased to publish, it changes the run.
-        standing_by, run = self._leadership.stands_by(), self._leadership.run
         # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
         rows = self._plans.over(volumes, lambda state: rollup(state, rules, ahead), rules, ahead).collect()
-        made, complete = self._records(rows, rules, run, self._next())
+        standing_by, run, sequence = self._turn()
+        made, complete = self._records(rows, rules, run, sequence)
         ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]
         if ages:
             self._clock.heard(min(ages) / MS - ahead, rules.validity / MS)
         if not self._publish(made, standing_by) or not complete:
             return None
         until = min((row["until"] for row in rows if row["until"] is not None), default=math.inf)
-        return Last(rules, ahead, until, tuple(made))
+        return _Last(rules, ahead, until, made)
 
-    def _next(self) -> int:
+    def _turn(self) -> tuple[bool, int, int]:
+        """Whether this pipeline stands by, and run and sequence of the next records."""
         # Not the batch's number, which begins with 0 again where a query begins anew.
         self._sequence += 1
-        return self._sequence
+        return *self._leadership.role(), self._sequence
 
-    def _records(self, rows: Iterable[Row], rules: Rules, run: int, sequence: int) -> tuple[list[ClusterRecord], bool]:
+    def _records(
+        self, rows: Collection[Row], rules: Rules, run: int, sequence: int
+    ) -> tuple[list[ClusterRecord], bool]:
         """The records of all clusters, and whether there is one of each."""
         made, complete = [], True
-        clusters = {row["cluster"]: row for row in rows}
-        for cluster, row in clusters.items():
+        for row in rows:
             try:
                 made.append(record(row, rules, run, sequence))
             except Exception as problem:  # whatever a row holds, the other clusters' records are made
-                self._failed(cluster, problem)
+                self._failed(row["cluster"], problem)
                 complete = False
         # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
-        if rules.cluster not in clusters:
-            missing, at = sorted(rules.registered), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
-            none = ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing))
-            made.append(replace(none, missing_brokers=tuple(missing[:MAX_LISTED])))
+        if all(row["cluster"] != rules.cluster for row in rows):
+            missing, at = tuple(sorted(rules.registered)), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
+            first = missing[:MAX_LISTED]
+            made.append(ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing), missing_brokers=first))
         return made, complete
 
     def _publish(self, made: Iterable[ClusterRecord], standing_by: bool) -> bool:
         """Whether all were written, or none of them is to be written by now."""
         written = [self._write(record, standing_by) for record in made]
-        return standing_by or all(written)
+        return all(written)
 
     def _write(self, made: ClusterRecord, standing_by: bool) -> bool:
         # Also of one that is not written then: the next attempt is a whole period later, and not at once.
         self._attempted_at = time.monotonic()
         self._progress.made(made, standing_by)
-        if standing_by or self._late(made):
+        if standing_by:
+            return True
+        if self._late(made):
             return False
         try:
             written = self._send(made)

@@ -80,10 +80,12 @@ class Queries:
         self._spark, self._options, self._own, self._clock = spark, options, own, clock
         self._client, self._clusters = options.client(), options.clusters(own)
         self._usage = options.named(USAGE)
-        self._listed = frozenset[str]()
+        #: The ids of the brokers that the own cluster has ever listed, also of those that are down. One that it never
+        #: listed is an invention, for queries that start from now on.
+        self.listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
-        """From snapshots and ticks to the volumes of all brokers; ``publish`` takes all of them with each batch.
+        """``publish`` takes all of them with each batch.
 
         Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
         that nobody knows, old snapshots don't enter it again.
@@ -94,28 +96,19 @@ class Queries:
         good = parse(raw, self._clusters, self._options.validity).where(f"error IS NULL AND topic <> '{ticks}'")
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
-                good = cut_strangers(good, topic, self._listed)
+                good = cut_strangers(good, topic, self.listed)
         if crowded:
             good = good.where(self._not_expired("seen"))
         return self._start_complete("volumes", state(good, self._options.fill_window), publish)
 
-    def register(self, brokers: Collection[str]) -> bool:
-        """Take the ids of the brokers that the own cluster lists now; whether there are any that it never listed.
-
-        One that it never listed is an invention, for queries that start from now on.
-        """
-        before, self._listed = self._listed, self._listed | frozenset(brokers)
-        return self._listed > before
-
-    def users(self) -> frozenset[str]:
-        """The brokers whose usage counts, also those that are down."""
-        return self._listed
+    def registered(self, brokers: Collection[str]) -> None:
+        """Take the ids of the brokers that the own cluster lists now."""
+        self.listed |= frozenset(brokers)
 
     def shares(self, publish: Batch) -> StreamingQuery:
-        """From usage records to the newest of each broker; ``publish`` takes all of them with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
         # Shares are only for brokers that the cluster has listed.
-        good = good.where(~large_of_stranger(self._usage, "brokerId", self._listed))
+        good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
 
         def of_topic(frame: DataFrame, number: int) -> None:
@@ -133,7 +126,7 @@ class Queries:
         return self._start(DEAD_LETTERS, writer, _DEAD_LETTERS_EVERY)
 
     def record(self, part: str, directory: str) -> StreamingQuery:
-        """From snapshots or usage records to a part of the history as Parquet, in ``directory`` or beside it."""
+        """Append a part of the history, in ``directory`` or beside it."""
         self._pool("history")
         if part in history.OF_USAGE:
             records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)

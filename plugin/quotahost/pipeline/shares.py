@@ -1,10 +1,9 @@
 """What goes into and comes out of ``pipeline/sql/shares.sql``, which divides cluster-wide quotas by demand: from
 usage records to one record of shares for each broker, if it says news.
 
-``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
-newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
-division open). All of it runs in Spark's own functions, without Python for each row. ``SharesPublisher`` writes the
-result to the shares topic, from which the supplier ``cluster-quota`` of each broker takes its limits.
+Every quota is divided among the brokers by their demand, max-min fair (KIP-13 left the division open), in Spark's own
+functions, without Python for each row. From the shares topic the supplier ``cluster-quota`` of each broker takes its
+limits.
 
 A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
 (but every few seconds): so what a broker reads doesn't grow with the cluster. docs/benchmarks.md has figures.
@@ -114,48 +113,43 @@ class SharesPublisher:
         self._options, self._leadership, self._clock, self._known = options, leadership, clock, known
         self._partitions, self._monotonic, self._client = partitions, monotonic, options.client()
         self._refresh = min(REFRESH, options.validity / 4).total_seconds()
-        self._written: dict[str, tuple[int, float]] = {}  # by broker: the hash of its record, and when it was written
-        self._partitioned = 0
+        #: By broker what its record says, as its hash and the number of partitions, and when it was written.
+        self._written: dict[str, tuple[tuple[int, int], float]] = {}
         self._sequence = -1
 
     def __call__(self, usage: DataFrame, _: int) -> None:
         """Publish the shares of a batch of ``sql/usage.sql``; for ``foreachBatch``."""
         # Without a reading Spark keeps no state, and the query would fail with each batch while this pipeline stood by.
-        if self._leadership.stands_by():
+        stands_by, run = self._leadership.role()
+        if stands_by:
             bring_forward(usage)
             self._written.clear()
             return
         partitions = self._partitions()
-        # Brokers that read the topic anew look for their records where these belong now.
-        if partitions != self._partitioned:
-            self._written.clear()
-            self._partitioned = partitions
         # Not the batch's number, which begins with 0 again where the query begins anew.
         self._sequence += 1
         # The state has one partition. Spark learns that by coalesce, and doesn't shuffle the rows again.
         found = shares(
-            usage.coalesce(1), self._clock.now(), self._options.validity, self._leadership.run, self._sequence,
+            usage.coalesce(1), self._clock.now(), self._options.validity, run, self._sequence,
             expiry=self._options.expiry, known=self._known(), partitions=partitions,
         )  # fmt: skip
-        self._write(found)
+        self._write(found, partitions)
 
-    def _write(self, found: DataFrame) -> None:
+    def _write(self, found: DataFrame, partitions: int) -> None:
         now = self._monotonic()
         same = {broker: kept[0] for broker, kept in self._written.items() if now - kept[1] < self._refresh}
         # Kept for two passes, which would compute it twice. An Observation would need one pass, but in a stream Spark
         # may never complete it, and the query hangs.
         found.persist()
         try:
-            told = {row["key"]: row["hash"] for row in found.select("key", "hash").collect()}
-            news = sorted(broker for broker, hashed in told.items() if same.get(broker) != hashed)
+            # With other partitions all is news: brokers look for their records where these belong now.
+            told = {row["key"]: (row["hash"], partitions) for row in found.select("key", "hash").collect()}
+            news = {broker for broker, said in told.items() if same.get(broker) != said}
             if news:
                 # One text instead of a literal for each broker, which would make the plan larger with each.
-                rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(news)}, found=found)
+                rows = found.sparkSession.sql(_NEWS, args={"news": json.dumps(sorted(news))}, found=found)
                 kafka_sink(rows.write, self._options.named(SHARES), self._client).save()
         finally:
             found.unpersist()
         # Only now: what could not be written is written with the next batch.
-        self._written = {
-            broker: self._written[broker] if same.get(broker) == hashed else (hashed, now)
-            for broker, hashed in told.items()
-        }
+        self._written = {each: (said, now) if each in news else self._written[each] for each, said in told.items()}

@@ -43,6 +43,7 @@ _CLOSE_WITHIN: Final = 5.0  # seconds
 class _Query:
     """A query that is kept running, and what happened to it."""
 
+    name: str
     start: Callable[[], StreamingQuery]
     files: str  # what is of no use without its checkpoint, so that it may not begin anew; "" for nothing
     running: StreamingQuery | None = None
@@ -53,9 +54,6 @@ class _Query:
     rows: int | None = 0  # of the state, once the query that began anew had read all that there was; None until then
     crowded: bool = False
     lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
-
-    def forget_failures(self) -> None:
-        self.due, self.failures = 0.0, 0
 
     def stop(self) -> None:
         if self.running is not None:
@@ -86,7 +84,7 @@ class Supervisor:
 
     def add(self, name: str, start: Callable[[], StreamingQuery], files: str = "") -> None:
         """Keep a query running; ``files`` is a directory that would be lost, too, with the query's checkpoint."""
-        self._queries[name] = _Query(start, files)
+        self._queries[name] = _Query(name, start, files)
 
     def crowded(self, name: str) -> bool:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
@@ -103,8 +101,8 @@ class Supervisor:
     def look(self) -> None:
         # While a backlog is read, the other queries would take the cores from the volumes.
         self._all_begun = self._all_begun or self.caught_up()
-        for name in self._queries if self._all_begun else (self.FIRST,):
-            self._keep(name, self._queries[name])
+        for query in self._queries.values() if self._all_begun else (self._queries[self.FIRST],):
+            self._keep(query)
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
@@ -126,7 +124,7 @@ class Supervisor:
     def close(self) -> None:
         """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
         end = time.monotonic() + _CLOSE_WITHIN
-        for stopping in [start_daemon(f"stop-{name}", query.give_up) for name, query in self._queries.items()]:
+        for stopping in [start_daemon(f"stop-{each.name}", each.give_up) for each in self._queries.values()]:
             stopping.join(max(0.0, end - time.monotonic()))
 
     @property
@@ -134,21 +132,20 @@ class Supervisor:
         # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
         return self._queries[self.FIRST].running
 
-    def _keep(self, name: str, query: _Query) -> None:
-        if query.running is not None:
-            if query.running.isActive:
-                self._report(name, query, query.running)
+    def _keep(self, query: _Query) -> None:
+        if (running := query.running) is not None:
+            if running.isActive:
+                self._report(query, running)
                 return
-            problem = str(query.running.exception() or "it ended")
             query.running = None
-            self._failed(name, query, problem)
+            self._failed(query, str(running.exception() or "it ended"))
         if self._clock() >= query.due:
             try:
                 query.running = query.start()
             except Exception as problem:  # a checkpoint of which not even the names can be read
-                self._failed(name, query, str(getattr(problem, "java_exception", problem)))
+                self._failed(query, str(getattr(problem, "java_exception", problem)))
 
-    def _report(self, name: str, query: _Query, running: StreamingQuery) -> None:
+    def _report(self, query: _Query, running: StreamingQuery) -> None:
         last = running.lastProgress
         if last is None:
             return
@@ -158,13 +155,12 @@ class Supervisor:
             # A look that found nothing bears the number of the next batch, which would then not be counted.
             if number > query.batch and not idle(progress):
                 query.batch = number
-                self._progress.batch(name, progress)
-        query.forget_failures()
+                self._progress.batch(query.name, progress)
         query.lasting.healed()
-        query.anew_without_batch = False
+        query.failures, query.anew_without_batch = 0, False
         if why := self._reason_to_rebuild(query, last):
             query.stop()
-            self._rebuild(name, query, why)
+            self._rebuild(query, why)
 
     def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
         if query.files:
@@ -179,33 +175,35 @@ class Supervisor:
             return f"it remembers {rows:,} brokers, and knows {known:,} by now"
         return ""
 
-    def _failed(self, name: str, query: _Query, problem: str) -> None:
-        self._progress.failed(name, _reason(problem))
+    def _failed(self, query: _Query, problem: str) -> None:
+        self._progress.failed(query.name, _reason(problem))
         query.due = self._clock() + _PAUSES[min(query.failures, len(_PAUSES) - 1)]
         query.failures += 1
         if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
         if not query.files and not query.anew_without_batch:
-            self._rebuild(name, query, f"it has failed {query.failures} times in a row")
+            self._rebuild(query, f"it has failed {query.failures} times in a row")
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
         if query.files:
             remedy = f"make room where none is left; if it can't read its own files, move {query.files} away"
-        query.lasting.report("query %s goes on failing, %d times in a row by now: %s", name, query.failures, remedy)
+        text = "query %s goes on failing, %d times in a row by now: %s"
+        query.lasting.report(text, query.name, query.failures, remedy)
 
-    def _rebuild(self, name: str, query: _Query, why: str) -> None:
+    def _rebuild(self, query: _Query, why: str) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
         try:
-            aside = self._set_aside(name)
+            aside = self._set_aside(query.name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
             query.rows = None  # a query that works is stopped for this again only once it remembers many more
             remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
-            query.lasting.report("the checkpoint of query %s can't be set aside: %s; %s", name, short(problem), remedy)
+            text = "the checkpoint of query %s can't be set aside: %s; %s"
+            query.lasting.report(text, query.name, short(problem), remedy)
             return
-        query.forget_failures()
-        # The batches of a new checkpoint are numbered from 0.
-        query.anew_without_batch, query.rows, query.batch = True, None, -1
-        log.warning("query %s begins anew from the topics, because %s; its checkpoint is kept as %s", name, why, aside)
+        query.due, query.failures, query.anew_without_batch, query.rows = 0.0, 0, True, None
+        query.batch = -1  # the batches of a new checkpoint are numbered from 0
+        text = "query %s begins anew from the topics, because %s; its checkpoint is kept as %s"
+        log.warning(text, query.name, why, aside)
 
 
 def _reason(text: str) -> str:
