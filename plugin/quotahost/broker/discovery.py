@@ -1,8 +1,11 @@
 """From an entry point's name to a plugin: found, imported, checked, called; else a PluginError for the host.
 
-A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). Its properties
-``plugin.NAME.*`` belong to every configured plugin named NAME: a factor source and a task of the same name see the same
-properties, so they share one model, the attribute ``Section`` of their class or function.
+1. A package offers a plugin as an entry point of the group of its role (:class:`quotahost.api.Role`). ``configured``
+   tells which ones the broker's properties name; ``load`` imports one.
+2. ``plugin_settings`` validates the properties ``plugin.NAME.*`` by the model ``Section`` of the class or function that
+   was imported. They belong to every configured plugin named NAME: a factor source and a task of the same name see the
+   same properties, so they share one model.
+3. ``construct`` calls the class or function with its context and checks that the result can take the role.
 
 Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
 plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.

@@ -1,7 +1,9 @@
 """Every metric, in one catalogue: the table in the documents, JMX and Prometheus follow from it.
 
 The host and the plugins show numbers by MBean type and attribute (``quotahost.api.Metrics``), Java shows others itself.
-A new metric takes one entry, or a row of its type's bean; a test compares all names that the code shows with this list.
+``broker.host.exporter`` offers all of them to Prometheus under the names given here, and ``tools/tables.py`` writes
+them into docs/reference/metrics.md. A new metric takes one entry, or a row of its type's bean; a test compares all
+names that the code shows with this list.
 """
 
 from collections.abc import Iterable

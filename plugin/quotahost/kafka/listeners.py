@@ -1,7 +1,11 @@
 """A broker's listeners: who logs in there, and as whom this broker does; and Java's settings in librdkafka's names.
 
-By :meth:`Listeners.client` plugins need no credentials: :func:`translate` turns it, or an operator's configuration of a
-Java client, into librdkafka's. :func:`options` is the one reader of JAAS configurations.
+1. :class:`Listeners` reads protocols and logins of the broker's listeners, by Kafka's rules for prefixes and maps. Its
+   ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
+2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
+   ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
+   escapes; comments are skipped.
+3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
 """
 
 import re

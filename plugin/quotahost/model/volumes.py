@@ -1,7 +1,10 @@
 """How full volumes are; the rule from limits to a factor, 1 up to the soft one, 0 from the hard one; a PAUSE's end.
 
-Policies, ``doctor`` and the pipeline ask :func:`byte_limits` and :class:`ByteLimits`, so that all of them find the same
-factor of the same volume, to the last bit; the pipeline has the same rule in SQL.
+1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
+2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.
+   The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
+   volume, to the last bit; the pipeline has the same rule in SQL.
+3. The smallest factor is for all clients, or for those who write to :class:`Affected` topics.
 
 Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.
 """

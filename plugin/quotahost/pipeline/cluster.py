@@ -1,8 +1,14 @@
 """From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
 cluster's record.
 
-:func:`state` is the one stateful operator of the query, :func:`rollup` runs on a batch of it, and :func:`record` reads
-the record of a row, as brokers do, and adds what is not left to SQL. harness/rollup.py is the same in plain Python.
+1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
+2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
+3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
+   :mod:`quotahost.pipeline.publisher` publishes it.
+4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
+   would make the same again, and the publisher causes none.
+
+harness/rollup.py is the same in plain Python.
 """
 
 import json

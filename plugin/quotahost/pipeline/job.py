@@ -1,4 +1,9 @@
-"""The pipeline's parts and how they are joined: topics, queries, and what runs beside these until a signal ends all."""
+"""The pipeline's parts and how they are joined: topics, queries, and what runs beside these until a signal ends all.
+
+:mod:`quotahost.pipeline.main` makes one ``Job`` and runs it. :mod:`quotahost.pipeline.queries` describes the data's
+way, :mod:`quotahost.pipeline.supervisor` keeps the queries running, and :mod:`quotahost.pipeline.publisher` and
+:mod:`quotahost.pipeline.shares` publish what two of them compute.
+"""
 
 import threading
 from collections.abc import Collection

@@ -1,5 +1,8 @@
 """The pipeline's log lines (every ten seconds) and Prometheus metrics: by query what Spark reports and how far it is
 behind, by cluster what was published.
+
+:mod:`quotahost.pipeline.supervisor` hands over Spark's progress of each batch, :mod:`quotahost.pipeline.job` each
+record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 import json

@@ -1,10 +1,12 @@
 """When each cluster's record is published: with a batch that isn't late, again while no snapshot comes, by a tick.
 
-Spark makes no batch without input, and a broker that died together with all others would then never become stale. So
-when nothing was published for a while, a thread publishes the last batch's records again. Without a new snapshot a
-record changes by time alone, when a broker becomes stale or expires; where a batch would make another one, and none is
-due anyway, the thread writes a *tick*, a record of a topic of its own, which causes a batch. As that costs a good part
-of a second of a core, Spark's own source ``rate`` would cost half a core.
+1. The roll-up of :mod:`quotahost.pipeline.cluster` makes the records. The publisher sends them to the topic from which
+   every broker's factor source ``cluster-volumes`` reads, and counts them in the metrics.
+2. Spark makes no batch without input, and a broker that died together with all others would then never become stale.
+   So when nothing was published for a while, a thread publishes the last batch's records again.
+3. Where a batch would make other records and none is due anyway, it writes a *tick*, a record of a topic of its own,
+   which causes a batch. As that costs a good part of a second of a core, Spark's own source ``rate`` would cost half a
+   core.
 """
 
 import logging

@@ -1,11 +1,15 @@
 """From a record's declaration to its JSON and back, with every refusal in words.
 
-A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
-and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
-(:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``).
+1. A record is declared once, as a frozen dataclass. A field's annotation carries its JSON name and bounds for pydantic,
+   and the marks of this module where the JSON has another form than the value (:class:`As`), may be null
+   (:class:`NullIs`), must not be missing (``Needed``), or is the record's key as well (``IS_KEY``). What fields have in
+   common lies in :mod:`quotahost.records.fields`.
+2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
+   one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
+3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
 
-All readers, on brokers and in the pipeline's driver, decode with a :class:`Codec`, so that they take or refuse the same
-bytes. The pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
+All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
+pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
 """
 
 import json

@@ -3,9 +3,11 @@ class; those of 0.2 are ours already.
 
 1. ``PROPERTIES`` has all names, as ``StaticQuotaConfig`` of io.strimzi:kafka-quotas-plugin 0.3.1 defines them (Kafka's
    ConfigDef: INT, LONG, DOUBLE as Java parses them), with what each is read as. The document's table follows from it.
-2. A :class:`Translation` replaces them before anything is parsed, and has notes for the log and ``doctor``. A file with
-   Strimzi's limits (BYTES, RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other
-   file, such as one with proposal 035's limits, has quotahost's own.
+2. A :class:`Translation` replaces them in a broker's file before anything is parsed. A file with Strimzi's limits
+   (BYTES, RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other file, such as one
+   with proposal 035's limits, has quotahost's own. A file that sets both a name of Strimzi's and ours for the same
+   thing is refused.
+3. Notes say in the broker's log, and in ``doctor``, what each name means here.
 
 Names in here are without ``client.quota.callback.``.
 """

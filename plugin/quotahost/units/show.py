@@ -1,7 +1,9 @@
 """Numbers, sizes, rates and times as quotahost shows them, in two ways.
 
-Properties are shown in full, with their unit: what is shown here reads back in :mod:`quotahost.units.parse` as the same
-value. What was measured is rounded to what is enough to look at. Private; :mod:`quotahost.units` is public.
+``doctor`` and ``quotahost properties`` show properties in full, with their unit: together with
+:mod:`quotahost.units.parse` that goes both ways, and what is shown here reads back there as the same value. What was
+measured (``top``, ``explain``, ``simulate``, ``report``, ``replay``) is rounded to what is enough to look at.
+Private; :mod:`quotahost.units` is public.
 """
 
 from collections.abc import Callable

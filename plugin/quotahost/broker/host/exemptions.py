@@ -1,6 +1,9 @@
 """Who is exempt and why: listed principals, brokers among themselves (by this broker's own listeners), quotahost's own
 clients; and the topics for whose writers the fence never closes.
 
+The loop hands their names to Java (``org.quotahost.fence.Exemptions``), which gives them no quota without asking the
+host, and whose fence lets them write while it is closed.
+
 The principals that brokers have at each other's listeners are derived from this broker's own configuration, since the
 brokers of a cluster share their credentials (``broker_principals``). Where one can't be found out, the log names the
 property in which to list it. If ANONYMOUS is among them, client-ids exempt, which anybody can claim. So it is among

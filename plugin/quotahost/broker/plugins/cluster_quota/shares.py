@@ -1,9 +1,11 @@
 """The supplier ``cluster-quota``: the part of one quota in the whole cluster that a client gets on this broker (the
 next supplier decides for who has none), an equal one without fresh shares, and in which steps it moves.
 
-The pipeline divides each quota by demand, of which the task ``publish-usage`` of every broker tells. Twice a second a
-thread works out which rate each client is given of its quota, and announces those that changed. Without fresh shares
-each broker gives an equal part, so the sum never exceeds the quota.
+KIP-13 has no cluster-wide quotas because brokers don't know each other's usage. Here the task ``publish-usage`` of
+every broker publishes what its clients use of them, and the pipeline divides each quota by demand and publishes every
+broker's shares. Twice a second a thread works out which rate each client is given of its quota, in steps that mute
+nobody for long, and announces those that changed; the host then asks the supplier again. Without fresh shares each
+broker gives an equal part, so the sum never exceeds the quota.
 """
 
 import logging

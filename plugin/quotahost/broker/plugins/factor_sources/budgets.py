@@ -1,7 +1,12 @@
 """The budgets of storage in a factor source: which there are, how much is used, also while leaders change.
 
+1. While ``budgets=on``, a follower reads the topic of the cluster-wide quotas, on a thread of its own, and keeps the
+   budgets in it (``by_name``).
+2. :meth:`Budgets.volumes`, on the host thread, tells this broker's disk monitor which topics to look for, and makes a
+   volume of each budget: its bytes, how many are used in the cluster, and its topics on this broker.
+
 Where the bytes come from is the source's part: ``snapshots`` adds up what brokers publish, ``cluster-volumes`` takes
-the pipeline's sums. Which topics to look for on this broker the disk monitor is told here.
+the pipeline's sums. The policy judges these volumes like any other; the factor is for writers to their topics alone.
 
 When a broker leaves service, its leaders' bytes no longer count, and with the new leaders they do ten seconds after
 that (``quotahost.broker.disks.budgets``). In between no less counts than before: else each restart of a broker would

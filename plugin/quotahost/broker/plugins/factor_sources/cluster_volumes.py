@@ -4,6 +4,10 @@ With ``snapshots`` each of N brokers reads N snapshots; here the pipeline reads 
 cluster, whose size doesn't grow with N. So that the pipeline is never the only way to be safe, the source ``snapshots``
 stands by: it answers while no record comes.
 
+``ClusterState`` turns the newest record of this broker's cluster into a ``View``: the volumes that matter to this
+broker, and what is unknown. The record is the same for all brokers. This broker knows better which brokers are
+registered and fenced (``liveness`` has the rule), which disks are its own, and for how long something has been unknown.
+
 **A failover** goes like this. When no record has come for half of ``validity``, the standby is built. After
 ``validity`` the standby answers; until it has read enough to answer without waiting, the last record's volumes and
 unknowns still hold, so that no full disk is forgotten in between. The next fresh record switches back at once, unless

@@ -1,8 +1,11 @@
 """The factor source ``load``: a broker whose threads have no time left slows who produces and fetches until they have.
 
-The *pressure* is the busy share of request handlers or network threads, whichever is nearer to its target, divided by
-the busy share that the target leaves: 1 at the target, above 1 beyond it. The factor that follows is never 0. It
-multiplies the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of one isn't.
+1. Every ``plugin.load.interval`` it reads what Kafka counts of the idle time of request handlers and of network threads
+   (``Broker.load``), and takes the difference from the last time.
+2. The *pressure* is the busy share divided by the busy share that the target leaves, of whichever of the two is nearer
+   to its target: 1 at the target, above 1 beyond it.
+3. ``Law`` makes a factor of the pressure. It is for PRODUCE and FETCH of this broker alone, and never 0. It multiplies
+   the quotas, so that greedy clients are slowed in proportion to them, and who uses a small part of a quota isn't.
 
 The law is x = l / p^2: x is the factor, l the limit to which the tap has led the last ones, p the mean of the pressure
 over Kafka's windows, 10 s at least. docs/adr/0029-the-load-by-the-mean-over-the-windows.md says why it is stable, and

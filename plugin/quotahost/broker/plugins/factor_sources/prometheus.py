@@ -5,10 +5,12 @@ Proposal 035 names other suppliers of volumes than Kafka's own; this is one (doc
 series for it, and nothing is unknown. If Prometheus stopped scraping without noticing, it answers with samples of up to
 five minutes ago (its ``--query.lookback-delta``).
 
-Two instant queries are asked, bounded in time and size, and :func:`volumes_of` pairs their series. Whatever doesn't fit
-together may be a full disk; so it is unknown, with a sentence, and ``fallback.action`` holds for it. A redirect is a
-failure that names the address to configure: whoever answers must be the configured server, since the credentials go
-there. Credentials go into no message.
+1. Every ``interval`` a thread asks two instant queries by Prometheus' HTTP API (``/api/v1/query``, :class:`PromQL`),
+   bounded in time and size. A redirect is a failure that names the address to configure: whoever answers must be the
+   configured server, since the credentials go there. Credentials go into no message.
+2. :func:`volumes_of` pairs the series of both by broker and volume. Whatever doesn't fit together may be a full disk;
+   so it is unknown, with a sentence, and ``fallback.action`` holds for it.
+3. ``read`` answers from memory: the last volumes, which are unknown once they are too old.
 """
 
 import base64

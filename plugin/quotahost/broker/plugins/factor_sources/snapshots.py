@@ -1,6 +1,8 @@
 """The factor source ``snapshots``: each registered broker's volumes by its newest snapshot; others' are refused.
 
-This is proposal 035's "data sink"; the task ``publish-volumes`` is its source.
+Every broker publishes its volumes there (task ``publish-volumes``) and reads those of all others (proposal 035, "The
+data sink"). A ``Roster`` keeps the newest snapshot of each registered broker and refuses all others; ``liveness`` has
+the rule that makes a view of them.
 """
 
 import threading

@@ -26,6 +26,8 @@ KIP-546), which steps aside when a broker has a callback of its own. They have t
 Kafka takes a shorter way where the quotas of a type are all of one kind (``quotaTypesEnabled``: only
 levels 7-8, only 3 and 6, or only 1, 2, 4 and 5) and gives all clients the tags of that kind. That
 differs from the above only for clients that no quota matches, and Kafka limits those neither way.
+
+The host hands in each client quota as Java reads it from Kafka's metadata; the answers go into the quota table.
 """
 
 import math
