@@ -3,7 +3,7 @@
 from typing import Any
 
 from harness.kafka.node import KafkaNode
-from quotahost.broker.host.dump import BrokerState, QuotaState, state_of
+from quotahost.broker.host.dump import BrokerState, QuotaState
 from quotahost.cli.explain.answer import parse
 from quotahost.cli.explain.broker_socket import BrokerSocket, running
 from quotahost.model import Client, QuotaType
@@ -25,7 +25,7 @@ def ask(node: KafkaNode, *words: str) -> Any:
 
 def state_now(node: KafkaNode) -> BrokerState:
     """The state that all clients share."""
-    return state_of(ask(node, "state"))
+    return BrokerState.of(ask(node, "state"))
 
 
 def quota_now(node: KafkaNode, principal: str, client_id: str, quota_type: str = "PRODUCE") -> QuotaState:

@@ -1,7 +1,4 @@
-"""What one broker shows to those who watch, cut to what fits: its state, who uses what, how full its volumes are.
-
-:func:`of` makes the record of a look, cut to what fits; the forms of its lists stand before it.
-"""
+"""What one broker shows to those who watch, cut to what fits: its state, who uses what, how full its volumes are."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

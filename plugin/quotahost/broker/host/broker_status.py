@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quotahost.base.background import KeptThreads
-from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, state_of, whose
+from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, quota_of, whose
 from quotahost.broker.host.messages import Gauge, gauges, numbers_of, would_be
 from quotahost.model import Client, QuotaType, VolumeUse
 from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
-from quotahost.units.show import show_factor
 
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
     from quotahost.broker.host.protocol import Shim
@@ -41,12 +40,11 @@ def look(ask: Ask, most: int) -> Look:
 def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[Client, str]] = ()) -> Look:
     """The broker's status from the answer to the question ``uses``. Raises ValueError if it is of another version."""
     with of_this_version():
-        state = state_of(dump["state"])
+        state = BrokerState.of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
     shadow = " (in shadow)" if state.factor_in_shadow else ""
     causes = [f"{state.cause}{shadow}"] if state.factor < 1 and state.cause else []
-    for types, factor, cause in state.slowed_types:
-        causes.append(f"{', '.join(types)} x{show_factor(factor)}{shadow}: {cause}")
+    causes += state.slowed_types
     return Look(
         state.where, state.state, state.factor, state.limit_factor, "; ".join(causes), state.fence,
         state.affected_topics, state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,
@@ -77,7 +75,7 @@ def uses(ask: Ask, most: int) -> list[ClientUse]:
 def usage(ask: Ask, most: int) -> list[ClientUse]:
     """At most so many clients that have a quota of their own, busiest first."""
     answer = ask("usage", str(most))
-    state = state_of(answer["state"])
+    state = BrokerState.of(answer["state"])
     return [use_of(state, row) for row in answer["usage"] if row["rate"] is not None and not row["exempt"]]
 
 

@@ -1,25 +1,20 @@
 """Java's raw dump as values: the broker's state; whose a quota is, its limit, and by what its clients are held back.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else:
-
-1. ``state_of``: what holds for the whole broker, such as the factor in force and its cause.
-2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
-3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
-
-``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
-starts with this module, so it imports little: no pydantic, no settings.
+worked out here and nowhere else, and shown by ``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage``
+(``broker_status``). ``explain`` starts with this module, so it imports little: no pydantic, no settings.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
 from quotahost.model import QuotaType, State
 from quotahost.model.use import LimitedBy
+from quotahost.units.show import show_factor
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
 EXEMPT: Final = "<exempt>"
@@ -37,6 +32,17 @@ Tags: TypeAlias = tuple[str, str]
 Ask = Callable[..., Any]
 
 
+@contextmanager
+def of_this_version() -> Iterator[None]:
+    """Within it, what is missing in Java's answer or has another form is a ValueError that names it."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ValueError(f"{missing} is missing") from None
+    except (TypeError, AttributeError) as wrong:
+        raise ValueError(str(wrong)) from None
+
+
 # ---- the state that all clients share --------------------------------------------------------------------------
 
 
@@ -46,7 +52,6 @@ class BrokerState:
 
     pid: int = 0  # the process id of the broker
     node: str = ""  # its node id, "" if it isn't known
-    version: str = ""  # of its quotahost
     enforced: bool = True  # False with shadow=all: nothing is enforced
     shadow: tuple[str, ...] = ()  # the rules that are not enforced, as the property ``shadow`` has them
     factor: float = 1.0  # the factor in force
@@ -75,13 +80,22 @@ class BrokerState:
     #: By quota type and the two tags of a scope, the rule in shadow that would hold its clients back.
     would_hold: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
 
+    @classmethod
+    @of_this_version()
+    def of(cls, dump: Row) -> Self:
+        """From the JSON of the question ``state``. Raises ValueError if it is that of another version."""
+        nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
+        # What the host has told Java of its last comparison (``shadow``).
+        told = dump["held"].items()
+        would_hold = {(kind, user, client): rule for kind, rows in told for user, client, rule in rows}
+        facts = {**dump, **nested, "would_hold": would_hold}
+        # The fields have Java's names, and their defaults the types.
+        kinds: dict[str, Any] = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}
+        return cls(**{name: kind(facts[name]) for name, kind in kinds.items()})
+
     @property
     def state(self) -> State:
         return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
-
-    @property
-    def source(self) -> str:
-        return ",".join(self.sources)
 
     @property
     def where(self) -> str:
@@ -106,12 +120,13 @@ class BrokerState:
         return frozenset(self.factor_types) | (frozenset() if self.factor_in_shadow else self.type_factors.keys())
 
     @property
-    def slowed_types(self) -> list[tuple[list[str], float, str]]:
-        """The quota types with factors of their own: those with the same factor and cause, the factor, the cause."""
+    def slowed_types(self) -> list[str]:
+        """The quota types with factors of their own, in words; those with the same factor and cause together."""
         types: dict[tuple[float, str], list[str]] = {}
         for quota_type, (factor, cause) in sorted(self.type_factors.items()):
             types.setdefault((factor, cause), []).append(quota_type)
-        return [(names, *of) for of, names in types.items()]
+        shadow = " (in shadow)" if self.factor_in_shadow else ""
+        return [f"{', '.join(of)} x{show_factor(factor)}{shadow}: {cause}" for (factor, cause), of in types.items()]
 
     @property
     def stops_all(self) -> bool:
@@ -128,35 +143,6 @@ class BrokerState:
     def is_active_controller(self) -> bool:
         """Whether partition mutations are counted on this node."""
         return self.controller == self.node != ""
-
-
-def state_facts(dump: Row) -> dict[str, Any]:
-    """The fields of a BrokerState, from the answer to ``state``. Raises ValueError if it is of another version."""
-    with of_this_version():
-        nested = {f"{part}_{name}": value for part in ("fence", "topics") for name, value in dump[part].items()}
-        # What the host has told Java of its last comparison (``shadow``).
-        told = dump["held"].items()
-        would_hold = {(kind, user, client): rule for kind, rows in told for user, client, rule in rows}
-        facts = {**dump, **nested, "would_hold": would_hold}
-        # The fields have Java's names, and their defaults the types.
-        kinds = {f.name: dict if f.default is MISSING else type(f.default) for f in fields(BrokerState)}
-        return {name: kind(facts[name]) for name, kind in kinds.items()}
-
-
-def state_of(dump: Row) -> BrokerState:
-    """The state, from the JSON of the question ``state``. Raises ValueError if it is that of another version."""
-    return BrokerState(**state_facts(dump))
-
-
-@contextmanager
-def of_this_version() -> Iterator[None]:
-    """Within it, what is missing in Java's answer or has another form is a ValueError that names it."""
-    try:
-        yield
-    except KeyError as missing:
-        raise ValueError(f"{missing} is missing") from None
-    except (TypeError, AttributeError) as wrong:
-        raise ValueError(str(wrong)) from None
 
 
 # ---- a quota ---------------------------------------------------------------------------------------------------
@@ -207,47 +193,45 @@ class QuotaState:
         return self.stand_in if self.base is None else self.base
 
 
+@of_this_version()
 def quota_of(state: BrokerState, row: Row, client: Row | None = None) -> QuotaState:
     """A row of the dump: a scope and its quota.
 
     ``client`` is the one that was asked for; None for a row of all who share the scope. Raises ValueError if the row is
     that of another version.
     """
-    with of_this_version():
-        quota_type, user = QuotaType(row["type"]), str(row["user"])
-        factored = quota_type.value in state.slows_types and not row["exempt"]
-        single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
-        mark = single["mark"] if single else None
-        # Whether those of the scope who are slowed have been delayed by more than the others.
-        more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
-        of_budget = mark is not None and mark["budget"] != ""
-        of_topics = state.is_for_topics and mark is not None if single else more
-        concerned = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
-        slowed = concerned and not state.factor_in_shadow
-        base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
-        stands = base is None and limit is not None and factored
-        own, of_slowed = row["rate"], row["slowed_rate"]
-        supplier, *others = (row.get("supplier") or "").split("\t")
-        # The floor is the limit where a factor would have taken a quota above it lower.
-        floor, whole = state.floors[quota_type], stand_in if base is None else base
-        floored = factored and limit is not None and limit <= floor and (whole is None or whole > floor)
-        quota = QuotaState(
-            quota_type, user, str(row["client_id"]), base, limit,
-            newcomer=user.startswith(NEWCOMERS) or (not row.get("known", True) and not row["exempt"]),
-            supplier=supplier, exempt=bool(row["exempt"]), stand_in=stand_in, uses_stand_in=stands, floored=floored,
-            newcomers=row["newcomers"], failed=bool(row.get("failed", False)),
-            rate=own if of_slowed is None else of_slowed + (own or 0.0),
-            delay=row["slowed_delay_ms"] if more or row["delay_ms"] is None else row["delay_ms"],
-            tokens=row["tokens"], slowed=slowed,
-            affected_topic=mark["topic"] if mark and concerned else "",
-            affected_place=mark["place"] if mark and concerned else "",
-            budget_factor=float(mark["factor"]) if mark and of_budget and concerned else None,
-            idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
-            others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
-        )  # fmt: skip
-        back = _turned_back(state, single or row, single is not None) if quota_type is QuotaType.PRODUCE else None
-        bound = back or _limits(quota)
-        return quota if bound is None else replace(quota, bound=bound)
+    quota_type, user = QuotaType(row["type"]), str(row["user"])
+    factored = quota_type.value in state.slows_types and not row["exempt"]
+    single = client if client is not None else row if whose(user, row["client_id"])[2] == "client" else None
+    mark = single["mark"] if single else None
+    # Whether those of the scope who are slowed have been delayed by more than the others.
+    more = (row["slowed_delay_ms"] or 0.0) > (row["delay_ms"] or 0.0)
+    of_budget = mark is not None and mark["budget"] != ""
+    of_topics = state.is_for_topics and mark is not None if single else more
+    concerned = quota_type.value in state.factor_types and factored and (of_budget or of_topics)
+    slowed = concerned and not state.factor_in_shadow
+    mark = mark if concerned else None
+    base, limit, stand_in = row["base"], row["slowed_limit" if slowed else "limit"], row["stand_in"]
+    own, of_slowed = row["rate"], row["slowed_rate"]
+    supplier, *others = (row.get("supplier") or "").split("\t")
+    # The floor is the limit where a factor would have taken a quota above it lower.
+    floor, whole = state.floors[quota_type], stand_in if base is None else base
+    quota = QuotaState(
+        quota_type, user, str(row["client_id"]), base, limit,
+        newcomer=user.startswith(NEWCOMERS) or (not row.get("known", True) and not row["exempt"]),
+        supplier=supplier, exempt=bool(row["exempt"]), stand_in=stand_in,
+        uses_stand_in=base is None and limit is not None and factored, newcomers=row["newcomers"],
+        floored=factored and limit is not None and limit <= floor and (whole is None or whole > floor),
+        failed=bool(row.get("failed", False)), rate=own if of_slowed is None else of_slowed + (own or 0.0),
+        delay=row["slowed_delay_ms"] if more or row["delay_ms"] is None else row["delay_ms"],
+        tokens=row["tokens"], slowed=slowed,
+        affected_topic=mark["topic"] if mark else "", affected_place=mark["place"] if mark else "",
+        budget_factor=float(mark["factor"]) if mark and of_budget else None,
+        idle=row["idle_ms"] / _MILLIS, shadow=row.get("shadow") or "",
+        others=tuple((name, _rate(rate)) for name, _, rate in (other.partition("=") for other in others)),
+    )  # fmt: skip
+    turned_back = quota_type is QuotaType.PRODUCE and _turned_back(state, single or row, single is not None)
+    return replace(quota, bound=turned_back or _limits(quota))
 
 
 def _rate(text: str) -> float | None:
@@ -272,21 +256,21 @@ def _turned_back(state: BrokerState, row: Row, alone: bool) -> LimitedBy | None:
     return LimitedBy.TOPIC_QUOTA if lately == "topics" else None
 
 
-def _limits(quota: QuotaState) -> LimitedBy | None:
+def _limits(quota: QuotaState) -> LimitedBy:
     """What bounds clients whose requests are let in, if Kafka delays them or they are near their limit.
 
     Kafka counts the delay of a forwarded mutation as one of requests, which says nothing of the request quota; of
     mutations, the tokens alone count.
     """
     if quota.limit is None:
-        return None
+        return LimitedBy.NOTHING
     if quota.type is QuotaType.CONTROLLER_MUTATION:
         holds = (quota.tokens or 0.0) < 0
     else:
         delayed = (quota.delay or 0.0) > 0 and quota.type is not QuotaType.REQUEST
         holds = delayed or (quota.rate is not None and quota.rate >= _NEAR * quota.limit)
     if not holds:
-        return None
+        return LimitedBy.NOTHING
     if quota.floored:
         return LimitedBy.FLOOR
     return LimitedBy.FACTOR if quota.whole is None or quota.limit < quota.whole else LimitedBy.QUOTA

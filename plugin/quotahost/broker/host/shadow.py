@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from quotahost.base.background import Clock, LoggedOnce, Periodic
-from quotahost.broker.host.dump import Ask, BrokerState, Tags, state_of
+from quotahost.broker.host.dump import Ask, BrokerState, Tags
 from quotahost.broker.host.messages import Answer, would_be
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QuotaType
@@ -197,7 +197,7 @@ def limit(rate: float | None, factor: float, floor: float) -> float | None:
 
 def compare(ask: Ask) -> Comparison:
     """Compare all that Kafka measures with all rules in shadow; ``ask`` is ``Shim.ask``."""
-    state, comparison = state_of(ask("state")), Comparison()
+    state, comparison = BrokerState.of(ask("state")), Comparison()
     suppliers = any(rule.startswith(SUPPLIER) for rule in state.shadow)
     # Types have nothing to do with each other, and of one there may be 50,000 holders.
     for quota_type in TYPES:

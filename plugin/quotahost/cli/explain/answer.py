@@ -61,16 +61,15 @@ class Answer(BrokerState):
     budget: Row = field(default_factory=dict)
 
 
+@dump.of_this_version()
 def parse(told: Row, client: Client) -> Answer:
     """The answer of ``broker_status.explained``. Raises ValueError if it is that of another version."""
-    with dump.of_this_version():
-        facts, of_client = dump.state_facts(told["state"]), told["client"]
-        quotas = tuple(dump.quota_of(BrokerState(**facts), row, of_client) for row in of_client["quotas"])
-        return Answer(
-            **facts, client=client, fence_passes=bool(of_client["passes"]), quotas=quotas,
-            would_be_rates=told.get("would_be_rates", {}), address=of_client.get("address") or "",
-            budget=told.get("budget", {}),
-        )  # fmt: skip
+    state, of_client = Answer.of(told["state"]), told["client"]
+    return replace(
+        state, client=client, fence_passes=bool(of_client["passes"]), address=of_client.get("address") or "",
+        quotas=tuple(dump.quota_of(state, row, of_client) for row in of_client["quotas"]),
+        would_be_rates=told.get("would_be_rates", {}), budget=told.get("budget", {}),
+    )  # fmt: skip
 
 
 # ---- the broker and the client ---------------------------------------------------------------------------------
@@ -86,16 +85,11 @@ def common_facts(answer: Answer) -> Facts:
     # At factor 1 the fullest volume is no cause, but the fallback is.
     if answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause):
         yield "cause", printable(answer.cause)
-    slowed = [
-        f"since {printable(cause)}: {', '.join(map(printable, names))} by the factor {show_factor(factor)}"
-        for names, factor, cause in answer.slowed_types
-    ]
-    if slowed:
-        yield "slowed", "; ".join([*slowed, _IN_SHADOW] if answer.factor_in_shadow else slowed)
-    if answer.source == _FIRST:
-        yield "source", f"{_FIRST} answers"
-    elif answer.source:
-        yield "source", f"{printable(answer.source)} answers as the standby, since no record reaches {_FIRST}"
+    if answer.slowed_types:
+        yield "slowed", "; ".join(map(printable, answer.slowed_types))
+    if source := ",".join(answer.sources):
+        why = "" if source == _FIRST else f" as the standby, since no record reaches {_FIRST}"
+        yield "source", f"{printable(source)} answers{why}"
     if answer.is_for_topics:
         yield "scope", _scope(answer)
     if of_budget := [quota for quota in answer.quotas if quota.budget_factor is not None]:

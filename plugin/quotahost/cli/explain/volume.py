@@ -1,12 +1,7 @@
 """``quotahost explain --volume``: what fills a volume, how fast, who writes, what makes room; and all budgets.
 
-1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
-2. Two looks at the log directories, some seconds apart, say what takes room and grows
-   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
-   no thread of the broker.
-3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
-
-``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
+Log directories are looked at in this process, as the broker's user, so a slow disk holds up no thread of the broker.
+``quotahost top`` shows the same of a volume that it opens, on this machine or, without what makes room, by a record.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +16,7 @@ from quotahost.base.text import printable
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.broker_status import budgets_of, marks, parse
-from quotahost.broker.host.dump import Ask, BrokerState, of_this_version, state_of
+from quotahost.broker.host.dump import Ask, BrokerState, of_this_version
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.console import one_line, show_facts, shown, table
 from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
@@ -85,19 +80,19 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         return list(volumes)
 
 
+@of_this_version()
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
-    with of_this_version():
-        state = state_of(ask("state"))
-        directories = [str(Path(state.directory, name)) for name in log_dirs(state.properties)]
-        disks, shown = read_disks(state.node, directories), gauges(ask)
-        numbers = numbers_of(shown)  # none where nobody watches the volumes
-        volumes = [
-            VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))
-            for at in disks.volumes
-        ]
-        volumes += budgets_of(shown)
-        return state, disks, parse(ask("uses", str(_MOST_USES)), volumes, marks(ask, _MOST_CLIENTS))
+    state = BrokerState.of(ask("state"))
+    disks = read_disks(state.node, [str(Path(state.directory, name)) for name in log_dirs(state.properties)])
+    shown = gauges(ask)
+    numbers = numbers_of(shown)  # none where nobody watches the volumes
+    volumes = [
+        VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))
+        for at in disks.volumes
+    ]
+    look = parse(ask("uses", str(_MOST_USES)), [*volumes, *budgets_of(shown)], marks(ask, _MOST_CLIENTS))
+    return state, disks, look
 
 
 def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:

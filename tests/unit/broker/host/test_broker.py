@@ -11,7 +11,7 @@ from harness.system.waiting import eventually
 from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.broker_status import answer_question, columns, use_of, uses
 from quotahost.broker.host.cluster_query import ClusterQuery
-from quotahost.broker.host.dump import quota_of, state_of
+from quotahost.broker.host.dump import BrokerState, quota_of
 from quotahost.cli.explain.answer import parse as parse_answer
 from quotahost.model import Client, Cluster, LimitedBy, QuotaType, State, VolumeUse
 from quotahost.model.use import ClientUse
@@ -28,7 +28,7 @@ HELD = {**dump.MARK, "held": True}
 
 def test_a_row_tells_rate_quota_limit_delay_what_binds_and_which_rule_in_shadow_would() -> None:
     held = {"PRODUCE": [["alice", "app", "factor"]]}
-    state = state_of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0}, held=held))
+    state = BrokerState.of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0}, held=held))
     assert use_of(state, dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)) == ClientUse(
         QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1, "factor"
     )
@@ -58,7 +58,7 @@ def test_a_row_tells_rate_quota_limit_delay_what_binds_and_which_rule_in_shadow_
     ],
 )  # fmt: skip
 def test_quota_factor_floor_or_nothing_binds(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
-    assert use_of(state_of(dump.state(**state)), dump.row(**row)).bound is bound
+    assert use_of(BrokerState.of(dump.state(**state)), dump.row(**row)).bound is bound
 
 
 @pytest.mark.parametrize(
@@ -82,28 +82,28 @@ def test_quota_factor_floor_or_nothing_binds(row: dict[str, Any], state: dict[st
 )
 def test_a_closed_fence_and_topic_quotas_bind(row: dict[str, Any], state: dict[str, Any], bound: LimitedBy) -> None:
     given = {"factor": 0.0, "fence": CLOSED, **state}
-    assert use_of(state_of(dump.state(**given)), dump.row(**row)).bound is bound
+    assert use_of(BrokerState.of(dump.state(**given)), dump.row(**row)).bound is bound
 
 
 def test_a_slowed_client_has_the_limit_of_the_slowed_and_all_that_is_measured_of_it() -> None:
     row = dump.row(
         rate=100.0, delay_ms=20.0, limit=1e6, slowed_limit=5e5, slowed_rate=30.0, slowed_delay_ms=250.0, mark=dump.MARK
     )
-    some = state_of(dump.state(**THROTTLE, affected_topics=1))
+    some = BrokerState.of(dump.state(**THROTTLE, affected_topics=1))
     quota = quota_of(some, row)
     assert (quota.rate, quota.delay, quota.limit) == (130.0, 250.0, 5e5)
     assert (quota.bound, quota.slowed) == (LimitedBy.FACTOR, True)
     assert (quota.affected_topic, quota.affected_place) == ("orders", "broker 3, volume /dev/sdb")
     for changes in ({"shadow": ["factor"]}, {"enforced": False}, {"affected_topics": -1}, {"factor_types": ["FETCH"]}):
         given = {**THROTTLE, "affected_topics": 1, **changes}
-        assert quota_of(state_of(dump.state(**given)), row).limit == 1e6
+        assert quota_of(BrokerState.of(dump.state(**given)), row).limit == 1e6
     assert quota_of(some, {**row, "mark": None}).limit == 1e6
     of_budget = {**row, "mark": dump.MARK | {"budget": "orders", "factor": 0.5}}
     for shadow, limit in (([], 5e5), (["factor"], 1e6)):
-        quota = quota_of(state_of(dump.state(shadow=shadow)), of_budget)
+        quota = quota_of(BrokerState.of(dump.state(shadow=shadow)), of_budget)
         assert (quota.limit, quota.slowed, quota.budget_factor) == (limit, not shadow, 0.5)
     for types, factor in ((["PRODUCE"], 0.5), (["FETCH"], None)):
-        assert quota_of(state_of(dump.state(factor_types=types)), of_budget).budget_factor == factor
+        assert quota_of(BrokerState.of(dump.state(factor_types=types)), of_budget).budget_factor == factor
 
 
 def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
@@ -111,17 +111,17 @@ def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
     states = [dump.state(**THROTTLE, affected_topics=1), dump.state(), dump.state(**THROTTLE)]
     for given, (own, limit) in product(states, ((20.0, 5e5), (300.0, 1e6), (None, 5e5))):
         row = dump.row(user="<broker>", client_id="", delay_ms=own, slowed_limit=5e5, slowed_delay_ms=250.0)
-        quota = quota_of(state_of(given), row)
+        quota = quota_of(BrokerState.of(given), row)
         assert (quota.limit, quota.delay, quota.affected_topic) == (limit, max(own or 0.0, 250.0), "")
         assert quota.bound is (LimitedBy.FACTOR if limit < 1e6 else LimitedBy.QUOTA)
 
 
 def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
     client = dump.client(dump.row(user="<exempt>", client_id="", exempt=True, base=None, limit=None, known=False))
-    quota = quota_of(state_of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
+    quota = quota_of(BrokerState.of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
     assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, LimitedBy.NOTHING)
     client = dump.client(dump.row(known=False))  # it still has what its user had
-    assert quota_of(state_of(dump.state()), client["client"]["quotas"][0], client["client"]).newcomer
+    assert quota_of(BrokerState.of(dump.state()), client["client"]["quotas"][0], client["client"]).newcomer
 
 
 # ---- for top and for JMX ----

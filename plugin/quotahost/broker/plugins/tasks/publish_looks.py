@@ -1,14 +1,8 @@
 """While somebody watches: looks of this broker for ``quotahost top``, clients explained, volumes opened. A part of the
 task ``publish-usage``.
 
-1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
-   keeps the newest of each.
-2. Every two seconds, and at once for a new question, :class:`LooksPublisher` has the broker looked at and publishes
-   that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
-3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
-
-While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
-without any client.
+Who watches writes a record again and again (``quotahost.records.watch``). While nobody does, nothing is looked at and
+nothing is published, but for one record at the start, and one at the end without any client.
 """
 
 import threading
@@ -64,11 +58,9 @@ class LooksPublisher:
             return
         watchers = self._watchers.now()
         due = self._rest if self._watchers.asked and watchers else self._due
-        if self._clock() >= due and (watchers or not self._empty):
-            self._publish(watchers)
-
-    def _publish(self, watchers: Mapping[str, Watch]) -> None:
         began = self._clock()
+        if began < due or (self._empty and not watchers):
+            return
         # Before it is sent: a failure may be reported at once, and must have the last word.
         self._empty, self._due, self._watchers.asked = not watchers, began + EVERY, False
         self._publisher.send(str(self._context.node_id).encode(), lambda: self._encoded(list(watchers.values())))
@@ -178,7 +170,12 @@ class OpenedVolumes:
     def _run(self, name: str) -> None:
         measured = None
         try:
-            measured = self._measure(name)
+            disks = self._context.disks.latest()[1]
+            directories = [directory for directory, volume in disks.places if volume == name] if disks else []
+            try:
+                measured = measure(name, directories, BETWEEN, self._sleep)[0]
+            except OSError as error:
+                measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
         finally:
             with self._lock:
                 del self._running[name]
@@ -187,11 +184,3 @@ class OpenedVolumes:
                 self._rest = self._clock() + (MINUTE if measured is None else _REST * time.thread_time())
                 if measured is not None:
                     self._measured[name] = measured
-
-    def _measure(self, name: str) -> MeasuredVolume:
-        disks = self._context.disks.latest()[1]
-        directories = [directory for directory, volume in disks.places if volume == name] if disks else []
-        try:
-            return measure(name, directories, BETWEEN, self._sleep)[0]
-        except OSError as error:
-            return MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
