@@ -129,7 +129,7 @@ final class Questions {
         FactorInForce factor = table.factorInForce;
         Lease lease = host.lease;
         TopicQuotas topics = host.topicQuotas;
-        Map<String, String> broker = host.config().broker();
+        Map<String, String> broker = host.config.broker();
         Map<String, Double> floors = new TreeMap<>();
         Map<String, List<Object>> ofTypes = new TreeMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
