@@ -313,7 +313,7 @@ final class Lives {
     private synchronized void prepare() throws InterruptedException {
         if (serving.closing()) return;
         BrokerConfigs applied = host.config;
-        if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
+        if (upgrades(applied)) stage(applied);
         Child next = upgrade;
         if (next == null || !next.environment.isDone()) return;
         String problem = begin(next);

@@ -54,7 +54,7 @@ final class StandardGauges {
         for (String software : KafkaBeans.IMPATIENT) {
             gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software, System.nanoTime()));
         }
-        Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
+        Internals.ALL.forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData",
                 () -> lease.expired && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
