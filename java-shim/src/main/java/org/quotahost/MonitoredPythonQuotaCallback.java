@@ -18,20 +18,18 @@ public class MonitoredPythonQuotaCallback extends PythonQuotaCallback implements
     @Override
     public void withPluginMetrics(PluginMetrics metrics) {
         try {
-            if (host() != null) add(metrics);
+            if (host() != null) host().gauges.all().forEach(gauge -> add(gauge, metrics));
         } catch (RuntimeException e) { // an exception here would stop the broker's start
             LOG.warn("The callback's numbers cannot be shown among the broker's own metrics: {}", e.toString());
         }
     }
 
-    private void add(PluginMetrics metrics) {
-        for (Gauges.Gauge gauge : host().gauges.all()) {
-            LinkedHashMap<String, String> tags = new LinkedHashMap<>();
-            // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
-            tags.put("bean", gauge.type());
-            if (!gauge.name().isEmpty()) tags.put("plugin", gauge.name());
-            metrics.addMetric(metrics.metricName(gauge.attribute(), "quotahost", tags),
-                    (Gauge<Double>) (config, now) -> gauge.value().getAsDouble());
-        }
+    private static void add(Gauges.Gauge gauge, PluginMetrics metrics) {
+        LinkedHashMap<String, String> tags = new LinkedHashMap<>();
+        // Not "type": Kafka itself has a key of that name in JMX, and a second one would stop the broker.
+        tags.put("bean", gauge.type());
+        if (!gauge.name().isEmpty()) tags.put("plugin", gauge.name());
+        metrics.addMetric(metrics.metricName(gauge.attribute(), "quotahost", tags),
+                (Gauge<Double>) (config, now) -> gauge.value().getAsDouble());
     }
 }

@@ -10,7 +10,7 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 public final class MonitoredQuotaFence extends QuotaFence implements Monitorable {
     @Override
     public void withPluginMetrics(PluginMetrics metrics) {
-        if (inner() instanceof Monitorable monitorable) monitorable.withPluginMetrics(metrics);
+        if (inner instanceof Monitorable monitorable) monitorable.withPluginMetrics(metrics);
     }
 
     /** Nothing to give: Kafka calls withPluginMetrics() right after configure(). */

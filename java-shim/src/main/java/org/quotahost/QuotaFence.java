@@ -43,17 +43,9 @@ import org.slf4j.LoggerFactory;
  * The authorizer that Kafka loads by authorizer.class.name: it asks the one of fence.authorizer (StandardAuthorizer if none is
  * named, nobody for none), then the fence, and throws the error of a request that is turned back.
  *
- * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
- * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
- * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
- * the same way.
- *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. The property
- * fence.authorizer names it: "none", or a class. Without the property it is Kafka's StandardAuthorizer, which denies what
- * no ACL allows: an operator who forgets the property opens no cluster.
- *
- * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
- * the records that it sent are lost, as with any other error.
+ * <p>KafkaApis answers with an error that authorize() throws, before anything is appended (docs/adr/0006-the-fence.md). The
+ * inner authorizer is asked first, so that a client that lacks a right gets that answer. Without the property it is Kafka's
+ * StandardAuthorizer, which denies what no ACL allows: an operator who forgets the property opens no cluster.
  *
  * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
  * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and
@@ -66,7 +58,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     private static final String REMEDY = "; leave the property out for Kafka's StandardAuthorizer, or give \"" + NONE
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
-    private Authorizer inner;
+    Authorizer inner;
     /** Whether this node is a broker, as a controller gets no produce request; a controller, which creates. */
     private boolean installed, controls;
 
@@ -100,10 +92,6 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         if (installed) Fence.uninstall();
         installed = false;
         if (inner != null) inner.close();
-    }
-
-    Authorizer inner() {
-        return inner;
     }
 
     /** From Kafka 4.1 on StandardAuthorizer cannot work without metrics, and Kafka gives them only to a Monitorable. */

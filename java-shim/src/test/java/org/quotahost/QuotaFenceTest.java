@@ -116,7 +116,7 @@ class QuotaFenceTest {
     }
 
     private static Plain plain(QuotaFence fence) {
-        return assertInstanceOf(Plain.class, fence.inner());
+        return assertInstanceOf(Plain.class, fence.inner);
     }
 
     /** QuotaFenceAclsTest compares all other answers with those of Kafka's StandardAuthorizer. */

@@ -13,10 +13,10 @@ import java.util.Properties;
 import java.util.Set;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.Fence;
+import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Keystores;
 import org.quotahost.table.Answer;
-import org.quotahost.table.FactorInForce;
 import org.quotahost.table.QuotaTable;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 import org.quotahost.util.BrokerConfigs;
@@ -84,6 +84,8 @@ final class Calls {
 
     private final PythonHost host;
     private final Life life;
+    /** The batch that was taken last, without clients once they have their answers. */
+    private Batch taken = Batch.EMPTY;
     private final Map<ByteBuffer, Set<String>> ids = new HashMap<>();
     private long idsBytes;
     final Map<String, Handler> handlers;
@@ -93,51 +95,54 @@ final class Calls {
         this.life = life;
         QuotaTable table = host.table;
         handlers = Map.ofEntries(
-                entry("hello", a -> hello(a.get(0), a.get(1))),
+                act("hello", a -> hello(a.get(0), a.get(1))),
                 entry("properties", a -> life.config.properties()),
                 entry("started_with", a -> host.started.properties()),
-                entry("broker", a -> host.config().broker()),
-                entry("starting", a -> life.starting.complete(null)),
-                entry("built", a -> done(life::awaitTurn)),
-                entry("ready", a -> done(() -> host.ready(life, a.texts(0), a.texts(1)))),
-                entry("refuse", a -> done(() -> life.end(a.get(0)))),
+                entry("broker", a -> host.config.broker()),
+                act("starting", a -> life.starting.complete(null)),
+                act("built", a -> life.awaitTurn()),
+                act("ready", a -> host.ready(life, a.texts(0), a.texts(1))),
+                act("refuse", a -> life.end(a.get(0))),
                 entry("restarted", a -> life != host.lives.first),
-                entry("configure", this::configure),
+                act("configure", this::configure),
                 entry("take", a -> take(a.get(0))),
-                entry("ask_again", a -> done(() -> table.askAgain(a.get(0), a.get(1)))),
-                entry("ask_again_the_failed", a -> done(table::askAgainTheFailed)),
+                act("ask_again", a -> table.askAgain(a.get(0), a.get(1))),
+                act("ask_again_the_failed", a -> table.askAgainTheFailed()),
                 entry("publish", this::publish),
                 entry("fence", a -> Fence.installed()),
                 entry("keystores", a -> Keystores.read(a.texts(0))),
-                entry("connect", a -> done(() -> host.admin.configure(a.texts(0)))),
+                act("connect", a -> host.admin.configure(a.texts(0))),
                 entry("cluster", a -> host.admin.brokers()),
                 entry("configs", a -> host.admin.configs(a.get(0), a.texts(1))),
                 entry("log_dirs", a -> host.admin.logDirs(a.get(0))),
                 entry("offline_log_dirs", a -> KafkaBeans.offlineLogDirs(a.texts(0), System.nanoTime())),
                 entry("replicas", a -> KafkaBeans.replicas(a.texts(0), a.get(1), System.nanoTime())),
                 entry("ask", a -> new Json.Raw(host.questions.answer(a.texts(0)))),
-                entry("answer", a -> done(() -> host.questions.answer(a.get(0), a.get(1)))),
-                entry("held", a -> done(() -> host.questions.held = a.get(0))),
-                entry("gauge", a -> done(() -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3)))),
-                entry("count", a -> done(() -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3)))),
-                entry("forget", a -> done(() -> host.gauges.forget(a.get(0), a.get(1)))),
+                act("answer", a -> host.questions.answer(a.get(0), a.get(1))),
+                act("held", a -> host.questions.held = a.get(0)),
+                act("gauge", a -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3))),
+                act("count", a -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3))),
+                act("forget", a -> host.gauges.forget(a.get(0), a.get(1))),
                 entry("factor", a -> factor()),
-                entry("set_factor", this::setFactor),
-                entry("set_budgets", this::setBudgets),
-                entry("set_factors_of_types", a -> done(() -> table.factorsOfTypes(a.get(0), a.texts(1)))),
+                act("set_factor", this::setFactor),
+                act("set_budgets", this::setBudgets),
+                act("set_factors_of_types", a -> table.factorsOfTypes(a.get(0), a.texts(1))),
                 entry("load", a -> KafkaBeans.load(System.nanoTime())),
-                entry("exempt", a -> done(() -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2)))),
-                entry("spare", a -> done(() -> Exemptions.spare(a.texts(0)))),
-                entry("log", a -> done(() -> log(a.get(0), a.get(1), a.get(2)))));
+                act("exempt", a -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2))),
+                act("spare", a -> Exemptions.spare(a.texts(0))),
+                act("log", a -> log(a.get(0), a.get(1), a.get(2))));
     }
 
+    /** A call without an answer. */
     private interface Act {
-        void run() throws Exception;
+        void run(Arguments arguments) throws Exception;
     }
 
-    private static Object done(Act act) throws Exception {
-        act.run();
-        return null;
+    private static Map.Entry<String, Handler> act(String name, Act act) {
+        return entry(name, arguments -> {
+            act.run(arguments);
+            return null;
+        });
     }
 
     // ---- messages --------------------------------------------------------------------------------------------
@@ -194,24 +199,46 @@ final class Calls {
 
     // ---- what a call does, where it is more than one of Java's --------------------------------------------------
 
-    private Object hello(long version, String quotahost) {
-        if (version == VERSION) return null;
+    private void hello(long version, String quotahost) {
+        if (version == VERSION) return;
         String problem = "quotahost " + quotahost + " of " + BrokerConfigs.PREFIX + "python.executable speaks version " + version
                 + " of the host's protocol, and this jar version " + VERSION + "; install the jar and quotahost of one release";
         life.end(problem);
         throw new IllegalArgumentException(problem);
     }
 
-    /** It renews the lease, since a Python that asks for work is alive. */
-    private Object take(long timeoutMs) {
+    /** Takes a batch without the exempt. It renews the lease, since a Python that asks for work is alive. */
+    private synchronized Object take(long timeoutMs) {
         host.lease.renew();
+        taken.clients().forEach(host.inbox::askAgain); // it failed at them
         // No longer than a second: the life after this one waits for the call.
-        Object taken = life.take(host.inbox, host.table, Math.min(timeoutMs, 1_000));
+        taken = life.closing() ? Batch.EMPTY : host.table.answerExempt(host.inbox.take(Math.min(timeoutMs, 1_000)));
         host.lease.renew();
-        return taken;
+        return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
+                taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), life.closing());
     }
 
-    private Object configure(Arguments a) {
+    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it. */
+    private static String plain(String name) {
+        return new String(name.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
+    }
+
+    private synchronized Batch answered() {
+        Batch answered = taken;
+        taken = Batch.EMPTY;
+        return answered;
+    }
+
+    /**
+     * After this life: has the next one asked for the clients that it has taken and not answered. It waits for a call of a
+     * process that is gone, which would take from now on what is the next one's.
+     */
+    void giveBack() {
+        life.close();
+        answered().clients().forEach(host.inbox::askAgain);
+    }
+
+    private void configure(Arguments a) {
         Arguments table = a.list(0), tap = a.list(2), lease = a.list(4), topics = a.list(5);
         List<String> shadow = List.of(a.texts(1));
         synchronized (host.table) { // as one: a rule of which a part has changed could close the fence for a moment
@@ -222,13 +249,12 @@ final class Calls {
         Fence.allowCreation(a.get(3));
         host.lease.configure(lease.get(0), lease.get(1));
         host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4), shadow);
-        return null;
     }
 
     private Object publish(Arguments a) {
         List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
         List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
-        return host.table.publish(life.answered(), a.get(0), answers);
+        return host.table.publish(answered(), a.get(0), answers);
     }
 
     private static Answer answer(Arguments row, List<Set<String>> ids) {
@@ -259,19 +285,18 @@ final class Calls {
     }
 
     private Object factor() {
-        FactorInForce.Factor last = host.table.factorInForce.hostFactor();
-        return new Object[] {last.value(), last.cause()};
+        var last = host.table.factorInForce.hostFactor();
+        return List.of(last.value(), last.cause());
     }
 
-    private Object setFactor(Arguments a) {
+    private void setFactor(Arguments a) {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
                 : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), Set.of(a.texts(5))));
-        return null;
     }
 
-    private Object setBudgets(Arguments a) {
+    private void setBudgets(Arguments a) {
         List<SlowedTopics> budgets = new ArrayList<>();
         for (Object each : a.list(0).all) {
             Arguments b = new Arguments((List<?>) each);
@@ -282,7 +307,6 @@ final class Calls {
                     factor <= 0 ? Set.of(topics) : Set.of()));
         }
         host.table.budgets(budgets);
-        return null;
     }
 
     /** Writes a record of Python's to the broker's log, under the same logger's name; Python's levels: 10, 20, 30, 40. */

@@ -1,23 +1,19 @@
 package org.quotahost.host;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.config.ConfigException;
-import org.quotahost.inbox.Inbox;
-import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
-import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 
 /**
  * One life of the Python host: in this process (InBroker), or in a process of its own (Child).
  *
  * <p>It begins on the host thread (Lives). Python reads its settings (starting), builds its plugins (built) and puts them in
- * force (ready); then it takes batches and publishes their answers, until it is told to end (close). One that is to follow
- * another life waits between built and ready for its turn.
+ * force (ready); then it works by its Calls until it is told to end (close). One that is to follow another life waits between
+ * built and ready for its turn.
  */
 abstract class Life {
     /** With what it begins. */
@@ -38,10 +34,6 @@ abstract class Life {
     private volatile Long closedAt;
     /** Why it ends: what Python has told, or else what was found. */
     private volatile String why;
-    /** The batch that it has taken last, without clients once they have their answers. Under the lock. */
-    private Batch taken = Batch.EMPTY;
-    /** Held while a batch is taken, too: whoever gives it back waits for that. */
-    private final Object takes = new Object();
 
     /** @param waits whether it waits for its turn, because another one serves */
     Life(PythonHost host, BrokerConfigs config, CompletableFuture<PythonEnvironment> environment, boolean waits) {
@@ -116,15 +108,12 @@ abstract class Life {
     }
 
     boolean waits() {
-        return !turn.isDone() || turn.isCompletedExceptionally();
+        return !isDone(turn);
     }
 
-    boolean isBuilt() {
-        return built.isDone() && !built.isCompletedExceptionally();
-    }
-
-    boolean isReady() {
-        return ready.isDone() && !ready.isCompletedExceptionally();
+    /** Whether it has come so far, and has not ended before. */
+    static boolean isDone(CompletableFuture<?> step) {
+        return step.isDone() && !step.isCompletedExceptionally();
     }
 
     /** Its plugins are built; it waits for its turn. */
@@ -159,43 +148,5 @@ abstract class Life {
     boolean closingFor(double seconds) {
         Long told = closedAt;
         return told != null && (System.nanoTime() - told) / 1e9 > seconds;
-    }
-
-    // ---- its batches ------------------------------------------------------------------------------------------
-
-    /**
-     * Takes a batch without the exempt, waiting for so many ms at most, and keeps it until it is answered: principal and
-     * client-id of each client, kind and fields of each event, and whether this life is to end.
-     */
-    List<Object> take(Inbox inbox, QuotaTable table, long timeoutMs) {
-        synchronized (takes) {
-            taken.clients().forEach(inbox::askAgain); // it failed at them
-            taken = closing() ? Batch.EMPTY : table.answerExempt(inbox.take(timeoutMs));
-            return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
-                    taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), closing());
-        }
-    }
-
-    /** Half a surrogate pair, as a principal builder may make it, becomes a question mark: no plugin could write it. */
-    private static String plain(String name) {
-        return new String(name.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8);
-    }
-
-    /** The batch that it has taken last, which is answered by now. */
-    Batch answered() {
-        synchronized (takes) {
-            Batch answered = taken;
-            taken = Batch.EMPTY;
-            return answered;
-        }
-    }
-
-    /**
-     * After its end: has the next one asked for the clients that it has taken and not answered. It waits for a call of a
-     * process that is gone, which would take from now on what is the next one's.
-     */
-    void giveBack(Inbox inbox) {
-        close();
-        answered().clients().forEach(inbox::askAgain);
     }
 }

@@ -23,14 +23,10 @@ import org.slf4j.LoggerFactory;
  * The host thread, which runs one life of Python after another: pauses between short ones, kills a silent child, has a
  * new python.generation take over, and keeps an old one where that fails.
  *
- * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
- * a row of short lives. In a child, a life that is silent for validity is killed.
- *
- * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
- * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
- * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every
- * LOOK_MS whether what Kafka has applied is what serves, so a change that it cannot make at once is made later. It starts
- * every process itself, since a process ends with the thread that started it.
+ * <p>The broker's start waits for the first life. For an upgrade a new process builds its plugins beside the one that serves
+ * (docs/adr/0025-one-protocol-two-processes.md). The host thread looks every LOOK_MS whether what Kafka has applied is what
+ * serves, so a change that it cannot make at once is made later. It starts every process itself, since a process ends with
+ * the thread that started it.
  */
 final class Lives {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
@@ -58,7 +54,6 @@ final class Lives {
     /** That for which the broker's start waits. */
     Life first;
     private volatile Life serving;
-    /** How often Python was started again. */
     volatile long restarts;
     /** A new Python that is built beside the one that serves, or null. Under the lock, as is its turn to serve. */
     private Child upgrade;
@@ -137,11 +132,11 @@ final class Lives {
     void end() {
         closing.countDown();
         drop();
-        if (serving != null) close(serving);
+        if (serving != null) closeServing();
     }
 
-    private void close(Life life) {
-        life.close();
+    private void closeServing() {
+        serving.close();
         host.inbox.postEvent("closing", List.of()); // it wakes Python, which the next batch tells
     }
 
@@ -169,7 +164,7 @@ final class Lives {
             try {
                 while (problem == null) problem = look();
                 problem = serving.end(problem);
-                if (closing() || !first.isReady()) return;
+                if (closing() || !Life.isDone(first.ready)) return;
                 Child next = followed();
                 if (next == null) {
                     restarts = restarts + 1;
@@ -179,7 +174,7 @@ final class Lives {
                     next = upgradeWithin(pauseMs);
                     if (closing()) return;
                 }
-                serving.giveBack(host.inbox);
+                serving.calls.giveBack();
                 host.inbox.replay(); // the next Python knows nothing of the quotas and the cluster
                 if (next != null) {
                     takeTurn(next);
@@ -187,12 +182,12 @@ final class Lives {
                     problem = null;
                 } else {
                     // One that did not come up may have been upgraded in a way that does not work.
-                    boolean asksAgain = inChild() && !serving.isReady();
+                    boolean asksAgain = inChild() && !Life.isDone(serving.ready);
                     serving = life(serving.inForce, asksAgain ? environment() : serving.environment);
                     problem = begin(serving);
                     showOld();
                 }
-                if (closing()) close(serving);
+                if (closing()) closeServing();
             } catch (Throwable e) { // such as a full heap, or a thread that cannot be made: the next turn may do it
                 failed(problem, lines, e);
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LOOK_MS));
@@ -223,7 +218,7 @@ final class Lives {
 
     /** A change that Python had taken may be why it ended, so the next life begins without it; one that still waits follows. */
     private void showOld() {
-        if (serving.isFor(host.config()) || upgrades(host.config())) return;
+        if (serving.isFor(host.config) || upgrades(host.config)) return;
         host.gauges.set("Host", "", "ConfigRefused", 1);
         LOG.error("The Python host starts with the properties from before the last change. If the gauge ConfigRefused"
                 + " stays 1, change any live property once more");
@@ -251,10 +246,10 @@ final class Lives {
 
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
-        if (life.isReady()) {
+        if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
             else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
-        } else if (!(life.waits() && life.isBuilt()) && life.seconds() > steps * START_SECONDS) {
+        } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
     }
@@ -299,9 +294,9 @@ final class Lives {
         host.inbox.postEvent("reconfigure", List.of(next.properties()));
     }
 
-    /** The upgrade that a request asks for. One that Kafka has applied goes first: else requests that come again and again would end it. */
+    /** The upgrade that a request asks for. One that is applied goes first: requests that come again and again would end it. */
     private synchronized Child candidate(BrokerConfigs next) {
-        boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config()) && !upgrade.isFor(next);
+        boolean appliedGoesFirst = upgrade != null && upgrade.isFor(host.config) && !upgrade.isFor(next);
         if (appliedGoesFirst || serving.closing()) throw new ConfigException("an upgrade takes place; try again");
         return stage(next);
     }
@@ -317,22 +312,22 @@ final class Lives {
     /** On the host thread: goes on with the upgrade, if there is one. */
     private synchronized void prepare() throws InterruptedException {
         if (serving.closing()) return;
-        BrokerConfigs applied = host.config();
-        if (upgrades(applied) && (upgrade == null || !upgrade.isFor(applied))) stage(applied);
+        BrokerConfigs applied = host.config;
+        if (upgrades(applied)) stage(applied);
         Child next = upgrade;
         if (next == null || !next.environment.isDone()) return;
         String problem = begin(next);
         if (problem != null) fail(next, problem);
         else if (next.ended(0)) fail(next, next.cause());
-        else if (!next.isBuilt()) killOverdue(next);
-        else if (next.isFor(applied)) close(serving);
+        else if (!Life.isDone(next.built)) killOverdue(next);
+        else if (next.isFor(applied)) closeServing();
         else if (next.seconds() > STAGED_SECONDS) drop();
     }
 
     /** What follows the life that has ended; null if nothing does, or not yet. */
     private synchronized Child followed() {
         Child next = upgrade;
-        boolean follows = next != null && (serving.closing() || next.isBuilt() && next.isFor(host.config()));
+        boolean follows = next != null && (serving.closing() || Life.isDone(next.built) && next.isFor(host.config));
         if (follows) serving.close(); // from here on nobody takes its place, and where the heap is full it follows a turn later
         return follows ? next : null;
     }
@@ -348,13 +343,13 @@ final class Lives {
         host.lease.renew();
         serving.takeTurn();
         // What was applied while the old one ended.
-        if (!next.isFor(host.config()) && !upgrades(host.config())) reconfigure(host.config());
+        if (!next.isFor(host.config) && !upgrades(host.config)) reconfigure(host.config);
     }
 
     private void fail(Life failed, String problem) {
         String why = failed.end(problem);
         upgrade = null;
-        if (!failed.isFor(host.config())) return;
+        if (!failed.isFor(host.config)) return;
         refused = failed.config.generation();
         reconfigure(failed.config); // what else has changed holds
         LOG.error("The new Python host is refused and the old one stays, until {} is changed again: {}", GENERATION, why);

@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
-    /** How long Python, and what else goes on, may take to end: a broker that stops waits no longer. */
+    /** How long all that goes on may take to end: a broker that stops waits no longer. */
     private static final long CLOSE_MS = 4_000;
     /** In characters: where an answer has more than 32,767 bytes, with words of Kafka's own, that is an UnknownServerException. */
     private static final int LONGEST_VERDICT = 10_000;
@@ -54,7 +54,7 @@ public final class PythonHost {
     /** As the broker has started: what isn't live stays like that. */
     final BrokerConfigs started;
     /** As Kafka has it now; each Life knows what it has put in force of that. */
-    private volatile BrokerConfigs config;
+    volatile BrokerConfigs config;
     private volatile Set<String> reconfigurable = Set.of();
     /** How many callbacks use it; under the lock of this class. */
     private int references;
@@ -128,10 +128,6 @@ public final class PythonHost {
         }
     }
 
-    BrokerConfigs config() {
-        return config;
-    }
-
     // ---- Python ----------------------------------------------------------------------------------------------
 
     /** Answers a call of the Python that runs in this process; any thread of it, also while the host closes. */
@@ -151,7 +147,7 @@ public final class PythonHost {
 
     private void open() {
         gauges.set("Host", "", "EventErrors", 0); // only here: it stays over a restart of Python
-        StandardGauges.add(gauges, table, inbox, lease, topicQuotas, () -> lives.restarts);
+        StandardGauges.add(this);
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start();
         watch();
@@ -171,7 +167,7 @@ public final class PythonHost {
         watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
         watch.every(BEAT_MS, "the log of what is missing", Internals::log);
-        watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(gauges, topicQuotas));
+        watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(this));
     }
 
     private void close() {

@@ -17,9 +17,6 @@ import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.fence.Fence;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.table.Dump;
-import org.quotahost.table.FactorInForce;
-import org.quotahost.table.QuotaTable;
-import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
@@ -28,13 +25,9 @@ import org.quotahost.util.Resources;
  * Who asks about this broker, and who answers: Java what the table and gauges have, also while Python hangs; Python all
  * else, such as whether new properties are valid.
  *
- * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code
- * usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
- * Python hangs: it tells what it has, and Python words it (quotahost.broker.host.dump).
- *
- * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
- * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the
- * same one (answer), and who asks waits. A request of a client never waits.
+ * <p>Operators (AdminSocket) and Python ask; what Java answers Python words (quotahost.broker.host.dump). Java never calls
+ * Python: what only that can answer, JMX's table of clients, too, goes to it as an event with a ticket, its answer comes back
+ * with the same one (answer), and who asks waits. A request of a client never waits.
  */
 final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */
@@ -94,26 +87,22 @@ final class Questions {
 
     // ---- what Java answers ------------------------------------------------------------------------------------
 
-    /** The answer to a question in words; a failure is {"error": why}, and never an exception. */
+    /** The answer to a question in words; {"error": why} where Python gives none. */
     String answer(String[] words) {
-        try {
-            return switch (words[0]) {
-                case "state" -> Json.text(state());
-                case "client" -> withState("client", dump.client(words[1], words[2]));
-                case "uses" -> withState("uses", dump.uses(Integer.parseInt(words[1])));
-                case "usage" -> withState("usage", dump.usage(Integer.parseInt(words[1])));
-                case "holders" -> withState("holders", dump.holders(words[1]));
-                case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
-                case "gauges" -> Json.text(host.gauges.all().stream().map(gauge -> new Object[] {
-                        gauge.type(), gauge.name(), gauge.attribute(), Double.toString(gauge.value().getAsDouble())}).toList());
-                default -> {
-                    String text = (String) ask("question", List.of(words), PYTHON_MS);
-                    yield text != null ? text : error("the Python host did not answer within " + PYTHON_MS / 1_000 + " s");
-                }
-            };
-        } catch (RuntimeException e) {
-            return error(e.toString());
-        }
+        return switch (words[0]) {
+            case "state" -> Json.text(state());
+            case "client" -> withState("client", dump.client(words[1], words[2]));
+            case "uses" -> withState("uses", dump.uses(Integer.parseInt(words[1])));
+            case "usage" -> withState("usage", dump.usage(Integer.parseInt(words[1])));
+            case "holders" -> withState("holders", dump.holders(words[1]));
+            case "marks" -> Json.text(dump.marks(Integer.parseInt(words[1])));
+            case "gauges" -> Json.text(host.gauges.all().stream().map(gauge -> new Object[] {
+                    gauge.type(), gauge.name(), gauge.attribute(), Double.toString(gauge.value().getAsDouble())}).toList());
+            default -> {
+                String text = (String) ask("question", List.of(words), PYTHON_MS);
+                yield text != null ? text : error("the Python host did not answer within " + PYTHON_MS / 1_000 + " s");
+            }
+        };
     }
 
     private String withState(String what, Object answer) {
@@ -125,16 +114,16 @@ final class Questions {
     }
 
     private Map<String, Object> state() {
-        QuotaTable table = host.table;
-        FactorInForce factor = table.factorInForce;
-        Lease lease = host.lease;
-        TopicQuotas topics = host.topicQuotas;
-        Map<String, String> broker = host.config().broker();
+        var table = host.table;
+        var factor = table.factorInForce;
+        var lease = host.lease;
+        var topics = host.topicQuotas;
+        var broker = host.config.broker();
         Map<String, Double> floors = new TreeMap<>();
         Map<String, List<Object>> ofTypes = new TreeMap<>();
         for (ClientQuotaType type : ClientQuotaType.values()) {
             floors.put(type.name(), factor.floor(type));
-            FactorInForce.Factor own = factor.ofType(type.ordinal());
+            var own = factor.ofType(type.ordinal());
             if (own.value() < 1) ofTypes.put(type.name(), List.of(own.value(), own.cause()));
         }
         // What says where the log directories are, and how long a bucket of partition mutations saves up its rate.

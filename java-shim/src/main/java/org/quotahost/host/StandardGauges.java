@@ -1,16 +1,11 @@
 package org.quotahost.host;
 
-import java.util.function.DoubleSupplier;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
-import org.quotahost.inbox.Inbox;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.KafkaBeans;
 import org.quotahost.internals.Meters;
 import org.quotahost.internals.Mute;
-import org.quotahost.metrics.Gauges;
-import org.quotahost.table.FactorInForce;
-import org.quotahost.table.QuotaTable;
 import org.quotahost.topics.TopicQuotas;
 import org.quotahost.util.Schedule;
 
@@ -20,8 +15,12 @@ import org.quotahost.util.Schedule;
 final class StandardGauges {
     private StandardGauges() {}
 
-    static void add(Gauges gauges, QuotaTable table, Inbox inbox, Lease lease, TopicQuotas topics, DoubleSupplier restarts) {
-        FactorInForce factor = table.factorInForce;
+    static void add(PythonHost host) {
+        var gauges = host.gauges;
+        var table = host.table;
+        var factor = table.factorInForce;
+        var lease = host.lease;
+        var topics = host.topicQuotas;
         gauges.add("QuotaTable", "", "Clients", table::size);
         gauges.add("QuotaTable", "", "ClientsMax", table::clientsMax);
         gauges.add("QuotaTable", "", "Misses", table.misses::sum);
@@ -45,17 +44,17 @@ final class StandardGauges {
         gauges.add("Fence", "", "Mutes", Mute.count::sum);
         gauges.add("Fence", "", "CreationsRefused", Fence.creationsRefused::sum);
         gauges.add("Fence", "", "CreationsShadowed", Fence.creationsShadowed::sum);
-        gauges.add("Inbox", "", "Depth", inbox::depth);
-        gauges.add("Inbox", "", "Overflow", inbox::overflow);
+        gauges.add("Inbox", "", "Depth", host.inbox::depth);
+        gauges.add("Inbox", "", "Overflow", host.inbox::overflow);
         gauges.add("Lease", "", "Age", lease::ageSeconds);
         gauges.add("Lease", "", "Expired", () -> lease.expired ? 1 : 0);
         gauges.add("Lease", "", "FallbackApplied", () -> lease.applied);
-        gauges.add("Host", "", "Restarts", restarts);
+        gauges.add("Host", "", "Restarts", () -> host.lives.restarts);
         gauges.add("Watch", "", "Errors", Schedule::failures);
         for (String software : KafkaBeans.IMPATIENT) {
             gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software, System.nanoTime()));
         }
-        Internals.all().forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
+        Internals.ALL.forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.
         gauges.overrule("Factor", "", "LackOfData",
                 () -> lease.expired && factor.value() < factor.hostFactor().value() ? 1 : Double.NaN);
@@ -71,13 +70,13 @@ final class StandardGauges {
     }
 
     /** Those of each topic that was turned back, and of each topic's rule in shadow, that are there by now. */
-    static void addNew(Gauges gauges, TopicQuotas topics) {
-        TurnedBack.bytes.forEach((topic, bytes) -> gauges.add("TurnedBack", topic, "Bytes", bytes::sum));
-        topics.inShadow().forEach((rule, counts) -> {
-            gauges.add("Shadow", rule, "Over", () -> topics.over(counts));
-            gauges.add("Shadow", rule, "Unmeasured", () -> 0);
-            gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
-            gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
+    static void addNew(PythonHost host) {
+        TurnedBack.bytes.forEach((topic, bytes) -> host.gauges.add("TurnedBack", topic, "Bytes", bytes::sum));
+        host.topicQuotas.inShadow().forEach((rule, counts) -> {
+            host.gauges.add("Shadow", rule, "Over", () -> host.topicQuotas.over(counts));
+            host.gauges.add("Shadow", rule, "Unmeasured", () -> 0);
+            host.gauges.add("Shadow", rule, "Seconds", counts.seconds()::sum);
+            host.gauges.add("Shadow", rule, "Bytes", counts.bytes()::sum);
         });
     }
 }

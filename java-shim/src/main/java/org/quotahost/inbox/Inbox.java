@@ -22,9 +22,8 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * What the host has to do next: the only way from Kafka's threads to Python, for unknown clients up to a bound, and for
  * all that Kafka tells.
  *
- * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
- * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
- * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
+ * <p>Beyond the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas,
+ * the cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
  */
 public final class Inbox {
     /** How many clients the host takes at once (few enough to answer other events soon), and how many may wait. */
@@ -168,13 +167,11 @@ public final class Inbox {
             LockSupport.parkNanos(this, left);
         }
         waiting = null;
-        List<Batch.Lookup> clients = isBehind() ? new ArrayList<>() : takeClients();
-        return new Batch(clients, takeEvents(clients));
-    }
-
-    /** Whether the host will not know all facts with the next batch; until then it is asked for nobody. */
-    private synchronized boolean isBehind() {
-        return news.size() > MOST_FACTS;
+        synchronized (this) {
+            // Until the host knows all facts it is asked for nobody.
+            List<Batch.Lookup> clients = news.size() > MOST_FACTS ? new ArrayList<>() : takeClients();
+            return new Batch(clients, takeEvents(clients));
+        }
     }
 
     /** Posts once more all that a host keeps in its memory: the Python host that starts now knows nothing of it. */
@@ -207,7 +204,7 @@ public final class Inbox {
     }
 
     /** Takes the events, and as many to ask for again as the batch has room for. */
-    private synchronized List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
+    private List<Batch.Event> takeEvents(List<Batch.Lookup> clients) {
         if (!eventsWait) return List.of();
         List<Batch.Event> taken = new ArrayList<>();
         for (var first = news.iterator(); taken.size() < MOST_FACTS && first.hasNext(); first.remove()) {

@@ -1,5 +1,6 @@
 package org.quotahost.internals;
 
+import java.util.Arrays;
 import java.util.Set;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.errors.ApiException;
@@ -107,11 +108,9 @@ public final class BrokerLog {
 
         /** Whether it is the fault of Kafka's, and was logged within the last minute. */
         private boolean tooMany(Object[] parameters) {
-            for (Object each : parameters) {
-                boolean ours = each instanceof String text && text.contains("topic or cluster changes");
-                if (ours) return faults.pass() == LineLimit.NO;
-            }
-            return false;
+            boolean ours = Arrays.stream(parameters)
+                    .anyMatch(each -> each instanceof String text && text.contains("topic or cluster changes"));
+            return ours && faults.pass() == LineLimit.NO;
         }
 
         @Override

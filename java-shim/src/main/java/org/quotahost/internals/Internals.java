@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -59,7 +60,8 @@ public final class Internals {
     public static final Internal<Boolean> SHUTDOWN_ORDER = new Internal<>("ShutdownOrder",
             "JPype interrupts the broker's threads in its shutdown, and the next start may have to recover logs",
             ShutdownOrder::ofJPype);
-    public static final Internal<Boolean> SSL = new Internal<>("Ssl", Keystores.WEAKER, Keystores::ofKafka);
+    public static final Internal<Map<String, String>> SSL = new Internal<>("Ssl", Keystores.WEAKER,
+            () -> Keystores.stores(new String[0])); // it loads Kafka's classes
     public static final Internal<Boolean> CONTROLLER = new Internal<>("ActiveController",
             "explain does not say which node counts partition mutations", () -> true);
     public static final Internal<Boolean> OFFLINE_LOG_DIRS = new Internal<>("OfflineLogDirs",
@@ -71,7 +73,7 @@ public final class Internals {
     public static final Internal<Boolean> CLIENT_SOFTWARE = new Internal<>("ClientSoftware",
             "the gauges ImpatientClients stay 0", () -> true);
 
-    private static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, AUTHORIZER,
+    public static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, AUTHORIZER,
             AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS, REPLICAS, LOAD, CLIENT_SOFTWARE);
 
     /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
@@ -104,10 +106,6 @@ public final class Internals {
     /** Logs what has turned out to be missing since the last call; the watch calls it often. */
     public static void log() {
         ALL.stream().map(Internal::news).filter(Objects::nonNull).forEach(LOG::warn);
-    }
-
-    public static List<Internal<?>> all() {
-        return ALL;
     }
 
     /**
@@ -196,7 +194,7 @@ public final class Internals {
     public static final class Internal<T> {
         private static final long LACKS_NANOS = TimeUnit.MINUTES.toNanos(2);
         private final String name, weaker;
-        private final Trial<T> trial;
+        private final Callable<T> trial;
         private boolean tried, logged;
         private volatile T found;
         /** Why it is missing, or null. */
@@ -204,13 +202,11 @@ public final class Internals {
         /** 0 while it lacks nothing. */
         private volatile long lacksSince;
 
-        /** Whatever it throws means that it is missing. */
-        interface Trial<T> {
-            T find() throws Throwable;
-        }
-
-        /** @param weaker what quotahost does otherwise, or not at all, where it is missing; half a sentence */
-        Internal(String name, String weaker, Trial<T> trial) {
+        /**
+         * @param weaker what quotahost does otherwise, or not at all, where it is missing; half a sentence
+         * @param trial whatever it throws means that it is missing
+         */
+        Internal(String name, String weaker, Callable<T> trial) {
             this.name = name;
             this.weaker = weaker;
             this.trial = trial;
@@ -259,7 +255,7 @@ public final class Internals {
             tried = true;
             try {
                 if (without.contains(name)) throw new IllegalStateException("-D" + WITHOUT);
-                found = trial.find();
+                found = trial.call();
             } catch (Throwable e) { // NoClassDefFoundError above all
                 failed(e.toString());
             }

@@ -39,12 +39,7 @@ public final class Keystores {
         return stores(ssl);
     }
 
-    static boolean ofKafka() throws Exception {
-        stores(new String[0]); // it loads Kafka's classes
-        return true;
-    }
-
-    private static Map<String, String> stores(String[] ssl) throws Exception {
+    static Map<String, String> stores(String[] ssl) throws Exception {
         Map<String, String> given = BrokerConfigs.pairs(ssl);
         String rules = given.getOrDefault("ssl.principal.mapping.rules", "DEFAULT");
         ConfigDef known = new ConfigDef();

@@ -7,6 +7,7 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import org.apache.kafka.common.internals.Topic;
 import org.apache.kafka.common.message.ProduceRequestData.PartitionProduceData;
 import org.apache.kafka.common.message.ProduceRequestData.TopicProduceData;
@@ -138,10 +139,6 @@ public final class Requests {
         return Topic.isValid(name);
     }
 
-    public static boolean isInternal(String topic) {
-        return Topic.isInternal(topic);
-    }
-
     /** The exception that Kafka answers with the error of that name in its protocol. */
     public static RuntimeException error(String name, String message) {
         return Errors.valueOf(name).exception(message);
@@ -149,26 +146,25 @@ public final class Requests {
 
     // ---- requests that create topics or partitions -----------------------------------------------------------
 
-    /** What a request is to create; validateOnly: it only asks whether that could be done. */
-    public record ToCreate(List<String> topics, boolean validateOnly) {}
-
-    public static ToCreate toCreate(AuthorizableRequestContext context) {
+    /** Whether a request only validates, or is for internal topics and these alone; false if that isn't known. */
+    public static boolean createsOnly(AuthorizableRequestContext context, Predicate<String> these) {
         try {
+            Predicate<String> internal = Topic::isInternal, only = internal.or(these);
             AbstractRequest body = body();
             // A broker forwards its clients' requests in an envelope.
             if (body instanceof EnvelopeRequest envelope) body = forwarded(envelope, context);
             if (body instanceof CreateTopicsRequest request) {
                 var asked = request.data();
-                return new ToCreate(asked.topics().stream().map(topic -> topic.name()).toList(), asked.validateOnly());
+                return asked.validateOnly() || asked.topics().stream().allMatch(topic -> only.test(topic.name()));
             }
             if (body instanceof CreatePartitionsRequest request) {
                 var asked = request.data();
-                return new ToCreate(asked.topics().stream().map(topic -> topic.name()).toList(), asked.validateOnly());
+                return asked.validateOnly() || asked.topics().stream().allMatch(topic -> only.test(topic.name()));
             }
         } catch (RuntimeException | LinkageError e) {
             Internals.REQUESTS.failed(e);
         }
-        return null;
+        return false;
     }
 
     /** Kafka has parsed it, too, but keeps that for itself (EnvelopeUtils). */

@@ -4,7 +4,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.BinaryOperator;
 import java.util.function.DoubleSupplier;
 import java.util.function.Supplier;
 import javax.management.openmbean.TabularData;
@@ -63,19 +62,14 @@ public final class Gauges {
     }
 
     /** Sets a number of Python's; the first call makes its gauge. */
-    public void set(String type, String name, String attribute, double value) {
-        tell(type, name, attribute, value, (before, now) -> now);
+    public synchronized void set(String type, String name, String attribute, double value) {
+        told.put(metric(type, name, attribute), value);
+        overrule(type, name, attribute, () -> Double.NaN);
     }
 
     /** Adds to a number of Python's, which begins at 0. */
-    public void count(String type, String name, String attribute, double by) {
-        tell(type, name, attribute, by, Double::sum);
-    }
-
-    private synchronized void tell(String type, String name, String attribute, double value, BinaryOperator<Double> next) {
-        MetricName metric = metric(type, name, attribute);
-        told.merge(metric, value, next);
-        add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
+    public synchronized void count(String type, String name, String attribute, double by) {
+        set(type, name, attribute, told.getOrDefault(metric(type, name, attribute), 0.0) + by);
     }
 
     /** Takes away one MBean with all its numbers, unless Python has set none of them. */

@@ -90,7 +90,7 @@ class AdminSocketTest {
         var client = new Client();
         assertEquals("[\"client|a b|\u00fc\n\"]", client.ask("client a%20b %C3%BC%0A") + "\n" + client.in.readLine());
         assertEquals("[\"client||\"]", client.ask("client  "));
-        assertEquals("{\"error\":\"no \\\"table\\\"\\u000ahere\"}", client.ask("fail"));
+        assertEquals("{\"error\":\"java.lang.IllegalStateException: no \\\"table\\\"\\u000ahere\"}", client.ask("fail"));
         assertEquals("[\"state\"]", client.ask("state"));
     }
 

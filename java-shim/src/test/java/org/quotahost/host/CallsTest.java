@@ -106,12 +106,12 @@ class CallsTest {
 
         life.close();
         assertEquals("[null,[[],[],true]]", call("take", 60_000L));
-        life.giveBack(host.inbox);
+        calls.giveBack();
 
         Batch again = host.inbox.take(0);
         assertEquals(List.of("alice"), again.clients().stream().map(Batch.Lookup::principal).toList());
         assertTrue(again.clients().get(0).posted());
-        life.giveBack(host.inbox);
+        calls.giveBack();
         assertEquals(List.of(), host.inbox.take(0).clients());
     }
 
@@ -122,7 +122,7 @@ class CallsTest {
         left.start();
         while (left.getState() != Thread.State.TIMED_WAITING) Thread.onSpinWait();
 
-        life.giveBack(host.inbox);
+        calls.giveBack();
         host.inbox.postClient("alice", "app");
         left.join();
 

@@ -208,7 +208,7 @@ class ChildTest {
 
     @Test
     void aChangeOfKeystoresAloneNeedsNoVerdict() {
-        host.check(new BrokerConfigs(host.config().properties(), Map.of("listener.name.tls.ssl.keystore.location", "new.p12")));
+        host.check(new BrokerConfigs(host.config.properties(), Map.of("listener.name.tls.ssl.keystore.location", "new.p12")));
     }
 
     @Test

@@ -32,7 +32,7 @@ class KeystoresTest {
 
     @BeforeAll
     static void makeKeystores() throws Exception {
-        Internals.SSL.find(Keystores.ofKafka());
+        Internals.SSL.find(Keystores.stores(new String[0]));
         for (String type : List.of("JKS", "PKCS12")) STORES.put(type, make(folder, type, SUBJECT));
     }
 
@@ -124,7 +124,7 @@ class KeystoresTest {
             String problem = assertThrows(IOException.class, this::read).getMessage();
             assertTrue(problem.contains("credentials of plugins are not derived from keystores; name them in "), problem);
         } finally {
-            Internals.SSL.find(Keystores.ofKafka());
+            Internals.SSL.find(Keystores.stores(new String[0]));
         }
     }
 }
