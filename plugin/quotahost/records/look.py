@@ -1,4 +1,7 @@
-"""What one broker shows to those who watch, cut to what fits: its state, who uses what, how full its volumes are."""
+"""What one broker shows to those who watch, cut to what fits: its state, who uses what, how full its volumes are.
+
+:func:`of` makes the record of a look, cut to what fits; the forms of its lists stand before it.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

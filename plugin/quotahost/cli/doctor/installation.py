@@ -1,4 +1,4 @@
-"""Checks what is installed: the Python that the broker would start, quotahost's jar, Kafka's version and insides, Java.
+"""Checks what is installed: the Python that the broker would start, plugins, quotahost's jar, Kafka's insides, Java.
 
 1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
    Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages

@@ -1,8 +1,14 @@
 """While somebody watches: looks of this broker for ``quotahost top``, clients explained, volumes opened. A part of the
 task ``publish-usage``.
 
-Who watches writes a record again and again (``quotahost.records.watch``). While nobody does, nothing is looked at and
-nothing is published, but for one record at the start, and one at the end without any client.
+1. Who watches writes a record to ``__quotahost_watch`` again and again (``quotahost.records.watch``); :class:`Watchers`
+   keeps the newest of each.
+2. Every two seconds, and at once for a new question, :class:`LooksPublisher` has the broker looked at and publishes
+   that to ``__quotahost_looks``, with the explanations of clients that watchers ask for.
+3. :class:`OpenedVolumes` measures the volumes that a watcher has opened, on threads of their own.
+
+While nobody watches, nothing is looked at and nothing is published, but for one record at the start, and one at the end
+without any client.
 """
 
 import threading

@@ -27,8 +27,12 @@ import org.slf4j.LoggerFactory;
  * it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback,
  * in one JVM.
  *
- * <p>Kafka asks a controller's authorizer about each creation, also one that a broker forwards (with the client's principal and
- * client-id) or that follows from auto.create.topics.enable. docs/adr/0021-creation-in-a-pause.md says which are refused.
+ * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
+ * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards
+ * (with the client's principal and client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and
+ * those for Kafka's internal topics alone pass: without the latter no consumer could commit. So do those for topics that the
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk. And so do those for
+ * topics that exist: Kafka creates none and says so, as a Connect worker expects, which asks for its topics at each start.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");

@@ -23,7 +23,9 @@ import org.quotahost.internals.Requests;
  * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
  * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
- * <p>A topic may be none that exists; beyond MOST_TOPICS their bytes are counted under OTHERS.
+ * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
+ * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
+ * counted under OTHERS.
  */
 public final class TurnedBack {
     static final String SEVERAL = "<several topics>", OTHERS = "<other topics>";
@@ -145,10 +147,12 @@ public final class TurnedBack {
     // ---- the allowance ---------------------------------------------------------------------------------------
 
     /**
-     * How many bytes a client may send on in requests that are turned back, before its connections are muted. No request takes
-     * more than a second of it, however large: a mute lets one request a second through, too. Each slot holds until when its
-     * bytes are paid for (the generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for
-     * the other's bytes.
+     * How many bytes a client may send on in requests that are turned back, before its connections are muted.
+     *
+     * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
+     * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
+     * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
+     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
      */
     static final class Allowance {
         /** What a client may save up, in seconds of its rate. */

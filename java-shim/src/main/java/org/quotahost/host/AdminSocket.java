@@ -32,9 +32,10 @@ import org.slf4j.LoggerFactory;
  * Answers operators on this machine ({@code quotahost explain} and {@code top}) by a Unix domain socket, which only the
  * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700), eight at a time.
  *
- * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two; the answer a line of JSON
- * (Questions). Whoever connects costs a thread, so there are bounds: LONGEST bytes a question, and MOST connections, of which
- * a further one ends that which has asked nothing for longest.
+ * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
+ * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects
+ * costs a thread, so there are bounds: LONGEST bytes a question, and MOST connections, of which a further one ends that
+ * which has asked nothing for longest.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */

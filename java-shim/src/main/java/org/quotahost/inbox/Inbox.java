@@ -22,8 +22,9 @@ import org.apache.kafka.server.quota.ClientQuotaType;
  * What the host has to do next: the only way from Kafka's threads to Python, for unknown clients up to a bound, and for
  * all that Kafka tells.
  *
- * <p>Beyond the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas,
- * the cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
+ * <p>Request threads post the clients that the quota table does not know, without a lock and up to a bound. Beyond
+ * the bound a post is dropped and counted, and the client's next request posts it again. All else (client quotas, the
+ * cluster, new properties) is kept until the host takes it; there is only as much as brokers, quotas and changes.
  */
 public final class Inbox {
     /** How many clients the host takes at once (few enough to answer other events soon), and how many may wait. */

@@ -22,9 +22,10 @@ import org.quotahost.util.Sanitized;
  * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
  * sizes of replicas), and which of it is missing.
  *
- * <p>Kafka's JmxReporter (on by default) registers those of its quotas, and leaves a tag whose value is empty out of the name.
- * One MBean is read at a time, by its name: a search through all of them would hold a lock meanwhile that Kafka needs for
- * each new sensor. JMX takes locks, so no request thread may come here.
+ * <p>Names and attributes of these MBeans are no public API. Kafka's JmxReporter (on by default) registers those of its
+ * quotas in this JVM: kafka.server:type=Produce|Fetch|Request|ControllerMutation,user=...,client-id=.... A tag whose value
+ * is empty is left out of the name. One MBean is read at a time, by its name: a search through all of them would hold a lock
+ * meanwhile that Kafka needs for each new sensor. JMX takes locks, so no request thread may come here.
  */
 public final class KafkaBeans {
     /** By quota type. */

@@ -63,8 +63,9 @@ public final class Gauges {
 
     /** Sets a number of Python's; the first call makes its gauge. */
     public synchronized void set(String type, String name, String attribute, double value) {
-        told.put(metric(type, name, attribute), value);
-        overrule(type, name, attribute, () -> Double.NaN);
+        MetricName metric = metric(type, name, attribute);
+        told.put(metric, value);
+        add(type, name, attribute, () -> told.getOrDefault(metric, 0.0));
     }
 
     /** Adds to a number of Python's, which begins at 0. */

@@ -74,7 +74,8 @@ public final class TopicQuotas {
     }
 
     /**
-     * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1).
+     * How many bytes/s this broker expects to take in ("Broker side quota (V1)", low level design, 1): of all topics
+     * together, of each topic with a threshold of its own, and of each other topic an equal share of the rest.
      *
      * @param own by topic; Python checks that their sum is at most the total (quotahost.settings.properties)
      */
