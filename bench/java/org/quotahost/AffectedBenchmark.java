@@ -51,7 +51,7 @@ public class AffectedBenchmark {
     /** A fence that shows the authorizer that it stands before. */
     private static final class Inside extends QuotaFence {
         Authorizer alone() {
-            return inner();
+            return inner;
         }
     }
 
