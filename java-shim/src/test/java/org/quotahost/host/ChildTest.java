@@ -354,7 +354,7 @@ class ChildTest {
         Path second = folder.resolve("second");
         String wrong = "\u20ac".repeat(40_000);
         Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && { " + frame(1, "refuse", wrong)
-                + "; exit 1; }; touch " + second + "\n" + START + "exec sleep 50");
+                + "; head -c 12 > /dev/null; exit 1; }; touch " + second + "\n" + START + "exec sleep 50");
         PythonHost host = started(properties);
         for (String name : List.of("python.generation", "floor.bytes")) {
             Map<String, String> next = new HashMap<>(properties);
