@@ -15,6 +15,7 @@ from quotahost.broker.host.dump import Ask, BrokerState, Row, of_this_version, q
 from quotahost.broker.host.messages import Gauge, gauges, numbers_of, would_be
 from quotahost.model import Client, QuotaType, VolumeUse
 from quotahost.model.use import BUDGET_PREFIX, ClientUse, Look
+from quotahost.units.show import show_factor
 
 if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take long to import
     from quotahost.broker.host.protocol import Shim
@@ -44,7 +45,8 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
         uses = [use_of(state, row) for row in dump["uses"]]
     shadow = " (in shadow)" if state.factor_in_shadow else ""
     causes = [f"{state.cause}{shadow}"] if state.factor < 1 and state.cause else []
-    causes += state.slowed_types
+    for types, factor, cause in state.slowed_types:
+        causes.append(f"{', '.join(types)} x{show_factor(factor)}{shadow}: {cause}")
     return Look(
         state.where, state.state, state.factor, state.limit_factor, "; ".join(causes), state.fence,
         state.affected_topics, state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,

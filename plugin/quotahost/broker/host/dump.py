@@ -20,7 +20,6 @@ from urllib.parse import unquote
 
 from quotahost.model import QuotaType, State
 from quotahost.model.use import LimitedBy
-from quotahost.units.show import show_factor
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
 EXEMPT: Final = "<exempt>"
@@ -126,13 +125,12 @@ class BrokerState:
         return frozenset(self.factor_types) | (frozenset() if self.factor_in_shadow else self.type_factors.keys())
 
     @property
-    def slowed_types(self) -> list[str]:
-        """The quota types with factors of their own, in words; those with the same factor and cause together."""
+    def slowed_types(self) -> list[tuple[list[str], float, str]]:
+        """The quota types with factors of their own: those with the same factor and cause, the factor, the cause."""
         types: dict[tuple[float, str], list[str]] = {}
         for quota_type, (factor, cause) in sorted(self.type_factors.items()):
             types.setdefault((factor, cause), []).append(quota_type)
-        shadow = " (in shadow)" if self.factor_in_shadow else ""
-        return [f"{', '.join(of)} x{show_factor(factor)}{shadow}: {cause}" for (factor, cause), of in types.items()]
+        return [(names, *of) for of, names in types.items()]
 
     @property
     def stops_all(self) -> bool:

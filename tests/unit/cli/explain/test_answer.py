@@ -181,8 +181,8 @@ def rated(rate: float | None) -> dict[str, Any]:
          "0, on PRODUCE; produce limits stay multiplied by 0.2, since the fence stops who is slowed"),
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
-        ({}, BUSY, "slowed", f"FETCH, PRODUCE x0.25: {LOAD}"),
-        ({}, BUSY | SHADOW, "slowed", f"FETCH, PRODUCE x0.25 (in shadow): {LOAD}"),
+        ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
+        ({}, BUSY | SHADOW, "slowed", "by the factor 0.25; in shadow: limits are not multiplied by it"),
         ({}, {"sources": ("cluster-volumes",)}, "source", "cluster-volumes answers"),
         ({}, {"sources": ("snapshots",)}, "source", "snapshots answers as the standby, since no record reaches"),
         (ORDERS, TOPICS, "scope", SLOWED),
