@@ -1,7 +1,8 @@
 """What a plugin may ask of its broker (``Broker``, ``Disks``) and show there (``Metrics``), as Protocols.
 
-Statting a disk that hangs blocks the caller for good. So the host has one monitor with a thread of its own, and by
-``Context.disks`` every plugin reads what it found last.
+``Context.broker`` answers questions about the broker and its cluster. ``Context.metrics`` takes the numbers that the
+plugin shows. ``Context.disks`` has the newest look at this broker's disks: statting a disk that hangs blocks the caller
+for good, so the host has one monitor with a thread of its own, and every plugin reads what it found last.
 
 Broker and metrics are apart because the source ``snapshots`` may stand by for ``cluster-volumes``: both ask the same
 broker, while the standby's numbers are shown beside those of the other. In a broker the host provides both objects

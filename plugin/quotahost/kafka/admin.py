@@ -1,6 +1,7 @@
 """Kafka's Admin API for brokers: makes missing topics, warns of one that deletes by age, a broker's dynamic properties.
 
-The pipeline creates its own topics with the same configuration (``COMPACTED``), through Kafka's Java client.
+The pipeline creates its own topics with the same configuration (``quotahost.records.topics.COMPACTED``), through
+Kafka's Java client.
 """
 
 import logging

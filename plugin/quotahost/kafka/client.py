@@ -1,7 +1,8 @@
 """How quotahost's clients log in and connect, why they can't, in a sentence, when they try again; the metric of each.
 
-Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; commands as an operator's file says.
-librdkafka itself says only that it timed out; why each try failed it tells by its error callback (:func:`connect`).
+Plugins connect as ``Broker.client_config`` says, all by one :class:`Login`; :class:`Connection` is the metric of each.
+Commands connect as an operator's file says. :func:`connect` waits for the first answer and, if there is none, says in a
+sentence why not: librdkafka itself says only that it timed out; why each try failed it tells by its error callback.
 """
 
 import math

@@ -1,7 +1,8 @@
 """The cluster-wide client quotas: one record for each entity, its key, and how many a reader keeps.
 
 The record's key names the entity as Kafka's config paths do, and a null value removes the quota. Each entity has a
-record of its own, so two operators who change different entities at once lose nothing.
+record of its own, so two operators who change different entities at once lose nothing. A reader keeps each entity's
+newest quota (:class:`LatestQuotas`), within bounds.
 """
 
 import math

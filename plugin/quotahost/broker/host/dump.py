@@ -57,6 +57,7 @@ class BrokerState:
 
     pid: int = 0  # the process id of the broker
     node: str = ""  # its node id, "" if it isn't known
+    version: str = ""  # of its quotahost
     enforced: bool = True  # False with shadow=all: nothing is enforced
     shadow: tuple[str, ...] = ()  # the rules that are not enforced, as the property ``shadow`` has them
     factor: float = 1.0  # the factor in force

@@ -1,8 +1,9 @@
 """The cluster-wide quotas as this broker has read them, and which counts for a client; old properties refused.
 
-Until the topic is read to its end no client has a cluster-wide quota. Then each record changes one entity's quota;
-where one is refused, what the entity had stays. When the topic is read again, what it no longer has is gone once its
-end is reached.
+The supplier ``cluster-quota`` and the task ``publish-usage`` each follow ``__quotahost_quotas`` by a
+:class:`ClusterQuotas`. At the start it reads the whole topic; until that is done no client has a cluster-wide quota.
+Then each record changes one entity's quota; where one is refused (``quotahost.records.quotas``), what the entity had
+stays. When the topic is read again, what it no longer has is gone once its end is reached.
 """
 
 import math

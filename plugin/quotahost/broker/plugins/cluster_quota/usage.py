@@ -1,8 +1,9 @@
 """The task ``publish-usage``: what clients use of cluster-wide quotas, what they would use (demand), bytes for a bill.
 
-Kafka measures only what a client was allowed to do, so :class:`Demands` estimates what each would use. The task
-publishes both for the busiest clients: at once where it changes, and all of it every 5 s, with the bytes that each
-moved since the record before.
+Twice a second the task asks the broker what Kafka measures for each client. Kafka measures only what a client was
+allowed to do, so :class:`Demands` estimates what each would use. The task publishes both for the busiest clients: at
+once where it changes, and all of it every 5 s, with the bytes that each moved since the record before, for a bill.
+While somebody watches, it publishes the whole broker besides, for ``quotahost top`` (``tasks.publish_looks``).
 """
 
 import math

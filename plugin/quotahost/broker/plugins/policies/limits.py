@@ -1,6 +1,7 @@
 """The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
 
 Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
+The log names limits that contradict each other, and this broker's in bytes where they judge another one's volume.
 """
 
 from typing import ClassVar

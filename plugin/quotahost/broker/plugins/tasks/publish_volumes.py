@@ -1,6 +1,7 @@
 """The task ``publish-volumes``: this broker's volumes as a snapshot, every ``snapshots.period`` and when one changes.
 
-This is the data source of proposal 035. Most looks at the disks differ so little that nobody would act on them;
+This is the data source of proposal 035. The factor source ``snapshots`` of every broker reads the topic, or the
+pipeline does for ``cluster-volumes``. Most looks at the disks differ so little that nobody would act on them;
 :class:`ChangePublisher` writes those that matter.
 """
 
