@@ -114,9 +114,7 @@ def test_a_disk_of_which_nothing_is_used_is_empty_and_one_of_which_nobody_says_i
     of: tuple[str, str],
 ) -> None:
     options = ("disk", *of, "--demand", "paced:100M", "--quota", "100M", "--batch", "1M", "--time", "20s")
-    empty, one_byte, unsaid = (
-        outcome(simulated(*options, *used)) for used in (("--used", "0"), ("--used", "1"), ())
-    )
+    empty, one_byte, unsaid = (outcome(simulated(*options, *used)) for used in (("--used", "0"), ("--used", "1"), ()))
     assert empty == one_byte
     assert float(empty["place"].split()[0]) < 0 <= float(unsaid["place"].split()[0])
 
