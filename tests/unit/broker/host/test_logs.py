@@ -136,6 +136,36 @@ def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take
     assert [(line[:3], len(line)) for line in shim.lines[1:]] == [("ééé", 100_000), ("see", 4)]
 
 
+@pytest.mark.parametrize("in_error", [False, True], ids=["argument", "error"])
+def test_a_text_of_a_plugin_that_waits_stops_nobody_else_who_logs(in_error: bool) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    class Waits(Exception):
+        def __str__(self) -> str:
+            asked.set()
+            answer.wait(60)
+            return "at last"
+
+    def plugin() -> None:
+        error = Waits()
+        logging.getLogger("quotahost.plugin.mine").warning("%s", "" if in_error else error, exc_info=error)
+
+    shim = FakeShim()
+    with Logs(shim):
+        threads = [threading.Thread(target=plugin, daemon=True)]
+        threads[0].start()
+        asked.wait(60)
+        threads.append(threading.Thread(target=logging.getLogger("quotahost.host").warning, args=("seen",), daemon=True))
+        threads[1].start()
+        try:
+            eventually(lambda: shim.lines == ["seen"])
+        finally:
+            answer.set()
+            for thread in threads:
+                thread.join()
+    assert "at last" in shim.lines[1]
+
+
 def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "QUEUE_MAX", LINES_OF_CAUSE)
     taken, released = threading.Event(), threading.Event()
