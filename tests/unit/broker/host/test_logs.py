@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.base.background import LoggedOnce
+from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
@@ -152,11 +152,9 @@ def test_a_text_of_a_plugin_that_waits_stops_nobody_else_who_logs(in_error: bool
 
     shim = FakeShim()
     with Logs(shim):
-        threads = [threading.Thread(target=plugin, daemon=True)]
-        threads[0].start()
+        threads = [start_daemon("plugin", plugin)]
         asked.wait(60)
-        threads.append(threading.Thread(target=logging.getLogger("quotahost.host").warning, args=("seen",), daemon=True))
-        threads[1].start()
+        threads.append(start_daemon("other", lambda: logging.getLogger("quotahost.host").warning("seen")))
         try:
             eventually(lambda: shim.lines == ["seen"])
         finally:
