@@ -83,18 +83,19 @@ class Logs(logging.Handler):
         self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
         self._limit = RateLimit()
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Not ``emit``, which logging calls under a lock: a plugin's text that waits must not stop all who log."""
         if self._lines.qsize() >= QUEUE_MAX:  # Java doesn't take the lines: waiting for it would stop plugins
-            return
+            return False
         try:
             if not self._limit.passes(record):
-                return
+                return False
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
-            self._lines.put((record.name, record.levelno, self.format(record)[:most]))
+            text = self.format(record)[:most]
         except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure
-            where = f"{record.pathname}:{record.lineno}"
-            text = f"a log line can't be made: {type(problem).__name__} at {where}"
-            self._lines.put((record.name, record.levelno, text))
+            text = f"a log line can't be made: {type(problem).__name__} at {record.pathname}:{record.lineno}"
+        self._lines.put((record.name, record.levelno, text))
+        return True
 
     def __enter__(self) -> Self:
         for logger in (_root, _own):
