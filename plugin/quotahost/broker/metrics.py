@@ -243,9 +243,9 @@ CATALOGUE: Final = (
          "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
     Described("Refused", "Records", "refused_records", COUNTER,
-        "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-        "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
-        "another cluster's; `crowd`: of more than 16 who watch, the one that was heard longest ago.",
+        "Records of a topic that a reader refused, by reason; `late`: a newer one was there; `other-pipeline`: two "
+        "pipelines run; `behind`: the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't "
+        "registered; `cluster`: another cluster's; `crowd`: of more than 16 who watch, the one heard longest ago.",
         label="reason", shown_by=_READERS),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,

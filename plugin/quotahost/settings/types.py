@@ -204,7 +204,8 @@ Endpoint = Annotated[
 # ---- rates by name ----
 
 _FORM: Final = r"write NAME:RATE, such as clientA:4M, with a comma between entries, and \: and \, in a name"
-_ENTRY: Final = re.compile(r"\s*((?:\\.|[^\\:,])+?)\s*:([^:,]*)(?:,|$)", re.DOTALL)
+#: Possessive, so that no list, however many blanks it has, takes longer than its length.
+_ENTRY: Final = re.compile(r"\s*+((?:\\.|[^\\:,\s]|\s++(?!:))++)\s*+:([^:,]*+)(?:,|$)", re.DOTALL)
 
 
 def unescaped(name: str) -> str:

@@ -176,11 +176,11 @@ class World:
         assert quota.scope == Scope.CLIENT
         return quota.rate
 
-    def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
+    def shares(self, share: float, key: bytes = b"1", cluster: str = "", run: int = 1) -> None:
         """A record with alice's share arrives, and the supplier looks."""
         listed = (Share("alice", "app", PRODUCE, share, 4e6),)
         self.sequence += 1
-        value = encode(Shares(key.decode(), 1, self.sequence, datetime.now(UTC), listed, cluster))
+        value = encode(Shares(key.decode(), run, self.sequence, datetime.now(UTC), listed, cluster))
         follower(self.plugin).take(key, value, True)
         self.plugin.look()
 
@@ -220,6 +220,24 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     assert [world.broker.number("Refused", "Records", reason) for reason in ("cluster", "json")] == [1, 1]
     world.shares(3.5e6, cluster="mine")
     assert world.rate("alice", "app") == 3.5e6
+
+
+def test_shares_of_a_second_pipeline_of_a_run_to_come_and_late_ones_are_refused_counted_and_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.sequence = 5
+    world.shares(3.5e6, run=2)
+    for _ in range(2):
+        world.shares(1e6, run=1)
+    world.shares(1e6, run=2**62)
+    world.sequence = 4
+    world.shares(1e6, run=2)
+    assert world.rate("alice", "app") == 3.5e6
+    counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"other-pipeline": 2, "ahead": 1, "late": 1}
+    assert [line.partition(": ")[2] for line in caplog.messages] == [
+        "two pipelines run for this cluster: those of run 1 are refused, those of a newer run are taken"
+    ]
 
 
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
