@@ -346,9 +346,9 @@ final class Lives {
         generation = next.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
+        // What was applied while the old one ended, in the place of what that one has not taken.
+        reconfigure(upgrades(host.config) ? next.config : host.config);
         serving.takeTurn();
-        // What was applied while the old one ended.
-        if (!next.isFor(host.config) && !upgrades(host.config)) reconfigure(host.config);
     }
 
     private void fail(Life failed, String problem) {
