@@ -202,6 +202,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_s
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
     assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
+    assert world.broker.number("Shares", "Age") is None, "there is none yet"
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
@@ -272,6 +273,9 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
         change(world.quotas, quota(f"user-{n}", None, 1e6))
     world.plugin.look()
     assert world.host.announced == [(None, None)] * 2
+    world.plugin._on_registered_brokers({})
+    world.host.cluster()
+    assert world.rate("alice", "app") == 4e6, "there is this broker at least"
 
 
 def test_brokers_that_are_counted_during_a_look_leave_the_host_no_rate_that_is_not_given(

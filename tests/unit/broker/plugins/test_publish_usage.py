@@ -299,6 +299,25 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
     assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
 
 
+def test_looks_that_take_long_are_published_less_often_whoever_asks(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks.passes(5)
+    quick = FakeBroker.look
+
+    def slow(broker: FakeBroker, most: int) -> Any:
+        looks.clock.now += 0.5
+        return quick(broker, most)
+
+    monkeypatch.setattr(FakeBroker, "look", slow)
+    looks.watch()
+    assert len(looks.passes(10)) == 1, "a twentieth of the time at most"
+    looks.watch(client=ALICE)
+    assert looks.passes(0.5)[0].answers
+    looks.watch(client=BOB)
+    assert looks.passes(9) == []
+
+
 def test_of_the_volumes_that_are_opened_a_broker_measures_its_own_alone(
     looks: Looks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
