@@ -4,6 +4,7 @@ It gives a client its share of the quota, and announces changes of quotas, share
 """
 
 import math
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -201,6 +202,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_s
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
     assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
+    assert world.broker.number("Shares", "Age") is None, "there is none yet"
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
@@ -289,6 +291,36 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
         change(world.quotas, quota(f"user-{n}", None, 1e6))
     world.plugin.look()
     assert world.host.announced == [(None, None)] * 2
+    world.plugin._on_registered_brokers({})
+    world.host.cluster()
+    assert world.rate("alice", "app") == 4e6, "there is this broker at least"
+
+
+def test_brokers_that_are_counted_during_a_look_leave_the_host_no_rate_that_is_not_given(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, rate, calls = ("bob", "dave"), world.quotas.rate, iter((False, True))
+    asked: dict[str, float | None] = {}
+
+    def host_thread() -> None:
+        world.host.cluster(1, 2, 3, 4)
+        asked.update({name: world.rate(name, "app") for name in names})  # as that is announced for all
+
+    host = threading.Thread(target=host_thread)
+
+    def rate_during_the_look(*key: Any) -> float | None:
+        if threading.current_thread() is not host and next(calls, False):
+            host.start()
+            host.join(0.2)
+        return rate(*key)
+
+    monkeypatch.setattr(world.quotas, "rate", rate_during_the_look)
+    equal = tuple(Share(name, "app", PRODUCE, 1e6, 3e6) for name in names)
+    follower(world.plugin).take(b"1", encode(Shares("1", 1, 1, datetime.now(UTC), equal)), True)
+    world.plugin.look()
+    host.join(30)
+    again = {user for user, _ in world.host.announced}
+    assert all(asked[name] == world.rate(name, "app") for name in names if name not in again)
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,6 +256,7 @@ class ClusterVolumesSource:
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         own = self._disks.known()
+        # Asked for once more: the topic may have been read to its end since the record was looked up.
         without = "" if record else f"topic {self._topic} holds no record of this cluster yet"
         waiting = waiting or self._unread() or without or view.waiting or own.waiting
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
