@@ -144,6 +144,7 @@ def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, 
             os.killpg(second.pid, signal.SIGTERM)  # to its JVM as well, as systemd does
             eventually(lambda: not second.running, PATIENCE)
             assert second.exit_code == 0
+            assert "Traceback" not in second.log_text()
         finally:
             second.kill()
 
