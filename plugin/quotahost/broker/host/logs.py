@@ -8,8 +8,9 @@ import io
 import logging
 import queue
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -112,6 +113,9 @@ class Logs(logging.Handler):
         _own.propagate = False
         if not _own.isEnabledFor(logging.INFO):
             logging.disable(logging.NOTSET)
+        made = logging.getLogRecordFactory()
+        if getattr(made, "func", None) is not _record:
+            logging.setLogRecordFactory(partial(_record, made))
         for name, each in list(_root.manager.loggerDict.items()):
             if name.startswith(_own.name) and isinstance(each, logging.Logger):
                 each.disabled = False
@@ -131,6 +135,14 @@ class Logs(logging.Handler):
         while (line := self._lines.get()) is not _END:
             with suppress(Exception):  # a line that Java can't be told must not end the others
                 self._shim.log(*line)
+
+
+def _record(made: Callable[..., logging.LogRecord], *arguments: Any, **named: Any) -> logging.LogRecord:
+    """A plugin's own factory may fail, such as outside of a request; who logs, as the host does, must not."""
+    try:
+        return made(*arguments, **named)
+    except Exception:
+        return logging.LogRecord(*arguments, **named)
 
 
 class _Printed(io.RawIOBase):

@@ -96,6 +96,10 @@ class Failing(logging.Handler):
         raise SystemExit(record.getMessage())
 
 
+def failing_record(*_: object, **__: object) -> logging.LogRecord:
+    raise LookupError("there is no request")  # such as a ContextVar's
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -103,13 +107,15 @@ class Failing(logging.Handler):
         lambda: logging.basicConfig(force=True, level=logging.ERROR),
         lambda: logging.disable(logging.CRITICAL),
         lambda: logging.getLogger().addHandler(Failing()),
+        lambda: logging.setLogRecordFactory(failing_record),
     ],
-    ids=["dictConfig", "basicConfig", "disable", "failing"],
+    ids=["dictConfig", "basicConfig", "disable", "handler", "factory"],
 )
 def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
     harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.LogRecord)
     shim = FakeShim()
     with Logs(shim) as logs, redirect_stdout(printed()):
         harm()

@@ -71,6 +71,17 @@ def test_the_plugins_share_one_monitor_of_the_disks_and_no_thread_outlives_the_h
     eventually(lambda: not set(threading.enumerate()) - before)
 
 
+def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, tmp_path: Path) -> None:
+    mine.SEEN["ran"] = threading.Event()
+    given = {"factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, second_life=True, pace=1)
+    shim.gauge("Volume", "broker 1, volume /lost", "Consumed", 7.0)  # by a host that was killed
+    shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
+    serve(shim)
+    shown = {name for type, name, _ in shim.shown if type == "Volume"}
+    assert len(shown - {"broker 1, volume /lost"}) == len(shown) == 1
+
+
 def test_a_volumes_period_that_is_shortened_live_counts_at_once(
     mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -251,9 +251,10 @@ final class Lives {
 
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
-        if (Life.isDone(life.ready)) {
+        if (!closing() && life.closingFor(END_SECONDS)) {
+            life.kill("it did not end in time for the next one"); // or it is not even ready
+        } else if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
-            else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
