@@ -158,7 +158,9 @@ class Versioned(Record):
 #: The parsers of brokers and of Spark have limits of their own, each another one. This one comes before all of them.
 MAX_NUMBER: Final = 2000
 NUMERIC: Final = "[0-9.eE+-]"
-_LONG_NUMBER: Final = re.compile(f"{NUMERIC}{{{MAX_NUMBER + 1}}}".encode())
+#: For Python and Java. It looks at each row of them from its beginning alone, not from each of 2,000 places.
+LONG_NUMBER: Final = f"(?<!{NUMERIC}){NUMERIC}{{{MAX_NUMBER + 1}}}"
+_LONG_NUMBER: Final = re.compile(LONG_NUMBER.encode())
 
 
 class Codec(Generic[_T]):
