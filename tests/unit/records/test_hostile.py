@@ -89,6 +89,12 @@ def test_numbers_that_are_just_short_enough_are_passed_over_at_once() -> None:
     assert re.search(LONG_NUMBER, f"{MAX_NUMBER * '1'} {MAX_NUMBER * '1'}2")
 
 
+def test_of_a_record_with_too_many_faults_none_is_looked_for() -> None:
+    refused = refusal("cluster-volumes", b"c", json.dumps({"clusterId": "c", "fullest": [1] * 200_000}).encode())
+    assert refused
+    assert (refused.reason, re.sub("[0-9,]+", "N", str(refused))) == ("schema", "the record has N faults")
+
+
 @pytest.mark.proves("proposal-035.schema-integers")
 @ALL
 def test_the_example_is_valid_by_the_schema_and_read_whatever_fields_are_added_later(kind: str) -> None:
