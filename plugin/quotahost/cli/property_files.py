@@ -22,7 +22,7 @@ CLASS: Final = "org.quotahost.PythonQuotaCallback"
 CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
 AUTHORIZER: Final = "authorizer.class.name"
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
-_REFERENCE: Final = re.compile(r"\$\{[^}:]+:[^}]*\}")  # ${provider:path:key}, KIP-297
+_REFERENCE: Final = re.compile(r"\$\{[^}:{]+:")  # how ${provider:path:key} begins (KIP-297)
 _JAAS: Final = "sasl.jaas.config"
 #: Java's names for stores that are files of PEM texts, with librdkafka's; and for such texts themselves (KIP-651).
 #: One file holds key and certificate in Java. Of PKCS12 librdkafka reads keystores alone, and Python's own TLS none.
@@ -63,7 +63,9 @@ def read_broker_file(path: Path) -> BrokerFile:
     everything = _read(path, "name the broker's server.properties")
     # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
-    unresolved = [name for name, text in everything.items() if has_providers and _REFERENCE.search(text)]
+    # Only before the last }: a search for each one's own end would begin anew at each "${a:".
+    ends = {name: text.rfind("}") for name, text in everything.items() if has_providers}
+    unresolved = {name for name, end in ends.items() if _REFERENCE.search(everything[name], 0, end + 1)}
     known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
     return BrokerFile(path, known, tuple(sorted(unresolved)))
 

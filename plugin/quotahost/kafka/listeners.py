@@ -129,8 +129,9 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
 
 # ---- JAAS: Kafka reads it with Java's StreamTokenizer (JaasConfig) ----
 
-_QUOTED: Final = r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
-_COMMENT: Final = r"/\*.*?\*/|//[^\n\r]*"
+#: What is never closed is a quoted text up to the end of its line, and a comment up to the very end.
+_QUOTED: Final = r""""(?:[^"\\\n\r]|\\.)*+"?|'(?:[^'\\\n\r]|\\.)*+'?"""
+_COMMENT: Final = r"/\*.*?(?:\*/|\Z)|//[^\n\r]*"
 _BLANK: Final = r"\x00-\x20"  # no other space separates words
 _BETWEEN: Final = rf"(?>{_COMMENT}|[{_BLANK}])*+"
 _WORD: Final = rf"""(?:[^{_BLANK};="'/]|/(?![/*]))++"""
@@ -151,7 +152,8 @@ def options(jaas: str) -> dict[str, str]:
 def _plain(text: str) -> str:
     if text[0] not in "\"'":
         return text
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), text[1:-1])
+    inner = text[1:].removesuffix(text[0])
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), inner)
 
 
 # ---- librdkafka's names ----

@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.frames import seen_at, sql
-from quotahost.records.codec import MAX_EXACT, MAX_NUMBER, NUMERIC
+from quotahost.records.codec import LONG_NUMBER, MAX_EXACT, MAX_NUMBER
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
@@ -120,7 +120,7 @@ _SURROGATE: Final = r"r'\\u[dD][89a-fA-F]'"
 def long_number(json: str) -> str:
     """Whether a text has a number that is longer than brokers take (``quotahost.records.codec.MAX_NUMBER``)."""
     # Most records are shorter, and are spared the search.
-    return f"(octet_length({json}) > {MAX_NUMBER} AND {json} RLIKE '{NUMERIC}{{{MAX_NUMBER + 1}}}')"
+    return f"(octet_length({json}) > {MAX_NUMBER} AND {json} RLIKE '{LONG_NUMBER}')"
 
 
 def is_json(json: str) -> str:

@@ -46,7 +46,7 @@ _VOLUME: Final = object_of(
     VolumeUse, name=Annotated[Name, Field(alias="volumeName")], capacity=Bytes, consumed=Bytes, soft=Number | None,
     hard=Number | None, factor=Number | None,
 )  # fmt: skip
-_TOPIC: Final = object_of(TopicUse, name=Name, used=Annotated[int, Field(ge=0)], written=Number)
+_TOPIC: Final = object_of(TopicUse, name=Name, used=Long, written=Number)
 #: Seconds, and bytes/s.
 _OPENED: Final = object_of(
     MeasuredVolume, name=Annotated[Name, Field(alias="volumeName")], capacity=Long, consumed=Long,

@@ -176,7 +176,8 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
     for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):
         hint = meant(name, settings.supplier, f"remove it, or name the supplier in {PREFIX}supplier", SUPPLIER)
         yield Problem(f"{PREFIX}shadow", f"{NO_SUPPLIER.format(name)}; {hint}", f"{SUPPLIER}{name}")
-    for topic in (topic for topic, _ in settings.topics.thresholds if topic in settings.spared_topics):
+    spared = {*settings.spared_topics}
+    for topic in (topic for topic, _ in settings.topics.thresholds if topic in spared):
         own = "it is quotahost's own; remove the threshold"
         why = own if topic in settings.record_topics else "it is among topics.spared; remove one"
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"

@@ -17,7 +17,7 @@ from quotahost.settings.declaration import PREFIX, Problem, SettingsError, reaso
 
 _SECRET: Final = re.compile("pass|pwd|secret|token|key|jaas|credential", re.IGNORECASE)
 #: Of a URL what may be a password: the user's part, and what follows on ? or #. Its scheme may have been forgotten.
-_IN_URL: Final = re.compile(r"(?:(?<=://)|^(?!\w+://)).{3,}(?=@)|(?<=[?#]).{3,}", re.DOTALL)
+_IN_URL: Final = re.compile(r"^(?:\w+://)?+(.{3,})(?=@)|(?<=[?#])(.{3,})", re.DOTALL)
 _IN_USERNAME: Final = re.compile("(?<=:).{3,}", re.DOTALL)  # of user:password
 _CUSTOM: Final = ("value_error", "assertion_error")  # texts of the plugin's own, which may contain the value
 
@@ -66,7 +66,7 @@ def secret_values(section: Mapping[str, str], model: type[BaseModel] | None) -> 
     found = [text for key, text in section.items() if is_secret_property(key, model)]
     for key, text in section.items():
         if "://" in text or "url" in key:
-            found += _IN_URL.findall(text)
+            found += map("".join, _IN_URL.findall(text))
         if "username" in key:
             found += _IN_USERNAME.findall(text)
     return found

@@ -43,7 +43,7 @@ def _share(text: str) -> float:
 
 
 def _whole(text: str, unit: str, least: int, most: int) -> int:
-    if not re.fullmatch("[+-]?[0-9]+", text) or not least <= int(text) <= most:
+    if not re.fullmatch("[+-]?[0-9]{1,99}", text) or not least <= int(text) <= most:
         raise ValueError(f"must be a whole number of {unit} from {least} to {most}, without a unit")
     return int(text)
 

@@ -5,6 +5,7 @@ documents and ``doctor`` show. Plugins' own sections may use these types too.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ def distinct(items: list[_T], least: str = "") -> tuple[_T, ...]:
     """The items. Raises ValueError if one is there twice, or there is none and ``least`` says of what one must be."""
     if least and not items:
         raise ValueError(f"is empty; name at least one {least}")
-    twice = [item for item in items if items.count(item) > 1]
+    twice = [item for item, times in Counter(items).items() if times > 1]
     if twice:
         raise ValueError(f"has {str(twice[0])!r} twice; remove one")
     return tuple(items)

@@ -23,14 +23,16 @@ MAX_SIZE: Final = 2**63 - 1  # Java's long, in which brokers and the pipeline ex
 _MICRO: Final = 1_000_000  # microseconds of a second
 _MIN_MICROSECONDS: Final = 1000
 _MAX_DAYS: Final = 36500  # fits Java's nanoseconds, which end after 292 years
+_MAX_MICROSECONDS: Final = _MAX_DAYS * 86400 * _MICRO
 #: Of a duration, in microseconds.
 _UNITS: Final = {"ms": 1000, "s": _MICRO, "m": 60 * _MICRO, "h": 3600 * _MICRO, "d": 86400 * _MICRO}
-_NUMBER: Final = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
+#: Possessive, as all before a fixed end: else the time to refuse a text grows with the square of its digits.
+_NUMBER: Final = r"(?:[0-9]++\.?[0-9]*+|\.[0-9]++)"
 _QUANTITY: Final = re.compile(rf"([+-]?{_NUMBER}(?:[eE][+-]?[0-9]+)?)\s*(.*)", re.DOTALL)
 _DURATION: Final = re.compile(rf"({_NUMBER})\s*(.*)", re.DOTALL)
 # The lookaheads refuse P and PT, which name no time.
 _ISO: Final = re.compile(
-    rf"P(?=[0-9T])(?:([0-9]+)D)?(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
+    rf"P(?=[0-9T])(?:([0-9]++)D)?(?:T(?=[0-9])(?:([0-9]++)H)?(?:([0-9]++)M)?(?:({_NUMBER})S)?)?", re.IGNORECASE
 )
 _SIZE_REMEDY: Final = "write a plain number, or one with K, M, G, T (decimal) or Ki, Mi, Gi, Ti (binary), such as 10M"
 _DURATION_REMEDY: Final = "write ISO 8601 such as PT5M, or a number with ms, s, m, h or d, such as 30s"
@@ -129,7 +131,7 @@ def parse_duration(value: object) -> timedelta:
     """A duration of 1 ms to 36500 days from ``PT5M``, ``30s``, ``500ms``, ``1.5h`` (timedeltas pass through)."""
     # Whole microseconds stay exact, where total_seconds() is a float.
     microseconds = value // timedelta(microseconds=1) if isinstance(value, timedelta) else _microseconds(_text(value))
-    if not _MIN_MICROSECONDS <= microseconds <= _MAX_DAYS * 86400 * _MICRO:
+    if not _MIN_MICROSECONDS <= microseconds <= _MAX_MICROSECONDS:
         raise ValueError(f"must be from 1ms to {_MAX_DAYS}d; {_DURATION_REMEDY}")
     return timedelta(microseconds=microseconds)
 
@@ -138,7 +140,7 @@ def _microseconds(text: str) -> int:
     iso = _ISO.fullmatch(text)
     if iso is not None:
         scales = (86400, 3600, 60, 1)
-        return sum(int(_exact(n, s * _MICRO)) for n, s in zip(iso.groups(), scales, strict=True) if n)
+        return sum(_whole(n, s * _MICRO) for n, s in zip(iso.groups(), scales, strict=True) if n)
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"is not a duration; {_DURATION_REMEDY}")
@@ -147,7 +149,12 @@ def _microseconds(text: str) -> int:
         raise ValueError(f"has no unit; write {number}s for seconds or {number}ms for milliseconds")
     if unit not in _UNITS:
         raise ValueError(f"has the unknown unit {unit!r}; {_DURATION_REMEDY}")
-    return int(_exact(number, _UNITS[unit]))
+    return _whole(number, _UNITS[unit])
+
+
+def _whole(number: str, microseconds: int) -> int:
+    # Bounded first: an integer of 500,000 digits takes seconds to make.
+    return int(min(_exact(number, microseconds), Decimal(_MAX_MICROSECONDS + 1)))
 
 
 def _text(value: object) -> str:

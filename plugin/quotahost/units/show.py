@@ -108,7 +108,8 @@ def rounded(value: float, unit: str) -> str:
     while size >= 999.5 and scale < len(_SCALES) - 1:
         size, scale = size / 1000, scale + 1
     digits = 0 if not scale or size >= 99.95 else 1 if size >= 9.995 else 2
-    text = f"{size:.2g}" if not scale and 0 < size < 1 else f"{size:,.{digits}f}"
+    # The largest quota would have 400 digits, which no table has room for.
+    text = f"{size:.2g}" if not scale and 0 < size < 1 else f"{size:,.{digits}f}" if size < 1e9 else f"{size:.3g}"
     return f"{'-' if value < 0 else ''}{text} {_SCALES[scale]}{unit}"
 
 

@@ -216,7 +216,8 @@ DAY = 24 * HOUR
             timedelta(days=2): "172,800 s (2d)"}),
         (show_bytes, {  # in three digits
             0: "0 B", 0.25: "0.25 B", 999: "999 B", 9996: "10.0 kB", 1000: "1.00 kB", 999_999: "1.00 MB",
-            3.42e12: "3.42 TB", 9.5e8: "950 MB", 45_600: "45.6 kB", 2**63: "9.22 EB", -1500: "-1.50 kB"}),
+            3.42e12: "3.42 TB", 9.5e8: "950 MB", 45_600: "45.6 kB", 2**63: "9.22 EB", -1500: "-1.50 kB",
+            1e308: "1e+290 EB"}),
         (show_rate, {None: "\N{EN DASH}", 0.4: "0", 1_250_000: "+1.25 MB/s", -300_000: "-300 kB/s"}),
         (show_time, {  # in two units
             None: "not at this rate", 0: "reached", 0.2: "in 1 s", 90: "in 1 min 30 s", 2 * HOUR: "in 2 h",

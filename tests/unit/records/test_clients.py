@@ -105,6 +105,9 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
     assert [each.watcher for each in found.answers] == ["0", "1"]
     assert (len(found.volumes) > 40, len(found.marks), len(found.opened)) == (True, 10, 2)
     assert found.look.where == "broker 1"
+    huge = value.replace(b'"used":1,', b'"used":1' + 400 * b"0" + b",", 1)
+    with pytest.raises(Refused, match="used: Input should be less than"):  # no float has such a size, to show it
+        look_codec.decode(b"1", huge)
 
 
 def test_a_look_tells_whether_its_record_has_room_for_all() -> None:

@@ -47,7 +47,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("topics.prefix", "a b", "letters, digits"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
         # Names of Strimzi's plugin.
-        *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63))),
+        *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63), 5_000 * "9")),
         *((RATIO, text, "from 0 to 1") for text in ("1.1", "5%", "nan")),
         *((INTERVAL, text, "whole number of seconds") for text in ("60s", "1.5")),
         *((FALLBACK, text, "from 0 to 1") for text in ("2", "OPEN")),
@@ -66,6 +66,11 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
             ("/a soft.min-free-percent=5% hard.min-free-percent=6%", "MinFreePercentage 6 % is reached before"),
             ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
         ("static.scope", "a" * 30_000, "is none of client, user, client-id, broker; write one of these"),
+        # Each would take minutes where the time grew with the square of the text.
+        ("static.storage.soft.min-free-percent", 1_000_000 * "1" + "x", "is not a share; write 0.05 or 5%"),
+        ("validity", "PT" + 1_000_000 * "1", "is not a duration; write"),
+        ("clients.idle", 900_000 * "9" + "d", "must be from 1ms to 36500d; write"),
+        ("shadow", ",".join(f"topic.t{n}" for n in (*range(200_000), 0)), "has 'topic.t0' twice; remove one"),
     ],
 )  # fmt: skip
 def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, text: str, words: str) -> None:

@@ -11,6 +11,7 @@ unless the kernel has made the file system read-only, nor a dead one whose contr
 import errno
 import mmap
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -125,10 +126,10 @@ def _names(stores: Mapping[int, str]) -> dict[int, str]:
     """The device's name, such as /dev/sda1; the mount point where that is no path, or two stores have the same."""
     mounts = _mounts()
     known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
-    sources = [source for source, _ in known.values()]
+    times = Counter(source for source, _ in known.values())
     # A tmpfs has no device, and file systems of one ZFS pool name the same one.
     return {
-        device: source if source.startswith("/") and sources.count(source) == 1 else mount_point
+        device: source if source.startswith("/") and times[source] == 1 else mount_point
         for device, (source, mount_point) in known.items()
     }
 

@@ -225,7 +225,7 @@ class Chain:
 
     def _distinct(self, principal: str, asked: int, table: AnswerTable) -> Distinct:
         """The client-ids that any of the first ``asked`` suppliers names; None if one doesn't know."""
-        union = NOBODY
+        all_named: list[frozenset[str]] = []
         for name, plugin in self._suppliers[:asked]:
             try:
                 ask = getattr(plugin, "distinct_client_ids", None)
@@ -236,15 +236,13 @@ class Chain:
                     return None
                 if not ids and type(ids) is frozenset:
                     continue
-                named = table.frozen(ids)
+                all_named.append(table.frozen(ids))
             except BaseException as error:  # see plugins.Guard
                 self._guard.report(name, "distinct_client_ids()", "each client-id may have another quota", error)
                 table.failed = True
                 table.untried.add(principal)
                 return None
-            # The same set for each principal stays one object, which is hashed once.
-            union = union | named if union and named else union or named
-        return union
+        return table.union(all_named)
 
 
 class AnswerTable(Answers):
@@ -263,6 +261,8 @@ class AnswerTable(Answers):
         self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
+        self._unions: dict[tuple[int, ...], frozenset[str]] = {}  # by the sets' id()s
+        self._numbers: dict[frozenset[str], int] = {}  # also EACH, of those for which there is no room
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type."""
@@ -276,11 +276,11 @@ class AnswerTable(Answers):
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""
-        if ids not in self.distinct_ids:
-            if not self._takes(sum(len(name) + 2 for name in ids)):  # with the bytes of each one's length
-                return EACH
-            self.distinct_ids[ids] = len(self.distinct_ids)
-        return self.distinct_ids[ids]
+        if ids not in self._numbers:
+            self._numbers[ids] = EACH
+            if self._takes(sum(len(name) + 2 for name in ids)):  # with the bytes of each one's length
+                self._numbers[ids] = self.distinct_ids[ids] = len(self.distinct_ids)
+        return self._numbers[ids]
 
     def _takes(self, characters: int) -> bool:
         """Whether there is room for so many more."""
@@ -317,6 +317,13 @@ class AnswerTable(Answers):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)
         return known[1]
+
+    def union(self, sets: Sequence[frozenset[str]]) -> frozenset[str]:
+        """Of what :meth:`frozen` answered. The same sets make one object, which may have 100,000 names, hashed once."""
+        key = tuple(map(id, sets))
+        if key not in self._unions:
+            self._unions[key] = sets[0] if len(sets) == 1 else NOBODY.union(*sets)
+        return self._unions[key]
 
 
 _WITH_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)  # the types of Broker.usage

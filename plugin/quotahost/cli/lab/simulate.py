@@ -40,7 +40,7 @@ from quotahost.units.show import show_bytes, show_number, show_seconds
 
 _LONGEST: Final = timedelta(hours=2)
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
-_DEMAND: Final = re.compile(r"(?:(\d+)x)?(eager|(paced|bursty):([^/]+))")
+_DEMAND: Final = re.compile(r"(?:(\d{1,9})x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
 # Of an amount or a rate: with others the answers would be infinite.
 _LEAST: Final = 0.001
@@ -220,6 +220,7 @@ def _after(ms: int | None) -> str:
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
 _MOST_REQUESTS: Final = 100_000  # requests of one pattern, or samples: more take minutes
+_MOST_LOOKS: Final = 30_000_000  # requests times samples, since each request looks at all of them: likewise
 _SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
@@ -272,6 +273,9 @@ def quota(
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
     limit = parsed("--rate", rate, parse_amount)
     number = _samples(samples, burst, limit, window_ms)
+    if len(arriving) * number > _MOST_LOOKS:
+        what = f"{len(arriving):,} requests with {number:,} samples would take too long"
+        raise QuotahostError(f"{what}: together they may be {_MOST_LOOKS:,}; take fewer of either")
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
         [show_seconds(request.ms / 1000, 3), show_number(request.amount), *map(str, forms)]

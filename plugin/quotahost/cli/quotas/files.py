@@ -291,7 +291,7 @@ class _Reading:
                 self.declared.labels[entity] = entry.label
                 if amounts.get("topics") == "":  # of a budget
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
-                    if wrong := _topics_wrong(entry.label, self._topics):
+                    if wrong := _topics_wrong(entry.label, self._topics, len(self.problems) < _MOST_PROBLEMS):
                         self._problem(document, (*way, "label"), printable(entry.label), wrong)
             if other := places.get(entity):
                 self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
@@ -328,14 +328,16 @@ class _Reading:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
 
 
-def _topics_wrong(label: str, topics: Mapping[str, set[str]]) -> str:
-    """What is wrong with the topics of a budget's label; "" if nothing is."""
+def _topics_wrong(label: str, topics: Mapping[str, set[str]], is_told: bool) -> str:
+    """What is wrong with the topics of a budget's label; "" if nothing is. What isn't told needs no remedy."""
     count = len(topics.get(label, ()))
     if count > MAX_PATTERNS:
         remedy = "write beginnings of names with a * at the end, or several labels"
         return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
+    if count or not is_told:
+        return "" if count else "has no topics"
     like, example = nearest(label, topics), f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
-    return "" if count else f"has no topics; {f'did you mean {printable(like)}?' if like else example}"
+    return f"has no topics; {f'did you mean {printable(like)}?' if like else example}"
 
 
 def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:

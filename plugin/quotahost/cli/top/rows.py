@@ -189,7 +189,7 @@ def _amount(rate: float | None, use: ClientUse) -> str:
     if rate is None:
         return "-"
     if use.quota_type is QuotaType.REQUEST:
-        return f"{rate:,.0f} %" if rate >= 100 else f"{show_digits(rate, 3)} %"
+        return f"{rate:,.0f} %" if 100 <= rate < 1e9 else f"{show_digits(rate, 3)} %"
     return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
 
 

@@ -92,6 +92,16 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
     assert (list(answers.distinct_ids)[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
 
 
+def test_two_suppliers_that_name_many_client_ids_each_hold_up_no_host() -> None:
+    """To put both sets together for each user took minutes, in which nobody renews the lease."""
+    one, other = (supplier(None, frozenset(f"{kind}{n:060}" for n in range(100_000))) for kind in "ab")
+    clients = [Client(f"u{n}", f"a{n:060}") for n in range(10_000)]
+    answers = resolved({"one": one, "other": other}, clients)
+    assert {row.distinct for row in answers.rows} == {EACH}, "they are more than one call takes"
+    few = resolved({"one": supplier(None, frozenset("ab")), "other": supplier(None, frozenset("bc"))}, clients)
+    assert list(few.distinct_ids) == [frozenset("abc")]
+
+
 def test_groups_by_long_names_that_strangers_choose_end_no_host() -> None:
     chain = {"new": Supplier(lambda client, _: Quota(1.0, Scope.group(client.principal))), "old": supplier(None)}
     clients = [Client(f"{n:04}" + "\N{SNOWMAN WITHOUT SNOW}\N{PILE OF POO}" * 510, "app") for n in range(2000)]

@@ -149,6 +149,19 @@ def test_quotas_that_were_removed_take_no_memory_whatever_their_names_were(broke
     assert left < 50_000
 
 
+def test_many_client_ids_beside_users_with_quotas_of_their_own_take_no_set_for_each_user(broker: Broker) -> None:
+    """With 50,000 of either they took more memory than a broker has."""
+    for number in range(2000):
+        broker.alter((None, f"app-{number}"), 1.0)
+        broker.alter((f"user-{number}", "job"), 1.0)
+    assert len(broker.supplier.distinct_client_ids("another") or ()) == 2001, "the empty one is apart"
+    tracemalloc.start()
+    distinct = {broker.supplier.distinct_client_ids(f"user-{number}") for number in range(2000)}
+    _left, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (distinct, most < 1_000_000) == ({None}, True)
+
+
 def kafka(quotas: dict[Entity, float], client: Client) -> Answer | None:
     """Tags and limit as Kafka has them; None: no quota matches."""
     user, client_id = client.principal, client.client_id

@@ -71,6 +71,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["quota", "--rate", 5, "--samples", "1M", "5@0"], 2, "too many; take 100,000 at most"),
         (["quota", "--rate", 5, "--burst", "0", "5@0"], 2, "above 0"),
         (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "leave one of them out"),
+        (["quota", "--rate", 5, "--samples", "100K", "5@0..9999/1"], 1, "would take too long"),
+        (["disk", "--limits", "hard=80G", "--demand", f"{5_000 * '9'}xeager"], 2, "is no demand; write eager"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: str) -> None:

@@ -196,6 +196,16 @@ def test_all_mistakes_are_told_at_once_and_a_file_too_large(file: Path, monkeypa
         read_declared([file.with_name("a"), file.with_name("b")])
 
 
+def test_many_budgets_by_labels_are_read_and_told_of_in_time(file: Path) -> None:
+    """To look for the nearest label of each of them, told or not, took hours."""
+    labels = [f"team-{n:06}-{'x' * 40}" for n in range(20_000)]
+    topics = "".join(f"  {label}: [{label}]\n" for label in labels)
+    budgets = "".join(f"- {{label: {label}{{0}}, bytes: 1G}}\n" for label in labels)
+    text = f"topic-labels:\n{topics}budgets:\n{budgets}"
+    assert len(read(file, text.replace("{0}", "")).quotas) == 20_000
+    assert "has no topics; did you mean team-" in problem(file, text.replace("{0}", "y"))
+
+
 def test_strimzis_users_are_read(file: Path) -> None:
     declared = read(file, KAFKA_USERS)
     assert declared.quotas == {

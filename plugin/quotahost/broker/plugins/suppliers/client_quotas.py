@@ -42,6 +42,9 @@ _Quotas: TypeAlias = dict[tuple[object, object], Quota]  # by (user, client-id),
 
 # An Enum member's hash is a call into Python; with it a look-up takes twice as long.
 _DEFAULT: Final = object()
+# Each user with quotas of its own has a set of its own: with 100,000 names in each, 1,000 users took gigabytes.
+_MOST_DISTINCT: Final = 1000  # names in such a set
+_MOST_KNOWN: Final = 1000  # sets that are kept
 
 
 class ClientQuotas:
@@ -66,14 +69,20 @@ class ClientQuotas:
             return matched
         return _by_tags(quotas, client, matched)
 
-    def distinct_client_ids(self, principal: str) -> frozenset[str]:
+    def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
         """The client-ids that a quota names, for this user or for any; and the empty one, which Kafka treats apart.
 
-        A default client-id quota gives each of the others its own tags, but all of them the same quota.
+        A default client-id quota gives each of the others its own tags, but all of them the same quota. None, which
+        stands for all client-ids, of a user with quotas of its own where there are many in all.
         """
         of = principal if principal in self._named else None
         if (known := self._distinct.get(of)) is None:
-            names = set(self._named.get(None, ())) | set(self._named.get(of, ()))
+            of_any, of_user = self._named.get(None, ()), self._named.get(of, ())
+            if of is not None and len(of_any) + len(of_user) > _MOST_DISTINCT:
+                return None
+            if len(self._distinct) >= _MOST_KNOWN:
+                self._distinct.clear()
+            names = {*of_any, *of_user}
             known = self._distinct[of] = frozenset(names | {""} if any(self._quotas.values()) else names)
         return known
 
