@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -30,6 +31,7 @@ from quotahost.model import ClusterVolumes, Factor, State
 from quotahost.model.volumes import Affected
 from quotahost.pipeline.cluster import Rules
 from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.codec import Refused
 from quotahost.records.snapshot import Snapshot
 from quotahost.settings.broker import Settings
 from quotahost.testing.broker import FakeBroker
@@ -265,7 +267,8 @@ class Source(OwnDisk):
     def take_record(self, record: ClusterRecord, written: int, live: bool = True) -> None:
         """Keep a record of the cluster if it is the newest, as the source itself does."""
         assert self._cluster is not None
-        self._cluster.newest.take(record, live, self._validity, _wall_ms(written))
+        with suppress(Refused):
+            self._cluster.newest.take(record, live, self._validity, _wall_ms(written))
 
     def _by_snapshots(self) -> ClusterVolumes:
         """What ``snapshots`` says, which also stands by for ``cluster-volumes``."""

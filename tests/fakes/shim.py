@@ -103,7 +103,7 @@ class FakeShim(Shim):
     def _call(self, name: str, *arguments: object) -> Any:
         """Those calls that have no method below."""
         self.called.append((name, arguments))
-        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life or bool(self.in_force),
+        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life,
                "factor": (self.last_factor.value, self.last_factor.cause)}  # fmt: skip
         answer = {**_ANSWERS, **own, **self.told}.get(name)
         if isinstance(answer, Exception):
@@ -113,6 +113,8 @@ class FakeShim(Shim):
     _ask_cluster = _call
 
     def properties(self) -> dict[str, str]:
+        # A host begins with this call, and stays the first one, or a later one, until it ends.
+        self.second_life = self.second_life or bool(self.in_force)
         return {PREFIX + name: value for name, value in self.given.items()}
 
     def started_with(self) -> dict[str, str]:

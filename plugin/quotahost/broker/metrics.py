@@ -215,7 +215,8 @@ CATALOGUE: Final = (
     Described("Cordon", "LogDirs", "cordoned_log_dirs", GAUGE,
         "Log directories of this broker that are cordoned by the task.", shown_by="`cordon`"),
     Described("Connection", "Connected", "connected", GAUGE,
-        "1 while the plugin's own client reaches the cluster (proposal 035).", label="plugin", shown_by=_TOPICS),
+        "1 while the plugin's own client reaches its topic in the cluster (proposal 035); 0 also before there is one.",
+        label="plugin", shown_by=_TOPICS),
     Described("Publication", "Errors", "publication_errors", COUNTER,
         "Snapshots, and records of usage, that could not be published (proposal 035).",
         shown_by="`publish-volumes`, `publish-usage`"),
@@ -243,9 +244,9 @@ CATALOGUE: Final = (
          "Brokers whose last known volumes count, since they are fenced or have just come back."),
     )),
     Described("Refused", "Records", "refused_records", COUNTER,
-        "Records of a topic that a reader refused, by reason; `other-pipeline`: two pipelines run; `behind`: "
-        "the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't registered; `cluster`: "
-        "another cluster's; `crowd`: of more than 16 who watch, the one that was heard longest ago.",
+        "Records of a topic that a reader refused, by reason; `late`: a newer one was there; `other-pipeline`: two "
+        "pipelines run; `behind`: the pipeline is; `ahead`: its run is still to come; `stranger`: the broker isn't "
+        "registered; `cluster`: another cluster's; `crowd`: of more than 16 who watch, the one heard longest ago.",
         label="reason", shown_by=_READERS),
     *_bean("ClusterRecord", shown_by=_CLUSTER, rows=(
         ("Age", "cluster_record_age_seconds", GAUGE,

@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 from quotahost.base.background import Clock
 from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.records.codec import Refused
 from quotahost.records.fields import MAX_AHEAD_MS, delay_ms
 from quotahost.records.shares import Shares
 
@@ -86,25 +87,29 @@ class LatestRecord(Generic[P]):
         self._kept: Arrival[P] | None = None
         self._outlived: int | None = None  # the newer run that a record of an older run has replaced
 
-    def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> str:
+    def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> None:
         """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.OnRecord``.
 
-        It returns "", or why the record is refused: ``late``; ``other-pipeline`` if a pipeline of a newer run publishes
-        at the same time; ``ahead`` if it claims a run of the future.
+        Raises Refused if it claims a run of the future, and if it is live and older than the kept one.
         """
-        if record.run > self._wall() * 1000 + MAX_AHEAD_MS:
-            return "ahead"
+        run = record.run
+        if run > self._wall() * 1000 + MAX_AHEAD_MS:
+            why = "a run is a time of launch in ms, and that one is still to come"
+            raise Refused("ahead", f"records of run {run} are refused: {why}")
         with self._lock:
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):
                 self._kept = self._clock.arrival(record, kept, validity, record.computed_at, live, written_ms)
                 # Only a kept record that was too old can have given way to an older run.
-                if kept and record.run < kept.record.run:
+                if kept and run < kept.record.run:
                     self._outlived = kept.record.run
-                return ""
+                return
         if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
-            return ""
-        return "other-pipeline" if record.run < kept.record.run else "late"
+            return
+        if run == kept.record.run:
+            raise Refused("late", f"a newer one of run {run} was there before")
+        text = f"two pipelines run for this cluster: those of run {run} are refused, those of a newer run are taken"
+        raise Refused("other-pipeline", text)
 
     def remove(self) -> None:
         """A tombstone was read: the kept record is stale from now on."""

@@ -91,10 +91,14 @@ def _asked(admin: AdminClient, topics: Collection[str], with_group: bool) -> Rig
     # librdkafka gives an empty list instead of the error to a client that may not look.
     acls = _acls(admin, topics) if "Describe" in cluster else None
     made = admin.create_topics(missing, request_timeout=_WAIT, validate_only=True) if missing else {}
+    codes = {name: _code(future) for name, future in made.items()}
+    if KafkaError._TIMED_OUT in codes.values():  # while no controller answers, for example
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     # Another reason, such as a PAUSE, says nothing of the client's rights.
-    creatable = {name: _code(future) not in DENIED for name, future in made.items()}
+    creatable = {name: code not in DENIED for name, code in codes.items()}
     group = f"{GROUPS}doctor"  # it has no members; the plugins' groups have none, either
     groups = admin.describe_consumer_groups([group], request_timeout=_WAIT) if with_group else {}
+    # Nor does a time-out here: Kafka judges the right first, and in a small cluster there may be no coordinator.
     may_group = all(_code(future) != KafkaError.GROUP_AUTHORIZATION_FAILED for future in groups.values())
     return Rights(own, cluster, acls, creatable, may_group, shapes, len(described.nodes))
 

@@ -10,6 +10,7 @@ runs. A topic that somebody deletes is made anew with its own configuration; but
 Java's producer has no option against it. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
@@ -38,6 +39,7 @@ _PRODUCER: Final = {
     # Kafka demands that this is no less than linger.ms and request.timeout.ms together.
     "delivery.timeout.ms": _TIMEOUT_MS,
     "request.timeout.ms": _TIMEOUT_MS // 2,
+    "max.block.ms": _TIMEOUT_MS,
 }
 _CLOSE_WITHIN: Final = 2  # seconds
 _POLL: Final = 0.25  # seconds that a poll waits on the way to the end
@@ -83,10 +85,14 @@ class JvmConsumer:
 
     def to_the_end(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that are there now."""
-        end = int(self._consumer.endOffsets([self._partition]).get(self._partition))
-        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
-        while int(self._consumer.position(self._partition)) < end:
+        end = math.inf
+        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets. The end is
+        # asked for again and again, since a poll of a cluster that doesn't answer returns nothing, too.
+        while int(self._consumer.position(self._partition)) < (end := min(end, self._end())):
             yield from self.poll(_POLL)
+
+    def _end(self) -> int:
+        return int(self._consumer.endOffsets([self._partition]).get(self._partition))
 
     def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that came; waits for the first as long as ``seconds``."""
@@ -143,7 +149,7 @@ class JvmKafka:
         """A consumer of a topic of one partition, without a group and without commits."""
         deserializer = self._jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
         make = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-        settings = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+        settings = _TIMEOUTS | {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         return JvmConsumer(self._jvm, make(self._config | settings, deserializer(), deserializer()), topic)
 
     def close(self) -> None:

@@ -162,9 +162,10 @@ def wait_for(directories: Collection[str], progress: Progress, stop: threading.E
 def configure_logging() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    # Py4J logs every exception of a batch with whole Java stacks, and by the root logger each call to a JVM that has
+    # ended, as where systemd stops both; the pipeline logs one line for it.
+    handler.addFilter(lambda record: not record.name.startswith(("py4j", "root")))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    # Py4J logs every exception of a batch with whole Java stacks; the pipeline logs one line for it.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
 def submit_line(options: Options, master: str) -> str:

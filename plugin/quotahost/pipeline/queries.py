@@ -85,7 +85,7 @@ class Queries:
         self.listed = frozenset[str]()
 
     def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
-        """``publish`` takes all of them with each batch.
+        """``publish`` takes the volumes of all brokers with each batch.
 
         Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
         that nobody knows, old snapshots don't enter it again.
@@ -106,6 +106,7 @@ class Queries:
         self.listed |= frozenset(brokers)
 
     def shares(self, publish: Batch) -> StreamingQuery:
+        """``publish`` takes the newest usage of all brokers with each batch."""
         good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
         # Shares are only for brokers that the cluster has listed.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))

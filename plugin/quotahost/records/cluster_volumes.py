@@ -15,7 +15,7 @@ from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
-from quotahost.records.fields import Long, Name, Time, Topics, VolumeJson
+from quotahost.records.fields import Long, Name, Number, Time, Topics, VolumeJson
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
 MAX_LISTED: Final = 64  # of volumes that are the fullest of their kind, and of the record's other lists
@@ -42,7 +42,6 @@ class OfflineDir:
 
 # ---- JSON ------------------------------------------------------------------------------------------
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
 _OF_VOLUME: Final = ("broker", "name", "capacity", "consumed", "soft", "hard")
 _RATES: Final = ("fill_rate", "seconds_to_full")
 

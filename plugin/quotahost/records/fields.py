@@ -45,6 +45,7 @@ _DATE_TIME: Final = re.compile(DATE_TIME)
 
 Name = Annotated[str, Field(max_length=MAX_NAME)]
 Long = Annotated[Whole, Field(ge=0, le=MAX_LONG)]
+Number = Annotated[float, Field(allow_inf_nan=False)]  # Python's parser takes NaN and Infinity, which JSON lacks
 
 
 #: A name of a topic, as Kafka allows it (its class ``internals.Topic``): for Python and, in SQL, for Java.

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
-from quotahost.records.fields import Long, Name
+from quotahost.records.fields import Long, Name, Number
 from quotahost.records.usage import ClusterId
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
@@ -33,7 +33,6 @@ _MAX_PLACES: Final = 20  # directories of a volume that is opened
 
 # ---- the forms of its lists ------------------------------------------------------------------------
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
 Bytes = Annotated[Long, PlainSerializer(int)]
 #: The rates are in the unit of the quota type; null is unlimited.
 _USE: Final = object_of(

@@ -6,6 +6,7 @@ documents and ``doctor`` show. Plugins' own sections may use these types too.
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -171,10 +172,10 @@ def _part(value: object) -> float:
 
 
 def _few(value: object) -> int:
-    few = 0 if str(value).strip() == "0" else parse_count(value)
-    if few > _MOST_CLIENTS:
-        raise ValueError(f"must be a whole number from 0 (none) to {_MOST_CLIENTS:,}")
-    return few
+    with suppress(ValueError):  # of which the sentences say that 0 is none
+        if (few := 0 if str(value).strip() == "0" else parse_count(value)) <= _MOST_CLIENTS:
+            return few
+    raise ValueError(f"must be a whole number from 0 (none) to {_MOST_CLIENTS:,}")
 
 
 def _endpoint(value: object) -> tuple[str, int] | None:
@@ -204,7 +205,8 @@ Endpoint = Annotated[
 # ---- rates by name ----
 
 _FORM: Final = r"write NAME:RATE, such as clientA:4M, with a comma between entries, and \: and \, in a name"
-_ENTRY: Final = re.compile(r"\s*((?:\\.|[^\\:,])+?)\s*:([^:,]*)(?:,|$)", re.DOTALL)
+#: Possessive, so that no list, however many blanks it has, takes longer than its length.
+_ENTRY: Final = re.compile(r"\s*+((?:\\.|[^\\:,\s]|\s++(?!:))++)\s*+:([^:,]*+)(?:,|$)", re.DOTALL)
 
 
 def unescaped(name: str) -> str:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import inf, nan
 from typing import Any
 
 import jsonschema
@@ -58,7 +59,8 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
             {"missingBrokers": ["4"] * (MAX_LISTED + 1)}, {"offlineLogDirs": [{"brokerId": "4"}]},
             {"smallestFactor": 1.1}, {"fullest": None}, {"fullest": [volume()] * (MAX_LISTED + 1)},
             {"fullest": [volume(capacity="100")]}, {"fullest": [volume(capacity=-1)]},
-            {"fullest": [volume(bytesPerSecond="NaN")]}, {"worst": []},
+            *({"fullest": [volume(bytesPerSecond=wrong)]} for wrong in ("NaN", nan, inf)), {"worst": []},
+            {"fullest": [volume(secondsToFull=nan)]}, {"smallestFactor": nan},
             {"worst": {"MinFreeBytes": [volume()] * (MAX_WORST + 1)}},
             *({"affectedTopics": listed} for listed in (
                 "a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)])))),

@@ -42,6 +42,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("shadow", "supplier.zzz", f"or name the supplier in {PREFIX}supplier"),
         ("metrics.port", "70000", "from 1 to 65535"),
         ("metrics.port", "0.0.0.0:x", "or ADDRESS:PORT"),
+        *(("metrics.clients", text, "a whole number from 0 (none) to 10,000") for text in ("-1", "1.5", "few", "11K")),
         ("topics.prefix", "", "remove the line"),
         ("topics.prefix", "a b", "letters, digits"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),

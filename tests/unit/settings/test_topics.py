@@ -103,6 +103,8 @@ def test_a_list_of_names_and_rates_is_understood(text: str, rates: dict[str, flo
         ("ns:app:4M", "'ns:app:4M'", r"and \: and \, in a name"),
         ("a:4M b:5M", "'a:4M b:5M'", "a comma between entries"),
         (":4M", "':4M'", "write NAME:RATE"),
+        ("a:4M, :5M", "' :5M'", "write NAME:RATE"),
+        pytest.param("a:4M," + 20_000 * " " + "b", "'   ", "write NAME:RATE", id="it takes no day"),
         ("a:4M,,b:5M", "',b:5M'", "a comma between entries"),
         ("a:4M,a:5M", "'a' twice", "remove one"),
         ("a\\:4M", r"'a\\:4M'", "write NAME:RATE"),

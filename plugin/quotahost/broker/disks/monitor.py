@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from types import MappingProxyType
 from typing import Final, Self
 
 from quotahost.api import Broker, DiskState, Metrics
@@ -34,15 +35,16 @@ class DiskMonitor:
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],
         clock: Clock = time.monotonic, after_look: Callable[[], None] = lambda: None,
+        shown: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         """No thread runs before :meth:`started`.
 
         ``settings`` returns those in force, which a live change replaces. ``after_look`` is called on the monitor's
-        thread after each look, and once at its end; it may block on a disk.
+        thread after each look, and once at its end; it may block on a disk. ``shown`` a host before this one has left.
         """
         self._after_look = after_look
         self._broker, self._metrics, self._node = broker, metrics, str(node_id)
-        self._shown = Shown(metrics, "Volume")
+        self._shown = Shown(metrics, "Volume", shown)
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
         # Plugins are built on the host thread, but a thread of theirs may be the first that asks.

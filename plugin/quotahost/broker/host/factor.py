@@ -72,6 +72,7 @@ class FactorLoop:
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(self._in_force.factor)
         self._found: Scoped | None = self._known  # until another one is put into the table
+        self._found_held: frozenset[str] | None = None  # the topics on volumes that were full when they were found
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
         self._shown = Shown(shim, "Factor")
@@ -145,13 +146,26 @@ class FactorLoop:
             last = remembered or self._known
             self._show(lacking=remembered is not None and not known_now.full, unknown=True)
             # A volume that is known now may have become fuller than it was then.
-            return smaller(known_now, last) if known_now.factor.value < 1 else last
+            leave = known_now.factor.value >= 1 or (last is self._found and self._is_covered(known_now))
+            return last if leave else smaller(known_now, last)
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
         # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
         decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
+
+    def _is_covered(self, known_now: Scoped) -> bool:
+        """Whether what a host before this one left in the table slows all whom this would.
+
+        It does for the volumes as they are found: that host died a moment ago. One that has become fuller since has
+        a factor smaller by a step, or holds more topics.
+        """
+        last = self._known.factor.value
+        if (now := known_now.affected) is None or _stepped(last, known_now.factor.value) < last:
+            return False
+        self._found_held = now.held if self._found_held is None else self._found_held
+        return now.held <= self._found_held
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""

@@ -8,8 +8,9 @@ import io
 import logging
 import queue
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -83,18 +84,19 @@ class Logs(logging.Handler):
         self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
         self._limit = RateLimit()
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Not ``emit``, which logging calls under a lock: a plugin's text that waits must not stop all who log."""
         if self._lines.qsize() >= QUEUE_MAX:  # Java doesn't take the lines: waiting for it would stop plugins
-            return
+            return False
         try:
             if not self._limit.passes(record):
-                return
+                return False
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
-            self._lines.put((record.name, record.levelno, self.format(record)[:most]))
+            text = self.format(record)[:most]
         except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure
-            where = f"{record.pathname}:{record.lineno}"
-            text = f"a log line can't be made: {type(problem).__name__} at {where}"
-            self._lines.put((record.name, record.levelno, text))
+            text = f"a log line can't be made: {type(problem).__name__} at {record.pathname}:{record.lineno}"
+        self._lines.put((record.name, record.levelno, text))
+        return True
 
     def __enter__(self) -> Self:
         for logger in (_root, _own):
@@ -111,6 +113,9 @@ class Logs(logging.Handler):
         _own.propagate = False
         if not _own.isEnabledFor(logging.INFO):
             logging.disable(logging.NOTSET)
+        made = logging.getLogRecordFactory()
+        if getattr(made, "func", None) is not _record:
+            logging.setLogRecordFactory(partial(_record, made))
         for name, each in list(_root.manager.loggerDict.items()):
             if name.startswith(_own.name) and isinstance(each, logging.Logger):
                 each.disabled = False
@@ -130,6 +135,14 @@ class Logs(logging.Handler):
         while (line := self._lines.get()) is not _END:
             with suppress(Exception):  # a line that Java can't be told must not end the others
                 self._shim.log(*line)
+
+
+def _record(made: Callable[..., logging.LogRecord], *arguments: Any, **named: Any) -> logging.LogRecord:
+    """A plugin's own factory may fail, such as outside of a request; who logs, as the host does, must not."""
+    try:
+        return made(*arguments, **named)
+    except Exception:
+        return logging.LogRecord(*arguments, **named)
 
 
 class _Printed(io.RawIOBase):

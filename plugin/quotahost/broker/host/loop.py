@@ -134,8 +134,9 @@ class Host:
         if not self._roles.broker:
             return lambda: NoDisks(own)
         disks = DiskMonitor(
-            self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock, self._pause_memory.write
-        )
+            self._broker, self._shim, node_id(own), lambda: self._broker.settings, self._clock,
+            self._pause_memory.write, self._shim.left("Volume"),
+        )  # fmt: skip
         self._opened.callback(disks.close)
         self._look_at_disks = disks.wake
         self._broker.largest = disks.budgets.largest

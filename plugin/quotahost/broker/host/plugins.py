@@ -39,6 +39,7 @@ from quotahost.broker.discovery import (
     is_own,
     load,
     plugin_settings,
+    secrets,
 )
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -142,11 +143,11 @@ class PluginSet:
         self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
         self.factor_source: tuple[str, QuotaFactorSource] | None = None
         for loaded in (each for each in plugins if each.role is Role.FACTOR_SOURCE):
-            name, source = loaded.context.name, loaded.plugin
-            with failing(loaded.role, name, "is not fit for its role"):
+            name, of_whom = loaded.context.name, (loaded.context.settings, loaded.context.broker)
+            with failing(loaded.role, name, "is not fit for its role", partial(secrets, *of_whom)):
                 types = loaded.quota_types
             if types is not None:
-                self.typed_sources.append((name, source, types))
+                self.typed_sources.append((name, loaded.plugin, types))
             elif self.factor_source:
                 also = "already says how full the disks are; name one of the two in factor.source, beside sources"
                 text = f"{self.factor_source[0]} {also} for single quota types such as load"
@@ -155,7 +156,7 @@ class PluginSet:
                 first = self.typed_sources[0][0]
                 raise PluginError(loaded.role, first, f"it is for single quota types; name {name} first")
             else:
-                self.factor_source = name, source
+                self.factor_source = name, loaded.plugin
 
     def __iter__(self) -> Iterator[LoadedPlugin]:
         return iter(self._plugins)

@@ -90,7 +90,9 @@ class Shadow:
         else:
             self._fault.healed()
         took = self._clock() - began
-        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
+        # The first look may have to take back what another host has shown, and may fail at that.
+        again = self._rules or self._text is None
+        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if again else float("inf")
 
     def look(self) -> None:
         rules, now = self._rules, self._clock()

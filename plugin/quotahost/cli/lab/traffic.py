@@ -52,7 +52,7 @@ class DiskPlan:
     """A broker's one volume, which has the limits of the properties; or a budget of storage."""
 
     capacity: int  # bytes; of a budget all of them
-    used: int  # bytes, at the start
+    used: int | None  # bytes, at the start; None: as full as the soft limit
     drain: float = 0.0  # bytes/s that retention deletes, in the mean
     lump: int = 1000  # ms between two deletions
     is_budget: bool = False  # then the topics of all clients are of it

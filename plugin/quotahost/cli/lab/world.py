@@ -66,15 +66,15 @@ class Disk:
         self._events, settings = world.events, world.settings
         self._plan = plan = world.scene.disks[index]
         volume = (
-            as_volume(Budget(BUDGET, ("*",), plan.capacity), plan.used, frozenset(), settings.budget_soft_share)
+            as_volume(Budget(BUDGET, ("*",), plan.capacity), 0, frozenset(), settings.budget_soft_share)
             if plan.is_budget
-            else Volume(str(index + 1), VOLUME, plan.capacity, plan.used)
+            else Volume(str(index + 1), VOLUME, plan.capacity, 0)
         )
         soft, hard = settings.static.storage.limits_of(volume)
-        self.volume = replace(volume, soft=soft, hard=hard)  # what the host sees of it at the start
+        self.volume = replace(volume, soft=soft, hard=hard)  # as the host sees it when it is empty
         # Between which consumptions the factor falls.
         self.bounds = byte_limits(volume, soft, hard) or ByteLimits(plan.capacity, plan.capacity)
-        self.used = plan.used or self.bounds.soft  # bytes consumed now
+        self.used = self.bounds.soft if plan.used is None else plan.used  # bytes consumed now
         if plan.drain:
             self._events.at(plan.lump, self._retention)
         self.changed()

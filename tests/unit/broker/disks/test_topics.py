@@ -116,6 +116,7 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
     leaders, all_of_them = Budget("l", ("orders.*",), 100), Budget("r", ("orders.eu", "orders.*"), 100, replicas=True)
     followed, nowhere = Budget("f", ("orders.us",), 1), Budget("n", ("payments",), 1)
     world.sizes.wanted = {budget.name: budget for budget in (leaders, all_of_them, followed, nowhere)}
+    made(world.directory, "payments-0")  # Kafka doesn't know it
     parts = world.look()
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 20, "f": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}

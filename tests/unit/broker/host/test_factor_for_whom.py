@@ -98,6 +98,24 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
     assert it.factor == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("before", "then", "fuller"),
+    [
+        (0.0, FULL_AB, (FULL_AB, volume("/next", 0, "e"))),
+        (0.5, HALF_BC, (volume("/half", 40, "b", "c"),)),
+        (0.5, EMPTY_D, (volume("/half", 40, "b", "c"),)),
+    ],
+)
+def test_a_disk_that_a_host_finds_as_the_one_before_knew_it_slows_nobody_else_while_others_are_not_known(
+    before: float, then: Volume, fuller: tuple[Volume, ...]
+) -> None:
+    it = World(True, Factor(before, "left"), factor__scope="topics", fallback__action="OPEN")
+    it.step(ClusterVolumes((then,), waiting="the other brokers"), seconds=3)
+    assert it.shim.affected == [], "Java still has the factor with its topics"
+    it.step(ClusterVolumes(fuller, waiting="the other brokers"))
+    assert it.shim.affected == [None], "whose writers Java slows isn't known here, and they may not be those"
+
+
 def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
     it = World(True, factor__scope="topics", fallback__action="OPEN")
     for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.base.background import LoggedOnce
+from quotahost.base.background import LoggedOnce, start_daemon
 from quotahost.broker.host import logs
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
@@ -96,6 +96,10 @@ class Failing(logging.Handler):
         raise SystemExit(record.getMessage())
 
 
+def failing_record(*_: object, **__: object) -> logging.LogRecord:
+    raise LookupError("there is no request")  # such as a ContextVar's
+
+
 @pytest.mark.parametrize(
     "harm",
     [
@@ -103,13 +107,15 @@ class Failing(logging.Handler):
         lambda: logging.basicConfig(force=True, level=logging.ERROR),
         lambda: logging.disable(logging.CRITICAL),
         lambda: logging.getLogger().addHandler(Failing()),
+        lambda: logging.setLogRecordFactory(failing_record),
     ],
-    ids=["dictConfig", "basicConfig", "disable", "failing"],
+    ids=["dictConfig", "basicConfig", "disable", "handler", "factory"],
 )
 def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
     harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.LogRecord)
     shim = FakeShim()
     with Logs(shim) as logs, redirect_stdout(printed()):
         harm()
@@ -134,6 +140,34 @@ def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take
             logging.getLogger("plugin").warning(line)
     assert shim.lines[0] == "a log line can't be made: TypeError at mine.py:7"
     assert [(line[:3], len(line)) for line in shim.lines[1:]] == [("ééé", 100_000), ("see", 4)]
+
+
+@pytest.mark.parametrize("in_error", [False, True], ids=["argument", "error"])
+def test_a_text_of_a_plugin_that_waits_stops_nobody_else_who_logs(in_error: bool) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    class Waits(Exception):
+        def __str__(self) -> str:
+            asked.set()
+            answer.wait(60)
+            return "at last"
+
+    def plugin() -> None:
+        error = Waits()
+        logging.getLogger("quotahost.plugin.mine").warning("%s", "" if in_error else error, exc_info=error)
+
+    shim = FakeShim()
+    with Logs(shim):
+        threads = [start_daemon("plugin", plugin)]
+        asked.wait(60)
+        threads.append(start_daemon("other", lambda: logging.getLogger("quotahost.host").warning("seen")))
+        try:
+            eventually(lambda: shim.lines == ["seen"])
+        finally:
+            answer.set()
+            for thread in threads:
+                thread.join()
+    assert "at last" in shim.lines[1]
 
 
 def test_a_host_ends_though_java_takes_no_line_of_the_log_any_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,17 @@ def test_the_plugins_share_one_monitor_of_the_disks_and_no_thread_outlives_the_h
     eventually(lambda: not set(threading.enumerate()) - before)
 
 
+def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, tmp_path: Path) -> None:
+    mine.SEEN["ran"] = threading.Event()
+    given = {"factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, second_life=True, pace=1)
+    shim.gauge("Volume", "broker 1, volume /lost", "Consumed", 7.0)  # by a host that was killed
+    shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
+    serve(shim)
+    shown = {name for type, name, _ in shim.shown if type == "Volume"}
+    assert len(shown - {"broker 1, volume /lost"}) == len(shown) == 1
+
+
 def test_a_volumes_period_that_is_shortened_live_counts_at_once(
     mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,14 +408,15 @@ def taken() -> Iterator[dict[str, str]]:
     ("given", "named", "closed"),
     [
         ({"supplier": "mine,disky", "tasks": "idle"}, "metrics.port=", ["Task", "Disky", 0.5]),
+        ({"supplier": "mine", "metrics.port": f"{'x' * 64}.com:9308"}, "metrics.port=", [0.5]),
         ({"supplier": "disky,unfit"}, "'unfit'", ["Unfit", "Disky"]),
     ],
-    ids=["its port is taken", "a later plugin can not be built"],
+    ids=["its port is taken", "its port is of no host", "a later plugin can not be built"],
 )
 def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     mine: Any, tmp_path: Path, taken: dict[str, str], given: dict[str, str], named: str, closed: list[Any]
 ) -> None:
-    shim = serve(FakeShim(given | taken, {"node.id": "1", "log.dirs": str(tmp_path)}))
+    shim = serve(FakeShim(taken | given, {"node.id": "1", "log.dirs": str(tmp_path)}))
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
     assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]

@@ -1,10 +1,12 @@
 """Plugins: which factor sources go together, what a controller needs, guarded calls, and tasks on their threads."""
 
 import threading
+import traceback
 from datetime import timedelta
 from typing import Any, Final
 
 import pytest
+from pydantic import create_model
 
 from harness.system.waiting import eventually
 from quotahost.api import Role
@@ -44,6 +46,20 @@ def test_one_factor_source_watches_disks_others_quota_types(mine: Any) -> None:
     mine.Wrong.quota_types = property(fails)
     with pytest.raises(PluginError, match="'wrong': is not fit for its role: RuntimeError"):
         built("disks,wrong")
+
+
+def test_a_factor_source_that_is_not_fit_shows_no_secret(mine: Any) -> None:
+    def telltale(source: Any) -> Any:
+        raise RuntimeError(f"{source.context.section.token}, {source.context.broker.client_config()}")
+
+    mine.Typed.Section = create_model("Section", token=(str, ""))
+    mine.Typed.quota_types = property(telltale)
+    broker = FakeBroker(client={"sasl.password": "S3CR3T-1"})
+    builder = Builder(broker, broker, lambda *_: None, no_disks, Guard(FakeShim()))
+    named = settings(factor__source="typed", plugin__typed__token="S3CR3T-2")
+    with pytest.raises(PluginError, match=r"is not fit for its role: RuntimeError: \*\*\*, ") as error:
+        builder.build(named, builder.validate(named), PluginSet(()))
+    assert "S3CR3T" not in "".join(traceback.format_exception(error.value))
 
 
 BROKERS: Final = {"static__kafka__admin__bootstrap__servers": "b:9092"}

@@ -182,8 +182,12 @@ class Java(FakeShim):
     rows: list[list[Any]] = field(default_factory=list)
     state: dict[str, Any] = field(default_factory=dict)
     takes: float = 0.0
+    failing: int = 0  # so many of the next questions
 
     def ask(self, *words: str) -> Any:
+        if self.failing:
+            self.failing -= 1
+            raise ConnectionError("the broker's heap is full")
         if words[0] == "holders":
             self.clock.now += self.takes
         self.answers["state"] = state(**self.state)
@@ -276,6 +280,7 @@ def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_
     for attribute, value in (("Over", 3.0), ("Unmeasured", 2.0), ("Seconds", 7.0), ("Bytes", 8.0)):
         java.gauge("Shadow", TRIED, attribute, value)
         java.gauge("Shadow", "topic.t", attribute, value)
+    java.failing = 1  # such as where the heap is full for a moment
     shadow = Shadow(java, java.clock)
     shadow.configure(in_shadow())
     eventually(lambda: java.hears == ["{}"])

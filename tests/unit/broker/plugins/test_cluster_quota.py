@@ -4,6 +4,7 @@ It gives a client its share of the quota, and announces changes of quotas, share
 """
 
 import math
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -176,11 +177,11 @@ class World:
         assert quota.scope == Scope.CLIENT
         return quota.rate
 
-    def shares(self, share: float, key: bytes = b"1", cluster: str = "") -> None:
+    def shares(self, share: float, key: bytes = b"1", cluster: str = "", run: int = 1) -> None:
         """A record with alice's share arrives, and the supplier looks."""
         listed = (Share("alice", "app", PRODUCE, share, 4e6),)
         self.sequence += 1
-        value = encode(Shares(key.decode(), 1, self.sequence, datetime.now(UTC), listed, cluster))
+        value = encode(Shares(key.decode(), run, self.sequence, datetime.now(UTC), listed, cluster))
         follower(self.plugin).take(key, value, True)
         self.plugin.look()
 
@@ -201,6 +202,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_s
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
     assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
+    assert world.broker.number("Shares", "Age") is None, "there is none yet"
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
@@ -220,6 +222,24 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     assert [world.broker.number("Refused", "Records", reason) for reason in ("cluster", "json")] == [1, 1]
     world.shares(3.5e6, cluster="mine")
     assert world.rate("alice", "app") == 3.5e6
+
+
+def test_shares_of_a_second_pipeline_of_a_run_to_come_and_late_ones_are_refused_counted_and_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.sequence = 5
+    world.shares(3.5e6, run=2)
+    for _ in range(2):
+        world.shares(1e6, run=1)
+    world.shares(1e6, run=2**62)
+    world.sequence = 4
+    world.shares(1e6, run=2)
+    assert world.rate("alice", "app") == 3.5e6
+    counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
+    assert counted == {"other-pipeline": 2, "ahead": 1, "late": 1}
+    assert [line.partition(": ")[2] for line in caplog.messages] == [
+        "two pipelines run for this cluster: those of run 1 are refused, those of a newer run are taken"
+    ]
 
 
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -271,6 +291,36 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
         change(world.quotas, quota(f"user-{n}", None, 1e6))
     world.plugin.look()
     assert world.host.announced == [(None, None)] * 2
+    world.plugin._on_registered_brokers({})
+    world.host.cluster()
+    assert world.rate("alice", "app") == 4e6, "there is this broker at least"
+
+
+def test_brokers_that_are_counted_during_a_look_leave_the_host_no_rate_that_is_not_given(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, rate, calls = ("bob", "dave"), world.quotas.rate, iter((False, True))
+    asked: dict[str, float | None] = {}
+
+    def host_thread() -> None:
+        world.host.cluster(1, 2, 3, 4)
+        asked.update({name: world.rate(name, "app") for name in names})  # as that is announced for all
+
+    host = threading.Thread(target=host_thread)
+
+    def rate_during_the_look(*key: Any) -> float | None:
+        if threading.current_thread() is not host and next(calls, False):
+            host.start()
+            host.join(0.2)
+        return rate(*key)
+
+    monkeypatch.setattr(world.quotas, "rate", rate_during_the_look)
+    equal = tuple(Share(name, "app", PRODUCE, 1e6, 3e6) for name in names)
+    follower(world.plugin).take(b"1", encode(Shares("1", 1, 1, datetime.now(UTC), equal)), True)
+    world.plugin.look()
+    host.join(30)
+    again = {user for user, _ in world.host.announced}
+    assert all(asked[name] == world.rate(name, "app") for name in names if name not in again)
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,7 +22,7 @@ from quotahost.broker.plugins.cluster_quota.usage import Demands, PublishUsage, 
 from quotahost.broker.plugins.tasks import publish_looks
 from quotahost.broker.plugins.tasks.publish_looks import LooksPublisher, OpenedVolumes
 from quotahost.model import Client, ClientUse, QuotaType
-from quotahost.model.use import MeasuredVolume
+from quotahost.model.use import MeasuredVolume, VolumeUse
 from quotahost.records import look as look_records
 from quotahost.records import usage as usage_records
 from quotahost.records.look import Answered
@@ -296,6 +297,46 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
     assert "operator" in [answer.watcher for answer in looks.passes(0.5)[0].answers]
     assert looks.broker.number("Refused", "Records", "crowd") == 3.0
     assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
+
+
+def test_looks_that_take_long_are_published_less_often_whoever_asks(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks.passes(5)
+    quick = FakeBroker.look
+
+    def slow(broker: FakeBroker, most: int) -> Any:
+        looks.clock.now += 0.5
+        return quick(broker, most)
+
+    monkeypatch.setattr(FakeBroker, "look", slow)
+    looks.watch()
+    assert len(looks.passes(10)) == 1, "a twentieth of the time at most"
+    looks.watch(client=ALICE)
+    assert looks.passes(0.5)[0].answers
+    looks.watch(client=BOB)
+    assert looks.passes(9) == []
+
+
+def test_of_the_volumes_that_are_opened_a_broker_measures_its_own_alone(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(name: str, *arguments: Any) -> Any:
+        return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
+
+    monkeypatch.setattr(publish_looks, "measure", measure)
+    looks.broker.looked = look(volumes=[VolumeUse(name, 100.0, 10.0) for name in ("/own", "/both")])
+
+    def opened(*other: str) -> list[str]:
+        for watcher, volume in (("a", VolumeOf("1", "/own")), ("b", VolumeOf(*other))):
+            looks.record(encode(Watch(watcher, 30, volume=volume)))
+        return [each.name for each in looks.passes(4)[-1].opened]
+
+    for other in (("2", "/both"), ("1", "/none")):
+        eventually(partial(opened, *other))
+        # They are measured one after the other, and the volume of the newest question first.
+        eventually(lambda: "quotahost-opened-volume" not in {each.name for each in threading.enumerate()})
+        assert opened(*other) == ["/own"]
 
 
 # ---- what fills an opened volume ----

@@ -1,6 +1,7 @@
 """Who may do what with quotahost's topics, by properties and by a cluster; tests/broker asks real brokers."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -320,6 +321,26 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
     monkeypatch.setattr(kafka_rights, "_WAIT", 0.5)
     with pytest.raises(NoAnswer, match="doesn't answer in time"):
         kafka_rights.ask(AdminClient({"bootstrap.servers": f"{address.host}:{address.port}"}), ("t",))
+
+
+def test_whether_a_topic_may_be_created_is_not_taken_for_told_while_no_controller_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The brokers themselves answer all but that. For want of a coordinator of groups nobody lacks a right."""
+    cluster, topic = Future[Any](), Future[Any]()
+    cluster.set_result(SimpleNamespace(authorized_operations=[], nodes=[1]))
+    topic.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    made: dict[str, Future[Any]] = {"t": Future()}
+    admin: Any = SimpleNamespace(
+        describe_cluster=lambda **_: cluster, describe_topics=lambda *_, **__: {"t": topic},
+        create_topics=lambda *_, **__: made, describe_consumer_groups=lambda *_, **__: {"quotahost-doctor": Future()},
+    )  # fmt: skip
+    monkeypatch.setattr(kafka_rights, "_WAIT", 0.1)
+    with pytest.raises(NoAnswer, match="doesn't answer in time"):
+        kafka_rights.ask(admin, ("t",))
+    made["t"].set_result(None)
+    told = kafka_rights.ask(admin, ("t",), with_group=True)
+    assert (told.missing, told.group) == ({"t": True}, True)
 
 
 def test_nobody_there_is_wrong_and_a_listener_that_lets_only_others_in_is_so_with_credentials_alone(

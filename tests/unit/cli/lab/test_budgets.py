@@ -50,6 +50,14 @@ def test_what_other_sizes_would_have_done_is_told_where_it_is_known(
     assert found.sizes == (then, new)
 
 
+def test_those_held_longest_come_first_and_where_that_is_not_known_it_counts_as_long_as_then() -> None:
+    sizes = {"once": (1000, 1000), "never": (900, 1000), "thrice": (2000, 1000), "twice then": (1000, 2000)}
+    used = {"once": [950], "never": [800], "thrice": [950] * 3, "twice then": [950] * 2}
+    own = {name: declared(*of)["orders.*"] for name, of in sizes.items()}
+    found, _ = judge_budgets([use(*of, budget=name) for name, of in used.items()], own, 3 * PART)
+    assert [budget.budget for budget in found] == ["thrice", "twice then", "once", "never"]
+
+
 def test_a_budget_that_the_history_cannot_tell_of_is_named() -> None:
     of = declared(1000, 1000)["orders.*"][0]
     others = {

@@ -162,7 +162,8 @@ class ClusterQuota:
         settings, properties = context.settings, context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
-        # For the brokers, which two threads count; the looking thread replaces what is given as a whole.
+        # For the brokers, which two threads count, and never during a look: the host asks all again once they have
+        # changed, and a look that ends then with another rate by the number before would not announce it.
         self._counting = threading.Lock()
         self._cluster = ""
         self._registered = self._alive = 0
@@ -260,8 +261,10 @@ class ClusterQuota:
         needed = self._given.shared or self._given.newest.known()[1] <= validity
         # If the broker can't answer, this raises before a smaller share could mute anybody.
         used = self._context.broker.usage(_MOST) if needed else []
+        with self._counting:
+            changed = self._given.look(self._quotas, used, settings)
         # Announced only now: the host asks again at once, and must find the new rates.
-        for key in self._given.look(self._quotas, used, settings):
+        for key in changed:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._quotas.show()
         (shares, age), brokers = self._given.newest.known(), self._given.brokers

@@ -42,12 +42,6 @@ from quotahost.settings.broker import Settings
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
 _CLOSE_WITHIN: Final = 2.0  # seconds
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
-#: What to say of a record that ``LatestRecord`` refuses, by the reason; ``%d`` is its run.
-_REFUSED: Final = {
-    "other-pipeline": "two pipelines run for this cluster: those of run %d are refused, those of a newer run are taken",
-    "ahead": "records of run %d are refused: a run is a time of launch in ms, and that one is still to come",
-    "late": "a newer one of run %d was there before",
-}
 
 
 # ---- what follows from a record for one broker ----
@@ -262,6 +256,7 @@ class ClusterVolumesSource:
 
     def _by_record(self, record: ClusterRecord | None, view: View, waiting: str = "") -> ClusterVolumes:
         own = self._disks.known()
+        # Asked for once more: the topic may have been read to its end since the record was looked up.
         without = "" if record else f"topic {self._topic} holds no record of this cluster yet"
         waiting = waiting or self._unread() or without or view.waiting or own.waiting
         others = tuple(self._as_full_as_now(volume, own.volumes) for volume in view.volumes)
@@ -315,8 +310,7 @@ class ClusterVolumesSource:
         # Judged before LatestRecord sees it: kept, it would count as fresh by its arrival.
         newest = record.newest_snapshot_at if record.reporting else None
         if newest is None or (record.computed_at - newest).total_seconds() <= validity:
-            if reason := self.newest.take(record, live, validity, written_ms):
-                raise Refused(reason, _REFUSED[reason] % record.run)
+            self.newest.take(record, live, validity, written_ms)
         elif live:
             text = f"the pipeline is behind: the newest snapshot in its records is older than validity ({validity:g} s)"
             raise Refused("behind", text)

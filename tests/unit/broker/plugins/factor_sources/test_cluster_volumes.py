@@ -177,6 +177,9 @@ def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: 
 
 
 def test_while_a_record_leaves_out_brokers_their_last_volumes_hold(begun: World) -> None:
+    begun.passes(31)
+    begun.publishes(FULL)
+    begun.read()
     lacking: dict[str, Any] = {"run": 2, "reporting": 1, "missing": 1, "missing_brokers": ("2",)}
     begun.publishes(**lacking)
     assert begun.read() == ClusterVolumes((OWN, FULL)), "its last volumes still hold"
@@ -327,6 +330,8 @@ def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_un
     begun.passes(61)
     standby = begun.standby
     assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")
+    standby.read.return_value = ClusterVolumes((), (*unknown, "broker 3: no snapshot"), "it reads on")
+    assert begun.read() == ClusterVolumes((OWN, FULL), (*unknown, "broker 3: no snapshot"), "it reads on")
     standby.read.return_value = ClusterVolumes((OWN, EMPTY), ("broker 3: no snapshot",))
     assert begun.read() == standby.read.return_value
     standby.read.return_value = ClusterVolumes((EMPTY, OWN), waiting="again")
@@ -349,6 +354,7 @@ def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World, caplog: p
     assert caplog.text.count("factor source cluster-volumes answers again") == 1
     begun.passes(61)
     assert begun.standby is not standby, "next time another one is built"
+    assert begun.read() == ClusterVolumes((OWN, FULL), waiting="it reads")
     begun.context.closing.close()
     assert begun.standby.close.called
 
@@ -384,6 +390,15 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     eventually(lambda: not world.read().waiting)
     assert world.read() == ClusterVolumes((OWN, FULL))
     assert world.number("Switches", "snapshots") == 1
+
+
+def test_nobody_is_let_go_while_the_topic_comes_to_its_end_during_a_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.knows("1", "2")
+    told = iter(("it is not read yet", "it is not read yet", ""))
+    monkeypatch.setattr(FakeThread, "waits_for", property(lambda _: next(told)))
+    assert world.read().waiting == "topic __quotahost_cluster_volumes holds no record of this cluster yet"
 
 
 # ---- the same by the snapshots, as far as the record lists it ----

@@ -268,7 +268,10 @@ def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, ca
     failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
     assert caplog.messages == [failed]
     server.serve(SIZE, FREE)
-    eventually(lambda: caplog.messages == [failed, "prometheus 127.0.0.1 knows all volumes again"])
+    eventually(lambda: len(caplog.messages) > 1)
+    asked = len(server.asked)
+    eventually(lambda: len(server.asked) > asked + 6, what="three more tries")
+    assert caplog.messages == [failed, "prometheus 127.0.0.1 knows all volumes again"]
 
 
 def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:

@@ -86,6 +86,12 @@ def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_i
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
+def test_a_broker_that_may_have_started_with_this_one_is_waited_for(world: World) -> None:
+    world.knows("1", "2")
+    world.publishes("2", 99, live=False, ago=61)
+    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)), waiting=stale("2"))
+
+
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     for ago in (3, 2, 1, 3, 2, 1):  # what was in the topic before is not counted, whenever it is read
@@ -190,6 +196,10 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert world.read().budgets is None, "until the topic is read to its end"
     budgets.caught_up()
     assert world.read().budgets is None, "until this broker's own replicas have been looked at"
+    world.context.disks.budgets.parts = {}
+    follower(world.source).has_read = False
+    assert world.read().budgets is None, "until the snapshots are read to their end"
+    follower(world.source).has_read = True
     world.publishes("2", budgets=(("orders", 30), ("all", 50), ("gone", 9)))
     world.publishes("3", budgets=(("orders", 5), ("all", 20)))
     own = frozenset({"orders.eu", world.context.settings.quotas_topic})

@@ -251,9 +251,10 @@ final class Lives {
 
     private void killOverdue(Life life) {
         int steps = life.starting.isDone() ? 2 : 1; // it reads its settings, then it builds its plugins
-        if (Life.isDone(life.ready)) {
+        if (!closing() && life.closingFor(END_SECONDS)) {
+            life.kill("it did not end in time for the next one"); // or it is not even ready
+        } else if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
-            else if (!closing() && life.closingFor(END_SECONDS)) life.kill("it did not end in time for the next one");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
             life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
         }
@@ -346,9 +347,9 @@ final class Lives {
         generation = next.config.generation();
         host.gauges.set("Host", "", "ConfigRefused", 0);
         host.lease.renew();
+        // What was applied while the old one ended, in the place of what that one has not taken.
+        reconfigure(upgrades(host.config) ? next.config : host.config);
         serving.takeTurn();
-        // What was applied while the old one ended.
-        if (!next.isFor(host.config) && !upgrades(host.config)) reconfigure(host.config);
     }
 
     private void fail(Life failed, String problem) {

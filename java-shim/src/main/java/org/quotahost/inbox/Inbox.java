@@ -138,9 +138,11 @@ public final class Inbox {
         eventArrived();
     }
 
-    /** Posts an event of another kind: "validate", "reconfigure", "question" or "closing". */
+    /** Posts an event of another kind: "validate", "reconfigure", which makes an older one void, "question" or "closing". */
     public synchronized void postEvent(String kind, List<?> fields) {
-        events.add(new Batch.Event(kind, fields));
+        Batch.Event event = new Batch.Event(kind, fields); // first: where the heap is full the older one stays
+        events.removeIf(older -> kind.equals("reconfigure") && older.kind().equals(kind));
+        events.add(event);
         eventArrived();
     }
 

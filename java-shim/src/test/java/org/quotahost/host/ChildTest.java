@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -394,6 +395,51 @@ class ChildTest {
         assertTimeoutPreemptively(Duration.ofSeconds(6), () -> {
             while (Files.readString(lives).length() < 8) Thread.sleep(10);
         });
+        end(host);
+    }
+
+    /** Such as where a plugin hangs while it is built, so that what served cannot start again, and the upgrade is to help. */
+    @Test
+    @Timeout(50) // one that is not ready is killed after 60 s
+    void anUpgradeDoesNotWaitForALifeThatHangsAtItsStart() throws Exception {
+        Path lives = Files.writeString(folder.resolve("lives"), "");
+        Map<String, String> properties = python("echo executable=$0", "echo >> " + lives + "\n"
+                + "[ $(wc -l < " + lives + ") = 2 ] && { " + frame(0, "starting") + "; exec sleep 100; }\n" + START
+                + "[ $(wc -l < " + lives + ") = 1 ] || exec sleep 100\n"
+                + frame(1, "ready", List.of(), List.of()) + "; head -c 12 > /dev/null; exit 1"); // once it is ready
+        PythonHost host = started(properties);
+        while (Files.readString(lives).length() < 2) Thread.sleep(10);
+        host.gauges.set("Host", "", "ConfigRefused", 1); // until another generation serves
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.python.generation", "2");
+        host.check(new BrokerConfigs(next, Map.of()));
+        host.apply(next);
+
+        while (host.gauges.names("Host", "ConfigRefused", 0).isEmpty()) Thread.sleep(10);
+        end(host);
+    }
+
+    /** Such as where a plugin hangs, and the upgrade is to help: the change from before it must not hold again. */
+    @Test
+    @Timeout(60)
+    void afterAnUpgradeNoChangeHoldsThatTheOldPythonHasNotTaken() throws Exception {
+        Map<String, String> properties = python("echo executable=$0", START + "exec sleep 50");
+        PythonHost host = started(properties);
+        host.inbox.cluster("c", List.of("1")); // Kafka has applied what it had stored
+        Map<String, String> next = new HashMap<>(properties);
+        next.put("client.quota.callback.floor.bytes", "7");
+        host.apply(next);
+        next.putAll(Map.of("client.quota.callback.python.generation", "2", "client.quota.callback.floor.bytes", "8"));
+        host.gauges.set("Host", "", "ConfigRefused", 1); // until another generation serves
+        host.apply(next);
+        while (host.gauges.names("Host", "ConfigRefused", 0).isEmpty()) Thread.sleep(10);
+
+        List<Object> changes = new ArrayList<>(List.of(next)); // the new one has begun with it
+        synchronized (host.lives) { // it has its turn
+            Inboxes.awaitEvents(host.inbox).stream().filter(event -> event.kind().equals("reconfigure"))
+                    .forEach(event -> changes.addAll(event.fields()));
+        }
+        assertEquals(Set.of(next), Set.copyOf(changes));
         end(host);
     }
 
