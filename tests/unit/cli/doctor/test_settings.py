@@ -238,6 +238,8 @@ def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: P
     assert weak(FENCE, volume, f".static.storage.overrides={tmp_path / 'not-here'} hard=80") == []
     lines = [f"log.dirs={tmp_path / 'none'}", ".static.storage.hard=1", ".static.storage.overrides=/x hard=1"]
     assert weak(FENCE, *lines) == []
+    lines = ["process.roles=controller", ".static.storage.hard=20", ".static.storage.overrides=/dev/sdx hard=20"]
+    assert not [text for text, _ in weak(FENCE, volume, *lines) if "/dev/sd" in text], "clients' topics are not there"
 
 
 def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_found(tmp_path: Path, weak: Weak) -> None:

@@ -62,9 +62,10 @@ def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAd
     assert broker.questions == [["client", "alice", "a\tü b+%"]]
     assert output.strip().endswith("PRODUCE is limited by the factor 0.7: broker 2, volume ü\\.")
     assert "\x1b" not in output
-    broker.answers["client"] = dump.client()
+    broker.answers["client"] = dump.client(address="10.0.0.9", passes=True)
     named = ("explain", "--client", "CN=a/b/", "--type", "produce", "--pid", OURS)
-    assert "FETCH\n" not in told(0, ["PRODUCE\n"], *named)
+    words = ("PRODUCE\n", ", lately from 10.0.0.9\n", "open; this client passes it in every state\n")
+    assert "FETCH\n" not in told(0, words, *named)
     assert broker.questions[-1] == ["client", "CN=a/b", ""], "it is split at the last slash"
 
 

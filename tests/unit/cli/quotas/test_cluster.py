@@ -4,6 +4,7 @@ import math
 import re
 import socket
 import ssl
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -15,6 +16,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from kafka.errors import KafkaTimeoutError
+from kafka.net.manager import KafkaConnectionManager
 
 from quotahost.base.errors import Unusable
 from quotahost.cli import asking
@@ -148,6 +150,27 @@ def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: st
         pass
 
 
+@pytest.mark.parametrize("text", ["", "hush"])
+def test_kafka_pythons_failure_shows_no_value_of_the_clients_file_and_leaves_no_thread(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    """Once librdkafka has had an answer; nobody listens at the address any more, or kafka-python refuses an option."""
+    asked: list[Any] = []
+    monkeypatch.setattr(module, "_WAIT_MS", 500)
+    monkeypatch.setattr(module, "connect", lambda config, _: asked.append(config["bootstrap.servers"]))
+    if text:
+        monkeypatch.setattr(KafkaConnectionManager, "bootstrap", lambda *_: float(text))
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:2\nsasl.password=hush")
+    before = set(threading.enumerate())
+    told = "127.0.0.1:1 doesn't answer with these credentials: "
+    with pytest.raises(Unusable, match=f"^{told}.*; look at address") as raised, cluster_at("127.0.0.1:1", file, "q"):
+        pass
+    assert "hush" not in str(raised.value)
+    assert asked == ["127.0.0.1:1"], "the command's, not the file's"
+    assert set(threading.enumerate()) <= before
+
+
 @pytest.mark.parametrize("command", ["plan FILE --bootstrap b", "export --bootstrap b", "usage FILE --history h"])
 def test_without_its_libraries_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setattr(asking, "find_spec", lambda name: None if name in ("kafka", "yaml") else object())
@@ -219,6 +242,7 @@ def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_r
     asked = ("--bootstrap", "b", file)
     done = run("quotas", "apply", "--yes", *asked)
     assert done.output.count("; apply --prune-refused removes it") == 3
+    assert re.search(r"remove +budget old +bytes +1 byte +-> +none", done.output)
     assert topic.written == [(OLD[0], True), (kept, False)]
     topic.written.clear()
     file.write_text(declared)
