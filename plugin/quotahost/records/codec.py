@@ -160,9 +160,9 @@ MAX_NUMBER: Final = 2000
 NUMERIC: Final = "[0-9.eE+-]"
 #: For Python and Java. It looks at each row of them from its beginning alone, not from each of 2,000 places.
 LONG_NUMBER: Final = f"(?<!{NUMERIC}){NUMERIC}{{{MAX_NUMBER + 1}}}"
+_LONG_NUMBER: Final = re.compile(LONG_NUMBER.encode())
 #: A megabyte may have 500,000 faults, and to list these takes seconds, in which all of Python waits, and 200 MB.
 _MOST_FAULTS: Final = 10_000
-_LONG_NUMBER: Final = re.compile(LONG_NUMBER.encode())
 
 
 class Codec(Generic[_T]):
@@ -194,15 +194,8 @@ class Codec(Generic[_T]):
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:
-            if (count := error.error_count()) <= _MOST_FAULTS:
-                # The first of several that are alike.
-                (_, reason), first = min(
-                    ((_judged(details), details) for details in error.errors(include_url=False)),
-                    key=lambda pair: pair[0][0],
-                )
-        if count > _MOST_FAULTS:
-            raise Refused("schema", f"the record has {count:,} faults")
-        raise Refused(reason, _text(first))
+            reason, text = _first_fault(error)
+        raise Refused(reason, text)
 
     def encode(self, record: _T) -> bytes:
         """A record's value as JSON.
@@ -220,6 +213,15 @@ class Codec(Generic[_T]):
         # A record that readers refuse would silence its writer for them, so it isn't written.
         self.decode(self._key(record).encode(errors="replace"), value)
         return value
+
+
+def _first_fault(error: ValidationError) -> tuple[str, str]:
+    """The reason and the text of the fault that is reported; of several that are alike the first."""
+    if (count := error.error_count()) > _MOST_FAULTS:
+        return "schema", f"the record has {count:,} faults"
+    judged = ((_judged(details), details) for details in error.errors(include_url=False))
+    (_, reason), first = min(judged, key=lambda pair: pair[0][0])
+    return reason, _text(first)
 
 
 def _judged(details: ErrorDetails) -> tuple[int, str]:
