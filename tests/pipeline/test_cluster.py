@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from quotahost.pipeline.cluster import record as from_row
 from quotahost.records import snapshot as snapshots
 from quotahost.records.budgets import MAX_BUDGETS
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord, decode, encode
-from tests.pipeline.records import NOW, NOW_MS, Planned, ago, limit, record, snapshot, volume
+from tests.pipeline.records import NOW, NOW_MS, Log, Planned, ago, limit, record, snapshot, volume
 
 RULES = Rules("home", timedelta(seconds=60), timedelta(seconds=600), ("1", "2", "9"))
 WINDOW = timedelta(seconds=20)
@@ -167,6 +168,21 @@ def test_a_fill_rate_looks_back_one_to_two_windows(spark: SparkSession) -> None:
     given = [told(str(n), at, volume("a", 10_000, used)) for n, (held, _) in enumerate(cases) for at, used in held]
     expected = {str(n): rate and pytest.approx(rate) for n, (_, rate) in enumerate(cases)}
     assert rates(spark, given) == expected
+
+
+def test_after_a_restart_with_a_longer_window_a_fill_rate_is_by_that_one(spark: SparkSession, tmp_path: Path) -> None:
+    log, found = Log(tmp_path / "in"), list[float | None]()
+
+    def reads(window: int, *held: tuple[int, int]) -> None:
+        log.write(*(told("1", at, volume("a", 10**6, used)) for at, used in held))
+        rows = aggregate.state(records.parse(log.stream(spark)).where("error IS NULL"), timedelta(seconds=window))
+        writer = rows.writeStream.outputMode("complete").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        batch = writer.foreachBatch(lambda frame, _: found.extend(row["fillRate"] for row in frame.collect()))
+        batch.trigger(availableNow=True).start().awaitTermination()
+
+    reads(20, (400, 0), (380, 20), (360, 40))
+    reads(40, *((at, 40 + (360 - at) * 100) for at in range(340, 0, -20)))
+    assert found == [1, 100]
 
 
 # ---- topics ----------------------------------------------------------------------------------------

@@ -6,15 +6,16 @@ WITH placed AS (
   SELECT topic, broker, seen, offset, removed,
     struct(cluster, s.softLimit AS soft, s.hardLimit AS hard, s.volumes AS volumes, s.offlineLogDirs AS offline, s.budgets AS budgets) AS s,
     struct(seen, s.volumes.volumeName AS names, s.volumes.consumed AS consumed) AS past,
-    -- Of the newest period the first snapshot: max_by takes the largest, so time and offset are negated.
-    struct(unix_millis(seen) div {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
+    -- Of the newest period the first snapshot: max_by takes the largest, so time and offset are negated. A period is known
+    -- by its beginning and not by its number: numbers by a longer window would never be larger than those in a checkpoint.
+    struct(unix_millis(seen) div {window} * {window} AS period, -unix_micros(seen) AS early, -offset AS low) AS first
   FROM {good}),
 brokers AS (  -- broker first: Spark sorts by the first bytes of the first column, and topics are all alike
   SELECT topic, broker, max_by(struct(seen, removed, s), struct(seen, offset)) AS newest, max(seen) FILTER (WHERE removed) AS gone,
     -- The first snapshot of a period: of the last even and of the last odd one in which the broker reported. The older of
     -- the two lies one to two windows back.
-    max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 0) AS even,
-    max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period, 2) = 1) AS odd
+    max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period div {window}, 2) = 0) AS even,
+    max_by(past, first) FILTER (WHERE NOT removed AND pmod(first.period div {window}, 2) = 1) AS odd
   FROM placed GROUP BY broker, topic),
 aged AS (
   SELECT topic, broker, newest.seen AS seen, newest.s AS s, gone, if(odd IS NULL OR even.seen < odd.seen, even, odd) AS past
