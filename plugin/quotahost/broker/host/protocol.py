@@ -29,7 +29,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 #: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
 _FEW: Final = 64 * 1024
@@ -387,9 +387,9 @@ class Shim:
         """The topics that the fence lets everybody write to."""
         self._call("spare", list(topics))
 
-    @_declare("logger: text, level: long, message: text", waits=False, most=_TEXT)
+    @_declare("logger: text, level: long, message: text", most=_TEXT)
     def log(self, logger: str, level: int, message: str) -> None:
-        """Write a line to the broker's own log; the level as in Python's logging."""
+        """Write a line to the broker's own log, which may wait; the level as in Python's logging."""
         self._call("log", logger, level, message)
 
 
