@@ -15,6 +15,7 @@ import inspect
 import json
 import math
 import socket
+import threading
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,13 +30,16 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 #: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
 _FEW: Final = 64 * 1024
 _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
+#: Questions to the cluster that go on at once, of the 32 calls that may in a process of its own (Child.java): without a
+#: place for its own the host would end.
+_ASKING: Final = 16
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
 #: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another
 #: set, and a large one has megabytes.
@@ -97,6 +101,7 @@ class Shim:
         self._unreached = ""  # the addresses of the cluster, until one of them was open
         self._known_ids: dict[frozenset[str], bytes] = {}
         self._known_octets = 0
+        self._asking = threading.Semaphore(_ASKING)
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -255,7 +260,8 @@ class Shim:
         if self._unreached:
             _reach(self._unreached)
             self._unreached = ""
-        return self._call(name, *arguments)
+        with self._asking:
+            return self._call(name, *arguments)
 
     @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]")
     def cluster(self) -> tuple[str, dict[int, bool]]:
@@ -387,9 +393,9 @@ class Shim:
         """The topics that the fence lets everybody write to."""
         self._call("spare", list(topics))
 
-    @_declare("logger: text, level: long, message: text", waits=False, most=_TEXT)
+    @_declare("logger: text, level: long, message: text", most=_TEXT)
     def log(self, logger: str, level: int, message: str) -> None:
-        """Write a line to the broker's own log; the level as in Python's logging."""
+        """Write a line to the broker's own log, which may wait; the level as in Python's logging."""
         self._call("log", logger, level, message)
 
 

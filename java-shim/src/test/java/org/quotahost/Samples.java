@@ -1,5 +1,7 @@
 package org.quotahost;
 
+import java.util.List;
+import java.util.stream.Stream;
 import net.jqwik.api.lifecycle.AroundPropertyHook;
 import net.jqwik.api.lifecycle.PropagationMode;
 import net.jqwik.api.lifecycle.PropertyAttributes;
@@ -13,6 +15,13 @@ import net.jqwik.api.lifecycle.PropertyLifecycleContext;
  */
 public final class Samples implements AroundPropertyHook {
     private static final int TRIES = 300;
+
+    /** Texts of one hash, which are easily made: 2 to this power. */
+    public static List<String> ofOneHash(int power) {
+        List<String> texts = List.of("");
+        for (int i = 0; i < power; i++) texts = texts.stream().flatMap(text -> Stream.of(text + "Aa", text + "BB")).toList();
+        return texts;
+    }
 
     @Override
     public PropagationMode propagateTo() {

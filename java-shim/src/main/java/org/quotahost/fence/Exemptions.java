@@ -58,9 +58,7 @@ public final class Exemptions {
 
     /** Whether that is by the client-id, as a user who is not exempt as a whole. */
     public static boolean isKnownById(String user, String clientId) {
-        if (!isAnonymous(user)) return false; // request threads ask of each user
-        Clients now = clients;
-        return !now.users.containsKey(user) && now.reasonById(clientId) != null;
+        return isAnonymous(user) && reason(user, null) == null && reason(user, clientId) != null;
     }
 
     /**

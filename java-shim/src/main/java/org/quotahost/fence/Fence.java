@@ -1,10 +1,11 @@
 package org.quotahost.fence;
 
-import java.net.InetAddress;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.NotEnoughReplicasException;
 import org.apache.kafka.common.errors.PolicyViolationException;
@@ -64,7 +65,8 @@ public final class Fence {
     private static volatile Rules rules = new Rules(false, false, false, null);
     /** The topics whose produce requests are turned back beside those of the rules; null for none. */
     private static volatile Topics topics;
-    private static volatile Addresses addresses;
+    /** Hears who writes and reads, and from where: only an authorizer sees addresses. */
+    private static volatile Consumer<AuthorizableRequestContext> addresses;
     private static volatile double allowance;
     private static volatile boolean diskFull, creationAllowed;
     /** The names of the cluster's topics, as Kafka has told them last. */
@@ -87,11 +89,6 @@ public final class Fence {
          * @return the error with which requests to the topic are turned back while the fence is closed, or null
          */
         RuntimeException mark(KafkaPrincipal principal, String clientId, String topic);
-    }
-
-    /** Keeps from where clients write and read: only an authorizer sees addresses. */
-    public interface Addresses {
-        void from(KafkaPrincipal principal, String clientId, InetAddress address);
     }
 
     /** The topics whose produce requests are turned back now, whoever sends them. */
@@ -120,11 +117,9 @@ public final class Fence {
      */
     public static RuntimeException error(AuthorizableRequestContext context, List<Action> actions,
             List<AuthorizationResult> results) {
-        Addresses keeper = addresses;
+        Consumer<AuthorizableRequestContext> keeper = addresses;
         int request = context.requestType();
-        if (keeper != null && (request == PRODUCE || request == FETCH)) {
-            keeper.from(context.principal(), context.clientId(), context.clientAddress());
-        }
+        if (keeper != null && (request == PRODUCE || request == FETCH)) keeper.accept(context);
         Rules now = rules;
         Topics over = topics;
         if (!now.closed && now.affected == null && over == null) return null;
@@ -211,7 +206,7 @@ public final class Fence {
         else LOG.info(state);
     }
 
-    public static void addresses(Addresses to) {
+    public static void addresses(Consumer<AuthorizableRequestContext> to) {
         addresses = to;
     }
 
@@ -231,7 +226,7 @@ public final class Fence {
 
     /** Up to Kafka 4.3.1 it isn't heard of while a broker with replicas is down (KAFKA-20746): then what was heard before holds. */
     public static void existing(Set<String> topics) {
-        existing = Set.copyOf(topics);
+        existing = new HashSet<>(topics); // Set.copyOf() is slow where names were chosen to collide
     }
 
     /** With pause.creation=allow no creation is refused. */

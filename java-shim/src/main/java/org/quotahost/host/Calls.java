@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -293,7 +294,7 @@ final class Calls {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
-                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), Set.of(a.texts(5))));
+                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), new HashSet<>(a.<List<String>>get(5))));
     }
 
     private void setBudgets(Arguments a) {
@@ -304,7 +305,7 @@ final class Calls {
             Arrays.fill(places, b.get(2));
             double factor = b.get(1);
             budgets.add(new SlowedTopics(b.get(0), factor, Fence.refusal(b.get(3)), topics, places,
-                    factor <= 0 ? Set.of(topics) : Set.of()));
+                    factor <= 0 ? new HashSet<>(List.of(topics)) : Set.of()));
         }
         host.table.budgets(budgets);
     }

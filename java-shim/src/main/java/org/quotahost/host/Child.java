@@ -134,9 +134,9 @@ final class Child extends Life {
         }
     }
 
-    /** Keeps what nobody waits for until the process has its turn: another one still serves. Only its log is written. */
+    /** Keeps what nobody waits for until the process has its turn: another one still serves. */
     private synchronized boolean defers(Calls.Request request) {
-        if (!waits() || request.name().equals("log")) return false;
+        if (!waits()) return false;
         if (deferred.size() == MOST_DEFERRED) throw new IllegalArgumentException("it made " + MOST_DEFERRED + " calls before its turn");
         return deferred.add(request);
     }

@@ -52,15 +52,11 @@ final class Lease {
         boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
         if (silent == expired) return;
         // First of all: the log may fail, and then the next check would not try again.
-        fallback.accept(silent ? factor() : null);
+        fallback.accept(!silent ? null : action.equals("PAUSE") ? 0.0 : 1.0);
         expired = silent;
         if (silent) applied = applied + 1;
         if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
         else LOG.warn("The Python host answers again: its factor is in force");
-    }
-
-    private Double factor() {
-        return action.equals("PAUSE") ? 0.0 : 1.0;
     }
 
     String cause() {

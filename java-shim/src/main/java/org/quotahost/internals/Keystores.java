@@ -29,7 +29,7 @@ public final class Keystores {
 
     /**
      * What the stores hold: ssl.ca.pem (all certificates of the truststore), and of the
-     * keystore's first key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of
+     * keystore's first private key ssl.key.pem, ssl.certificate.pem (its chain) and principal (the name that Kafka makes of
      * the certificate, DefaultKafkaPrincipalBuilder). Of a store that is not named there is nothing.
      *
      * @param ssl properties that begin with ssl., names and values in turn, ssl.principal.mapping.rules among them
@@ -64,7 +64,7 @@ public final class Keystores {
         if (secret == null) secret = values.get(SslConfigs.SSL_KEYSTORE_PASSWORD_CONFIG);
         char[] password = secret == null ? null : BrokerConfigs.text(secret).toCharArray();
         for (String alias : Collections.list(store.aliases())) {
-            if (!store.isKeyEntry(alias)) continue;
+            if (!store.entryInstanceOf(alias, KeyStore.PrivateKeyEntry.class)) continue; // nor do secret keys count for Kafka
             found.put("ssl.key.pem", block("PRIVATE KEY", store.getKey(alias, password).getEncoded()));
             found.put("ssl.certificate.pem", pem(List.of(store.getCertificateChain(alias))));
             if (store.getCertificate(alias) instanceof X509Certificate certificate) {

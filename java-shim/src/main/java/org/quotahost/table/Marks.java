@@ -42,7 +42,7 @@ final class Marks {
 
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
-    /** Of principals and client-ids. */
+    /** Of principals and client-ids, but for those that were marked during the last sweep. */
     final AtomicInteger size = new AtomicInteger();
     private final IntSupplier most, clock;
     private final BiConsumer<String, String> ended;
@@ -229,14 +229,17 @@ final class Marks {
 
     /** Ends the marks that are too old, or whose topic is not affected any more or is so in another group. */
     void sweep(Predicate<String> affected) {
-        int now = clock.getAsInt();
-        marks.forEach((name, ofPrincipal) -> {
+        int now = clock.getAsInt(), left = 0;
+        for (String name : marks.keySet()) {
+            Map<String, Mark> ofPrincipal = marks.get(name); // the sweep alone takes one away
             List<String> over = new ArrayList<>(0);
             ofPrincipal.forEach((id, mark) -> {
                 if (mark.isOver(now, affected)) over.add(id);
             });
             if (!over.isEmpty()) end(name, over);
-        });
+            if (!ofPrincipal.isEmpty()) left += ofPrincipal.size() + (ofPrincipal.containsKey(WHOLE) ? 0 : 1);
+        }
+        size.set(left); // counted anew, since where the heap is full a place is taken for no mark
         Mark all = everybody;
         if (all != null && all.isOver(now, affected)) {
             ended.accept(null, null);
@@ -249,10 +252,8 @@ final class Marks {
     private void end(String name, List<String> over) {
         for (String id : over) ended.accept(name, id.equals(WHOLE) ? null : id);
         marks.computeIfPresent(name, (key, ofPrincipal) -> {
-            for (String id : over) if (ofPrincipal.remove(id) != null && !id.equals(WHOLE)) size.decrementAndGet();
-            if (!ofPrincipal.isEmpty()) return ofPrincipal;
-            size.decrementAndGet();
-            return null;
+            over.forEach(ofPrincipal::remove);
+            return ofPrincipal.isEmpty() ? null : ofPrincipal;
         });
         changed();
     }

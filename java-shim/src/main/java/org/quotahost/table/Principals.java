@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
-import org.apache.kafka.common.security.auth.KafkaPrincipal;
+import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Sanitized;
 
@@ -191,11 +191,12 @@ final class Principals {
         return holder.clientId == null || holder.clientId.equals(clientId) ? holder : null;
     }
 
-    /** On a request thread: a client writes or reads from an address (Fence.Addresses); of strangers none is kept. */
-    void from(KafkaPrincipal principal, String clientId, InetAddress address) {
-        Entry entry = address == null ? null : entry(principal.getName());
+    /** On a request thread: a client writes or reads from an address (Fence.addresses); of strangers none is kept. */
+    void from(AuthorizableRequestContext context) {
+        InetAddress address = context.clientAddress();
+        Entry entry = address == null ? null : entry(context.principal().getName());
         if (entry == null) return;
-        TagHolder client = clientId == null ? null : entry.client(clientId);
+        TagHolder client = context.clientId() == null ? null : entry.client(context.clientId());
         (client == null ? entry : client).from(address);
     }
 

@@ -72,14 +72,15 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
         return tags.group != null && slowed.containsKey(tags.group);
     }
 
-    private TypeRule typeRule(Tags tags, int type) {
+    /** How the limit of these tags is made. */
+    TypeRule of(Tags tags, int type) {
         return slows(tags) ? slowed.get(tags.group)[type] : all[type];
     }
 
     Double limit(Tags tags, int type) {
         Scope scope = tags.scope;
         if (shadow || scope.isExempt()) return null;
-        TypeRule typeRule = typeRule(tags, type);
+        TypeRule typeRule = of(tags, type);
         double base = scope.base(type);
         boolean unlimited = Double.isNaN(base);
         boolean rises = tags.group != null ? slows(tags) : typeRule.multiplied && !unlimited;
@@ -103,27 +104,14 @@ record Rule(TypeRule[] all, Map<String, TypeRule[]> slowed, Affected affected, b
                 .mapToInt(TypeRule::fellAt).max().orElseThrow();
     }
 
-    int fellAt(Tags tags, int type) {
-        return typeRule(tags, type).fellAt;
-    }
-
-    double factor(Tags tags, int type) {
-        return typeRule(tags, type).factor;
-    }
-
-    /** Whether what clients without a quota use was looked for since their factor fell. */
-    boolean isMeasured(Tags tags, int type) {
-        return typeRule(tags, type).measured;
-    }
-
     /** Whether limits of these tags are back where they were before the factor fell. */
     boolean isOver(Tags tags, int type) {
-        TypeRule typeRule = typeRule(tags, type);
+        TypeRule typeRule = of(tags, type);
         return !typeRule.hasFallen() && typeRule.factor >= 1;
     }
 
     /** Whether the limit of these tags is made of a stand-in, or will be once a PAUSE that the fence holds is over. */
     boolean usesStandIn(Tags tags, int type) {
-        return typeRule(tags, type).hasFallen() && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
+        return of(tags, type).hasFallen() && !shadow && !tags.scope.isExempt() && Double.isNaN(tags.scope.base(type));
     }
 }

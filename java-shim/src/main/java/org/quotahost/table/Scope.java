@@ -80,7 +80,7 @@ final class Scope {
         Tags last = own.seen(type) - since >= 0 && rule.usesStandIn(own, type) ? own : null;
         for (Tags tags : slowed.values()) {
             boolean lacks = tags.seen(type) - since >= 0 && rule.usesStandIn(tags, type);
-            if (lacks && (last == null || rule.fellAt(tags, type) > rule.fellAt(last, type))) last = tags;
+            if (lacks && (last == null || rule.of(tags, type).fellAt() > rule.of(last, type).fellAt())) last = tags;
         }
         return last;
     }

@@ -95,13 +95,13 @@ final class StandIns {
         for (int type : TYPES) {
             Tags tags = scope.lacksStandIn(type, rule, now - back);
             // At the fall nobody is held back yet; nor is later who had other tags until now.
-            boolean isLate = tags != null && rule.isMeasured(tags, type);
+            boolean isLate = tags != null && rule.of(tags, type).measured();
             if (tags == null || isLate && scope.inUse(type, now, back) < back) continue;
             double rate = scope.rate(type);
             Double limit = rule.limit(tags, type);
             boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
-            double step = isFull ? rule.windows().stepShare() / rule.factor(tags, type) : 1;
+            double step = isFull ? rule.windows().stepShare() / rule.of(tags, type).factor() : 1;
             scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
             if (step > 1) late.add(new Late(scope, type, rate, now));
             changed = true;

@@ -178,7 +178,7 @@ public final class TopicQuotas {
 
     private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
         uses.values().forEach(TopicUse::countInShadow);
-        Over next = uses.isEmpty() ? Over.NOTHING : new Over(Map.copyOf(uses), answer);
+        Over next = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
         if (next.equals(over)) return;
         if (!uses.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;

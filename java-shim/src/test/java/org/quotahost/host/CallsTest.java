@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -23,9 +24,13 @@ import java.util.concurrent.TimeoutException;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.quotahost.Samples;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Dump;
+import org.quotahost.table.QuotaTable;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LogCapture;
 
@@ -165,6 +170,20 @@ class CallsTest {
         FenceFixture.reset();
 
         assertEquals(0, LogCapture.lines(log, "answered with NOT_ENOUGH_REPLICAS"), log);
+    }
+
+    /** Who may create topics chooses names, and the watch asks at each beat, under the table's lock, whether all of them are held. */
+    @Test
+    @Timeout(10)
+    void topicsWhoseNamesWereChosenToCollideHoldNothingUp() {
+        List<String> topics = Samples.ofOneHash(14);
+        FenceFixture.fence("none", Map.of());
+        call("set_budgets", List.of(List.of("all", 0.0, "budget all", "used up", topics)));
+        for (int beat = 0; beat < 25; beat++) host.table.beat(beat * QuotaTable.BEAT_MS);
+        assertTrue(Fence.closed());
+
+        Fence.existing(new HashSet<>(topics));
+        FenceFixture.reset();
     }
 
     // ---- the form of a call ----

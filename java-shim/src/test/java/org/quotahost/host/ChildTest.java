@@ -1,11 +1,14 @@
 package org.quotahost.host;
 
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -16,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
@@ -77,6 +81,33 @@ class ChildTest {
         String many = "i=0; while [ $i -lt 2000 ]; do " + frame(0, "gauge", "Last", "", "Value", 1.0) + "; i=$((i+1)); done; ";
         end(start(many + frame(0, "gauge", "Last", "", "Value", 2.0)));
         assertEquals(List.of(""), host.gauges.names("Last", "Value", 2));
+    }
+
+    /** Such as one that goes to a terminal or a pipe which nobody reads: in the broker's process it would stop lines alone, too. */
+    @Test
+    @Timeout(60)
+    void aLogThatWaitsHoldsUpNoOtherCall() throws Exception {
+        PrintStream before = System.err;
+        var log = new CompletableFuture<String>();
+        var open = new CountDownLatch(1);
+        System.setErr(new PrintStream(OutputStream.nullOutputStream()) {
+            @Override
+            public void println(String line) {
+                if (line.contains("a plugin's line")) log.complete(line);
+                if (log.isDone()) assertDoesNotThrow(() -> open.await());
+            }
+        });
+        try {
+            Child child = start(frame(1, "log", "quotahost.x", 30, "a plugin's line") + "; " + frame(0, "gauge", "Later", "", "Value", 1.0)
+                    + "; head -c 12 > /dev/null");
+            log.get();
+            while (host.gauges.names("Later", "Value", 1).isEmpty()) Thread.sleep(1);
+            open.countDown();
+            end(child);
+        } finally {
+            open.countDown();
+            System.setErr(before);
+        }
     }
 
     @Test

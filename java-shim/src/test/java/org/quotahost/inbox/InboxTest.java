@@ -8,12 +8,12 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.quotahost.Samples;
 import org.quotahost.inbox.Inbox.Batch;
 
 /** Posts of unknown clients, and what Kafka tells, also where many threads post while one takes. */
@@ -134,11 +134,10 @@ class InboxTest {
         return inbox.take(0).events().stream().map(e -> e.kind() + e.fields()).toList();
     }
 
-    /** Texts of one hash are easily made, and each request may have another client-id. */
+    /** Each request may have another client-id. */
     @Test
     void namesThatWereChosenToCollideArePostedAndAskedForAsQuickly() {
-        List<String> ids = List.of("");
-        for (int i = 0; i < 16; i++) ids = ids.stream().flatMap(id -> Stream.of(id + "Aa", id + "BB")).toList();
+        List<String> ids = Samples.ofOneHash(16);
         assertEquals(1, ids.stream().map(String::hashCode).distinct().count());
 
         ids.forEach(id -> inbox.postClient("mallory", id));

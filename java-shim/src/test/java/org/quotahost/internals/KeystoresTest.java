@@ -6,12 +6,15 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.KeyStore;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import javax.crypto.spec.SecretKeySpec;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -46,7 +49,20 @@ class KeystoresTest {
         keytool.getOutputStream().close(); // it never waits for an answer
         String output = new String(keytool.getInputStream().readAllBytes());
         if (keytool.waitFor() != 0) throw new IllegalStateException(output);
+        if (type.equals("PKCS12")) addSecretKey(file);
         return file;
+    }
+
+    /** As the first entry; Kafka takes no notice of it. */
+    private static void addSecretKey(Path file) throws Exception {
+        var password = new KeyStore.PasswordProtection(PASSWORD.toCharArray());
+        KeyStore made = KeyStore.getInstance(file.toFile(), PASSWORD.toCharArray()), store = KeyStore.getInstance("PKCS12");
+        store.load(null, null);
+        store.setEntry("secret", new KeyStore.SecretKeyEntry(new SecretKeySpec(new byte[16], "AES")), password);
+        store.setEntry("broker", made.getEntry("broker", password), password);
+        try (OutputStream out = Files.newOutputStream(file)) {
+            store.store(out, PASSWORD.toCharArray());
+        }
     }
 
     private void store(String kind, String type) {

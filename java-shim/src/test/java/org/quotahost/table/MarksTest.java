@@ -3,12 +3,14 @@ package org.quotahost.table;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -117,6 +119,22 @@ class MarksTest {
         assertNotNull(marks.topic("alice", longId + "never seen"));
         assertNull(marks.topic("alice", "short"));
         assertEquals(4, marks.size.get());
+    }
+
+    /** Whose mark can't be made then takes no place for good: all would be slowed for what others write. */
+    @Test
+    void whereTheHeapWasFullThePlacesAreFreeAgain() {
+        AtomicInteger looks = new AtomicInteger();
+        Marks full = new Marks(() -> MOST, () -> {
+            if (looks.getAndIncrement() % 2 == 1) throw new OutOfMemoryError();
+            return 0;
+        }, (principal, clientId) -> {});
+        for (int i = 0; i < MOST; i++) {
+            String user = "user-" + i;
+            assertThrows(OutOfMemoryError.class, () -> full.mark(user, "c", "t", affected));
+        }
+        full.sweep("t"::equals);
+        assertEquals(0, full.size.get());
     }
 
     /**
