@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
+from quotahost.model.plain import make_plain
 from quotahost.units.show import counted
 
 
@@ -31,6 +32,7 @@ class Limit:
     level: int | float
 
     def __post_init__(self) -> None:
+        make_plain(self, "level")
         if not isinstance(self.type, LimitType):
             raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
         level = self.level
