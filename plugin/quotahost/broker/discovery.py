@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import meant, nearest, redact, shortened
+from quotahost.base.text import meant, name_of, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
@@ -53,13 +53,13 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
         hidden, reason, whole = secrets(), "its text can't be made", ""
         with suppress(BaseException):  # an error of a plugin's own may fail at that, too
-            reason = str(error)
+            reason = str.__str__(str(error))  # of a class of its own it may be, too
             whole = "".join(traceback.format_exception(error))
         # Blanks are joined last: a password may have two in a row.
         text = " ".join(redact(reason, hidden).split())
         # A cause that contains secrets would bring them back into tracebacks.
         cause = error if whole and redact(whole, hidden) == whole else None
-        raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
+        raise PluginError(role, name, ": ".join(filter(None, (what, name_of(type(error)), text)))) from cause
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------
