@@ -354,7 +354,7 @@ class Scheduler:
             # A task may change its period while it runs, and may get it wrong.
             nonlocal period
             period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
-            return period.total_seconds()
+            return timedelta.total_seconds(period)  # not by what a class of the task's own makes of that
 
         def run() -> None:
             self._guard.call(name, "run()", "it runs again after its period", task.run)

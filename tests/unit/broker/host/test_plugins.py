@@ -166,6 +166,7 @@ class Task:
 def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_configured() -> None:
     shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
     seldom.period = timedelta.max
+    second.period = type("Own", (timedelta,), {"total_seconds": fails})(milliseconds=1)
     scheduler, tasks = Scheduler(Guard(shim)), {"first": first, "second": second, "seldom": seldom}
     loaded = [LoadedPlugin(Role.TASK, task, context(name=name)) for name, task in tasks.items()]
     opened: list[str] = []
