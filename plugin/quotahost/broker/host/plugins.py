@@ -287,7 +287,7 @@ class Builder:
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
         entry = load(role, name)
-        if not is_own(getattr(entry, "__module__", "")):
+        if not is_own(str(getattr(entry, "__module__", ""))):
             self._guard.tell(f"{role} {name!r} is being built")
         return construct(role, entry, context)
 
