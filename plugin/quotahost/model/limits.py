@@ -78,5 +78,5 @@ def _part(percent: float, capacity: int) -> int:
 
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
-    # By its digits: Fraction(0.1) would be the binary number beside it. NumPy's floats print as np.float64(0.1).
-    return Fraction(repr(float(level)))
+    # By its digits: Fraction(0.1) would be the binary number beside it.
+    return Fraction(repr(level))

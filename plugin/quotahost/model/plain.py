@@ -15,8 +15,6 @@ _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
 
 def plain(value: T) -> T:
     """The same text, number or truth value, of Python's own type; any other value as it is."""
-    if type(value) in _PLAIN:
-        return value
     return next((make(value) for kind, make in _PLAIN.items() if isinstance(value, kind)), value)
 
 
@@ -24,5 +22,5 @@ def make_plain(value: object, *fields: str) -> None:
     """Have these fields of a frozen dataclass be plain."""
     for field in fields:
         given = getattr(value, field)
-        if (own := plain(given)) is not given:
-            object.__setattr__(value, field, own)
+        if type(given) not in _PLAIN:
+            object.__setattr__(value, field, plain(given))

@@ -299,7 +299,8 @@ class AnswerTable(Answers):
             # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-            own = Quota(quota.rate, quota.scope)  # as a class of the supplier's own may answer each time something else
+            # One of a class of the supplier's own may say something else each time.
+            own = quota if type(quota) is Quota else Quota(quota.rate, quota.scope)
             kind, group = own.scope.kind, own.scope.name
             code = GROUP if kind is ScopeKind.GROUP else kind.value
             rate = None if own.rate is None else float(own.rate)
