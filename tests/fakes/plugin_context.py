@@ -44,6 +44,25 @@ class Clocks:
         return datetime.fromtimestamp(self.wall.now + later, UTC)
 
 
+class OwnFloat(float):
+    """A number as NumPy's: what it is compared to is no bool, and no other number."""
+
+    def __eq__(self, other: object) -> Any:
+        return ["no bool"]
+
+    def __repr__(self) -> str:
+        return f"np.float64({float(self)})"
+
+
+class OwnText(str):
+    """A text with an equality of its own, which Python then can't hash."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not so")
+
+
 def fails(*_: object) -> NoReturn:
     """A method of a broken plugin."""
     raise RuntimeError("it is broken")

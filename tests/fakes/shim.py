@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row
+from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row, encode
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -151,6 +151,7 @@ class FakeShim(Shim):
 
     def publish(self, batch: Batch, answers: Answers) -> int:
         rows, ids = list(answers.rows), list(answers.distinct_ids)
+        encode([rows, *map(sorted, ids)])  # fails where no such call could be sent
         for client, number in zip(batch.clients, answers.numbers, strict=True):
             row = self.table[client] = rows[number]
             self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
@@ -190,6 +191,7 @@ class FakeShim(Shim):
         self.budgets.append(tuple(budgets))
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+        encode([value, cause, full])
         self.affected.append(affected)
         self.full = full
         if value != self.last_factor.value:

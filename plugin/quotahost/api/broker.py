@@ -93,6 +93,13 @@ class Metrics(Protocol):
         """No longer show any number of this type and name."""
 
 
+def texts(*names: str) -> tuple[str, ...]:
+    """A number's type, name and attribute. Raises TypeError if one is no text: Java would drop the call, unheard."""
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"type, name and attribute of a number are texts, not {names!r:.200}")
+    return names
+
+
 class Shown:
     """The numbers of one type that are shown now, by name and attribute. Private to quotahost."""
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 MINUTE: Final = 60.0  # seconds
 #: Tells the time in seconds: monotonic where it is called ``clock``, since the epoch where it is called ``wall``.
@@ -134,7 +134,7 @@ class LoggedOnce:
         self._limit = LineLimit(clock=clock)
         self._logged: bool | None = None  # False while its line may not be written yet; None: there is no fault
 
-    def report(self, text: str, *arguments: object, exc_info: bool | BaseException = False) -> None:
+    def report(self, text: str, *arguments: object, exc_info: Any = False) -> None:
         """Log the fault, unless it was logged since it began; the arguments are those of ``Logger.log``."""
         if self._logged:
             return

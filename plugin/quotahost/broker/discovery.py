@@ -28,10 +28,11 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import meant, nearest, redact, shortened
+from quotahost.base.text import meant, name_of, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
+from quotahost.settings.types import NAME
 
 
 class PluginError(QuotahostError):
@@ -52,13 +53,13 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
         hidden, reason, whole = secrets(), "its text can't be made", ""
         with suppress(BaseException):  # an error of a plugin's own may fail at that, too
-            reason = str(error)
+            reason = str.__str__(str(error))  # of a class of its own it may be, too
             whole = "".join(traceback.format_exception(error))
         # Blanks are joined last: a password may have two in a row.
         text = " ".join(redact(reason, hidden).split())
         # A cause that contains secrets would bring them back into tracebacks.
         cause = error if whole and redact(whole, hidden) == whole else None
-        raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
+        raise PluginError(role, name, ": ".join(filter(None, (what, name_of(type(error)), text)))) from cause
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------
@@ -89,6 +90,8 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         raise PluginError(
             role, name, f"offered more than once, by {origins}; uninstall all but one, or give yours another name"
         )
+    if not matching[0].pattern.match(matching[0].value):
+        raise PluginError(role, name, f"{origins} is not written as MODULE:CLASS, of letters, digits, _ and dots")
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
     invalidate_caches()  # it may have been installed since this Python began
@@ -136,9 +139,16 @@ def _broken_package() -> str:
     return "a package"
 
 
+def _package(entry: EntryPoint) -> tuple[str, str]:
+    """Name and version of its package, ``?`` for what can't be read."""
+    with suppress(Exception):
+        if entry.dist:
+            return entry.dist.name or "?", entry.dist.version or "?"
+    return "?", "?"
+
+
 def _origin(entry: EntryPoint) -> str:
-    dist = entry.dist
-    return f"{entry.value} of {dist.name} {dist.version}" if dist else entry.value
+    return f"{entry.value} of {' '.join(_package(entry))}"
 
 
 # ---- a plugin's own properties ---------------------------------------------------------------------------------
@@ -265,6 +275,8 @@ def survey() -> list[Found]:
 
 
 def _unusable(role: Role, name: str) -> str:
+    if not NAME.fullmatch(name):
+        return "no property can have its name; write one of letters, digits, - and _"
     try:
         plugin = load(role, name)
         with failing(role, name, "cannot check its settings"):
@@ -275,5 +287,4 @@ def _unusable(role: Role, name: str) -> str:
 
 
 def _found(role: str, entry: EntryPoint, error: str) -> Found:
-    dist = entry.dist
-    return Found(role, entry.name, dist.name if dist else "?", dist.version if dist else "?", error)
+    return Found(role, entry.name, *_package(entry), error)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, NamedTuple
 
+from quotahost.model.plain import make_plain
+
 
 class QuotaType(StrEnum):
     """Kafka's ``ClientQuotaType``, in its order: the host and Java exchange a type as its index.
@@ -55,13 +57,16 @@ class Scope:
 
     Kafka's metric tags (user, client-id) follow from it: CLIENT has both, USER (user, ""), CLIENT_ID ("", client-id),
     BROKER one pair for all clients, GROUP one pair for all clients of that group. Raises ValueError where a group has
-    no name or one of more than 1,024 characters, or another kind has one.
+    no name or one of more than 1,024 characters, or another kind has one, and where it is of no kind.
     """
 
     kind: ScopeKind
     name: str = ""  # the group's; "" for the other kinds
 
     def __post_init__(self) -> None:
+        make_plain(self, "name")
+        if not isinstance(self.kind, ScopeKind):
+            raise ValueError(f"a scope must be of a ScopeKind, not {self.kind!r:.200}")
         if not isinstance(self.name, str) or (self.kind is ScopeKind.GROUP) != bool(self.name):
             raise ValueError(f"a group scope, and only that, needs a non-empty name, not {self.name!r:.200}")
         if len(self.name) > MAX_NAME:
@@ -96,8 +101,9 @@ class Quota:
     scope: Scope = Scope.CLIENT  # which clients share the rate
 
     def __post_init__(self) -> None:
+        make_plain(self, "rate")
         rate = self.rate
-        if not isinstance(self.scope, Scope):
+        if type(self.scope) is not Scope:
             raise ValueError(f"quota scope must be a Scope, such as Scope.USER, not {self.scope!r}")
         if rate is None:
             return

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from quotahost.model.limits import Limit, exact
+from quotahost.model.plain import make_plain, plain
 from quotahost.model.quotas import QuotaType
 
 MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
@@ -42,6 +43,7 @@ class Volume:
     topics: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self, "broker", "name", "capacity", "consumed")
         for what, text in (("broker", self.broker), ("name", self.name)):
             if not isinstance(text, str) or len(text) > MAX_PATH:
                 raise ValueError(
@@ -57,7 +59,7 @@ class Volume:
             if limit is not None and not isinstance(limit, Limit):
                 raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")
         if self.topics is not None and (
-            not isinstance(self.topics, frozenset)
+            type(self.topics) is not frozenset
             or not {*map(type, self.topics)} <= {str}
             or max(map(len, self.topics), default=0) > _MAX_TOPIC
         ):
@@ -86,6 +88,7 @@ class Factor:
     cause: str = ""  # why, in words for an operator; logs and metrics show it
 
     def __post_init__(self) -> None:
+        make_plain(self, "value", "cause")
         value = self.value
         # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
@@ -115,6 +118,9 @@ class ClusterVolumes:
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
+        make_plain(self, "waiting")
+        if isinstance(self.unknown, tuple):
+            object.__setattr__(self, "unknown", tuple(map(plain, self.unknown)))
         listed = (
             ("volumes", Volume, self.volumes),
             ("unknown", str, self.unknown),
@@ -122,7 +128,7 @@ class ClusterVolumes:
         )
         for what, kind, values in listed:
             # By the set of types: a source may make such an object of 20,000 volumes.
-            if not isinstance(values, tuple) or not all(issubclass(t, kind) for t in {*map(type, values)}):
+            if type(values) is not tuple or not {*map(type, values)} <= {kind}:
                 raise ValueError(f"{what} of ClusterVolumes must be a tuple of {kind.__name__}, not {values!r:.200}")
         if not isinstance(self.waiting, str):
             raise ValueError(f"waiting of ClusterVolumes must be a string, not {self.waiting!r:.200}")
@@ -133,9 +139,9 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
 
     Raises TypeError (contract, sentence 6).
     """
-    if isinstance(answer, Factor) and not answer.cause:
-        return Factor(answer.value, cause)
-    if answer is None or isinstance(answer, ClusterVolumes | Factor):
+    if isinstance(answer, Factor):
+        return Factor(answer.value, answer.cause or cause)
+    if answer is None or type(answer) is ClusterVolumes:
         return answer
     try:
         return Factor(answer, cause)  # type: ignore[arg-type]  # it checks that itself

@@ -22,7 +22,7 @@ from quotahost.model import QuotaType, State
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+NAME: Final = re.compile(r"[A-Za-z0-9_-]+")  # of a plugin
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
 _LONGEST_PREFIX: Final = 200  # characters, so that the longest name of a topic of quotahost fits Kafka's 249
 _USER: Final = "User:"
@@ -67,7 +67,7 @@ def _listed(name: str, separator: str = ", ") -> Unit:
 
 def _name(value: object) -> str | None:
     text = str(value or "").strip()
-    if text and not _NAME.fullmatch(text):  # a dot, for one, would end NAME in plugin.NAME.*
+    if text and not NAME.fullmatch(text):  # a dot, for one, would end NAME in plugin.NAME.*
         raise ValueError("is not one entry point name; write letters, digits, - and _, as `quotahost plugins` shows")
     return text or None
 

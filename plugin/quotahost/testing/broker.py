@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from quotahost.api.broker import texts
 from quotahost.model import Client, ClientUse, LogDir, Look
 from quotahost.model.use import Load
 
@@ -68,10 +69,11 @@ class FakeBroker:
     # ---- quotahost.api.Metrics ----
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
-        self.shown[type, name, attribute] = float(value)  # what is no number fails here, as in a broker
+        texts(type, name, attribute)  # what is no text, or no number, fails here, as in a broker
+        self.shown[type, name, attribute] = float(value)
 
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
-        self.shown[type, name, attribute] = self.shown.get((type, name, attribute), 0.0) + float(by)
+        self.gauge(type, name, attribute, self.shown.get((type, name, attribute), 0.0) + float(by))
 
     def forget(self, type: str, name: str) -> None:
         # A list, since the loop removes keys of what it walks through.

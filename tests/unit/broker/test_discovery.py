@@ -111,7 +111,7 @@ def test_a_plugin_without_a_model_has_no_settings_and_a_broken_one_of_others_is_
     supplier(site, "plain", "class plugin:\n    quota = print\n    def __init__(self, context): self.c = context")
     with FakeHost(Role.SUPPLIER, "plain") as host:
         assert host.context.section is None
-    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*has no settings of its own; remove it"):
+    with pytest.raises(SettingsError, match=rf"{PREFIX}plugin\.plain\.x.*its own; remove it, or give all of"):
         FakeHost(Role.SUPPLIER, "plain", {"plugin.plain.x": "1"})
     assert not ran.exists()
 
@@ -226,6 +226,9 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
     distribute(site, "astray", {"quotahost.supplier": {"x": "no:x"}, "quotahost": {"y": "no:y"}})
+    distribute(site, "slips", {Role.SUPPLIER.group: {"dashed": "my-quotas:Good", "a.b": "acme_good:Good"}})
+    distribute(site, "torn", {Role.SUPPLIER.group: {"torn": "acme_good:Good"}})
+    (site / "torn-1.0.dist-info" / "METADATA").write_bytes(b"Name: \xff")
     found = {(plugin.name, plugin.distribution): plugin for plugin in survey()}
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
     assert found["exits", "exits"].error == "SystemExit: 1"
@@ -234,3 +237,9 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     assert found["module", "whole"].error.endswith("name a class or function in the entry point, as MODULE:CLASS")
     assert found["x", "astray"].error == "nobody reads its group quotahost.supplier; did you mean quotahost.suppliers?"
     assert "; there are quotahost.suppliers, quotahost.factor_sources, " in found["y", "astray"].error
+    written = "my-quotas:Good of slips 1.0 is not written as MODULE:CLASS, of letters, digits, _ and dots"
+    assert found["dashed", "slips"].error == written
+    with pytest.raises(PluginError, match=written):
+        load(Role.SUPPLIER, "dashed")
+    assert found["a.b", "slips"].error == "no property can have its name; write one of letters, digits, - and _"
+    assert found["torn", "?"].error == ""

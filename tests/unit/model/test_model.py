@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Context, Decimal, Inexact, localcontext
+from enum import IntEnum
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.model import Factor, Limit, LimitType, Quota, Scope, Volume
+from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Quota, QuotaType, Scope, Volume
 from quotahost.model.budgets import Budget, Topics
 from quotahost.settings.storage import StorageSettings
 from quotahost.units import parse as units
@@ -31,6 +32,7 @@ from quotahost.units.show import (
     show_rate,
     show_time,
 )
+from tests.fakes.plugin_context import OwnFloat, OwnText
 
 
 def volume_with(changes: dict[str, Any]) -> Volume:
@@ -44,6 +46,7 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         (Quota, [0, 0.0, -0.0, -1, -1e-300, math.nan, math.inf, -math.inf], "must be finite and above 0"),
         (Quota, ["10", b"10", True, False, [10], Decimal(10), 1j, object()], "must be a number or None"),
         (Scope.group, ["", None], "non-empty name"),
+        (Scope, ["client", QuotaType.PRODUCE, 1], "of a ScopeKind"),
         (Factor, [-0.01, 1.01, math.nan, math.inf, -math.inf, "0.5", None, True, False], r"number from 0\.0 to 1\.0"),
         *((partial(Limit, kind), [-1, -0.5, math.nan, math.inf, -math.inf, True, False, "5", None, 1j],
            f"the level of a {kind} limit must be") for kind in LimitType),
@@ -52,7 +55,7 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         *((volume_with, [{name: wrong} for wrong in values], name.rstrip("s")) for name, values in (
             ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0, 10**5000]),
             ("consumed", [True, "1", -1, 10**5000]), ("soft", [5]), ("hard", ["5%"]),
-            ("topics", [frozenset({"t" * 250})]))),
+            ("topics", [frozenset({"t" * 250}), type("Own", (frozenset,), {})()]))),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:
@@ -79,12 +82,21 @@ def test_a_percentage_leaves_at_least_that_much_free_and_not_a_byte_more(level: 
     assert demanded <= free < demanded + 1
 
 
-def test_a_number_of_numpys_is_the_number_that_it_prints() -> None:
-    class Float64(float):
-        def __repr__(self) -> str:
-            return f"np.float64({float(self)})"
+class OwnInt(IntEnum):
+    TEN = 10
 
-    assert Limit(LimitType.MIN_FREE_PERCENTAGE, Float64(0.1)).consumed_at(1000) == 999
+
+def test_a_text_or_number_of_a_class_of_its_own_is_the_plain_one() -> None:
+    text, number, whole = OwnText("a"), OwnFloat(0.1), OwnInt.TEN
+    assert Limit(LimitType.MIN_FREE_PERCENTAGE, number).consumed_at(1000) == 999
+    volume = Volume(text, text, whole, whole)
+    kept = {
+        float: (Factor(number).value, Quota(number).rate, Limit(PERCENT, number).level),
+        str: (Factor(0.5, text).cause, Scope.group(text).name, volume.broker, volume.name,
+              *ClusterVolumes((), (text,)).unknown, ClusterVolumes((), waiting=text).waiting),
+        int: (volume.capacity, volume.consumed, Limit(CONSUMED, whole).level, Quota(whole).rate),
+    }  # fmt: skip
+    assert all(type(value) is kind for kind, values in kept.items() for value in values)
 
 
 # ---- budgets ----

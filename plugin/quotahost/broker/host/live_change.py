@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from pydantic import BaseModel
+
 from quotahost.base.background import Clock
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
@@ -109,7 +111,7 @@ class LiveChange:
 
     def _made(self, given: Mapping[str, str]) -> Configuration:
         (settings, translation, sections), unknown = self._read(given)
-        models = {name: section and type(section) for (_, name), section in sections.items()}
+        models = {name: type(section) for (_, name), section in sections.items() if isinstance(section, BaseModel)}
         asked = asked_properties(settings, models)
         self._hide(settings)  # a plugin, or a library of its, may log its login while it is built
         # Last, because what is built has to be closed if anything fails after it.

@@ -8,14 +8,13 @@ import io
 import logging
 import queue
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from quotahost.base.background import Clock, LineLimit, start_daemon
-from quotahost.base.text import EscapingFormatter
+from quotahost.base.text import EscapingFormatter, name_of
 from quotahost.broker.host.protocol import Shim
 
 QUEUE_MAX: Final = 10_000  # lines
@@ -94,7 +93,7 @@ class Logs(logging.Handler):
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
             text = self.format(record)[:most]
         except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure
-            text = f"a log line can't be made: {type(problem).__name__} at {record.pathname}:{record.lineno}"
+            text = f"a log line can't be made: {name_of(type(problem))} at {record.pathname}:{record.lineno}"
         self._lines.put((record.name, record.levelno, text))
         return True
 
@@ -113,12 +112,10 @@ class Logs(logging.Handler):
         _own.propagate = False
         if not _own.isEnabledFor(logging.INFO):
             logging.disable(logging.NOTSET)
-        made = logging.getLogRecordFactory()
-        if getattr(made, "func", None) is not _record:
-            logging.setLogRecordFactory(partial(_record, made))
         for name, each in list(_root.manager.loggerDict.items()):
             if name.startswith(_own.name) and isinstance(each, logging.Logger):
                 each.disabled = False
+                vars(each)["makeRecord"] = _record
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -137,12 +134,13 @@ class Logs(logging.Handler):
                 self._shim.log(*line)
 
 
-def _record(made: Callable[..., logging.LogRecord], *arguments: Any, **named: Any) -> logging.LogRecord:
-    """A plugin's own factory may fail, such as outside of a request; who logs, as the host does, must not."""
-    try:
-        return made(*arguments, **named)
-    except Exception:
-        return logging.LogRecord(*arguments, **named)
+def _record(*about: Any) -> logging.LogRecord:
+    """In place of ``Logger.makeRecord``: a plugin's factory of records may fail, and the host that logs must not."""
+    *given, extra, stack = about
+    made: type[Any] = logging.LogRecord
+    record: logging.LogRecord = made(*given, stack)
+    vars(record).update(extra or {})
+    return record
 
 
 class _Printed(io.RawIOBase):

@@ -31,6 +31,7 @@ from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answer
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
+from quotahost.model.plain import plain
 from quotahost.settings.broker import Settings
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
@@ -80,7 +81,7 @@ class NewClients:
         # Java keeps nobody with a longer name.
         if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
             with self._lock:
-                _note(self._changed, (principal, client_id))
+                _note(self._changed, (plain(principal), plain(client_id)))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -298,9 +299,11 @@ class AnswerTable(Answers):
             # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-            kind, group = quota.scope.kind, quota.scope.name
+            # One of a class of the supplier's own may say something else each time.
+            own = quota if type(quota) is Quota else Quota(quota.rate, quota.scope)
+            kind, group = own.scope.kind, own.scope.name
             code = GROUP if kind is ScopeKind.GROUP else kind.value
-            rate = None if quota.rate is None else float(quota.rate)
+            rate = None if own.rate is None else float(own.rate)
             # The quota is kept, too, so that no other gets its id().
             known = self._quotas[key] = quota, Answer(code, rate, group, supplier)
         return known[1]
@@ -313,6 +316,8 @@ class AnswerTable(Answers):
             named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
             endless = named is not ids and len(named) == _MOST_NAMES
             # A text is a collection of texts, too, but of letters.
+            if not {*map(type, named)} <= {str}:
+                named = frozenset(map(plain, named))
             if isinstance(ids, str) or endless or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)

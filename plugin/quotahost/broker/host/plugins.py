@@ -30,6 +30,7 @@ from quotahost.api import (
 )
 from quotahost.api.context import LoadedPlugin, silent
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
+from quotahost.base.text import name_of
 from quotahost.broker.discovery import (
     PluginError,
     check_period,
@@ -102,15 +103,15 @@ class Guard:
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
         faults = self._faults.setdefault((plugin, what), {})
-        kind = type(error).__qualname__
+        kind = name_of(type(error))
         if kind not in faults:
             if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
                 faults.clear()
             faults[kind] = LoggedOnce(log, logging.ERROR, self._clock)
-        fault = faults[kind]
-        fault.report(
+        trace = BaseException.__dict__["__traceback__"].__get__(error)  # its class may hide it
+        faults[kind].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
-            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
+            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=(type(error), error, trace),
         )  # fmt: skip
 
     def heal(self, plugin: str, what: str) -> None:
@@ -286,7 +287,7 @@ class Builder:
             self._answers_changed, open_disks=self._open_disks, broker=self._broker, metrics=self._metrics,
         )  # fmt: skip
         entry = load(role, name)
-        if not is_own(getattr(entry, "__module__", "")):
+        if not is_own(str(getattr(entry, "__module__", ""))):
             self._guard.tell(f"{role} {name!r} is being built")
         return construct(role, entry, context)
 
@@ -353,7 +354,7 @@ class Scheduler:
             # A task may change its period while it runs, and may get it wrong.
             nonlocal period
             period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
-            return period.total_seconds()
+            return timedelta.total_seconds(period)  # not by what a class of the task's own makes of that
 
         def run() -> None:
             self._guard.call(name, "run()", "it runs again after its period", task.run)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
+from quotahost.api.broker import texts
 from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
@@ -323,17 +324,17 @@ class Shim:
     @_declare("type: text, name: text, attribute: text, value: double", waits=False, most=_TEXT)
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
-        self._call("gauge", type, name, attribute, float(value))
+        self._call("gauge", *texts(type, name, attribute), float(value))
 
     @_declare("type: text, name: text, attribute: text, by: double", waits=False, most=_TEXT)
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a number."""
-        self._call("count", type, name, attribute, float(by))
+        self._call("count", *texts(type, name, attribute), float(by))
 
     @_declare("type: text, name: text", waits=False, most=_TEXT)
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
-        self._call("forget", type, name)
+        self._call("forget", *texts(type, name))
 
     def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
         """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""

@@ -14,7 +14,7 @@ from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.volume_evaluation import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
-from tests.fakes.plugin_context import fails
+from tests.fakes.plugin_context import OwnFloat, OwnText, fails
 from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDITY, Policy, World, cluster
 
 
@@ -32,6 +32,8 @@ from tests.unit.broker.host.factor_world import EMPTY, FULL, GRACE, HALF, VALIDI
         (Factor(0.25, "it says why"), "PAUSE", 0.25, "it says why"),
         (1, "PAUSE", 1.0, ""),
         (0, "PAUSE", 0.0, "factor source mine"),
+        (OwnFloat(0.25), "PAUSE", 0.25, "factor source mine"),
+        (cluster(Volume(OwnText("1"), OwnText("/d"), 10, 10)), "PAUSE", 0.0, "broker 1, volume /d"),
     ],
 )
 def test_the_fullest_volume_or_a_number_gives_the_factor(answer: Any, action: str, factor: float, cause: str) -> None:

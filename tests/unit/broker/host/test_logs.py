@@ -96,10 +96,6 @@ class Failing(logging.Handler):
         raise SystemExit(record.getMessage())
 
 
-def failing_record(*_: object, **__: object) -> logging.LogRecord:
-    raise LookupError("there is no request")  # such as a ContextVar's
-
-
 @pytest.mark.parametrize(
     "harm",
     [
@@ -107,15 +103,13 @@ def failing_record(*_: object, **__: object) -> logging.LogRecord:
         lambda: logging.basicConfig(force=True, level=logging.ERROR),
         lambda: logging.disable(logging.CRITICAL),
         lambda: logging.getLogger().addHandler(Failing()),
-        lambda: logging.setLogRecordFactory(failing_record),
     ],
-    ids=["dictConfig", "basicConfig", "disable", "handler", "factory"],
+    ids=["dictConfig", "basicConfig", "disable", "handler"],
 )
 def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
     harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    monkeypatch.setattr(logging, "_logRecordFactory", logging.LogRecord)
     shim = FakeShim()
     with Logs(shim) as logs, redirect_stdout(printed()):
         harm()
@@ -123,6 +117,18 @@ def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_
         logging.getLogger("quotahost.factor").info("The fence is open")
         print("printed")
     assert shim.lines == ["The fence is open", "printed"]
+
+
+@pytest.mark.parametrize("made", [fails, lambda *_, **__: None], ids=["it fails", "it forgets to return the record"])
+def test_a_plugins_own_log_records_fail_none_of_the_hosts(
+    made: Callable[..., logging.LogRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.LogRecord)
+    shim = FakeShim()
+    with Logs(shim):
+        logging.setLogRecordFactory(made)
+        LoggedOnce(logging.getLogger("quotahost.factor")).report("The fence is open")
+    assert shim.lines == ["The fence is open"]
 
 
 def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:

@@ -23,7 +23,7 @@ from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
 from quotahost.broker.plugins.tasks.publish_volumes import PublishVolumes
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, Scope, ScopeKind
-from tests.fakes.plugin_context import Clock, context, fails, settings
+from tests.fakes.plugin_context import Clock, OwnFloat, OwnText, context, fails, settings
 from tests.fakes.shim import FakeShim, serve
 from tests.unit.broker.host.test_protocol import Java
 
@@ -184,6 +184,28 @@ UNSURE, KNOWS = supplier(None), supplier(Quota(1.0), {"a"})
 )
 def test_all_suppliers_that_were_asked_decide_together(suppliers: list[Supplier], combine: str, distinct: Any) -> None:
     assert told(suppliers, combine) == distinct
+
+
+class OwnName(OwnText):
+    """One that can be hashed, and equals nothing."""
+
+    __hash__ = str.__hash__
+
+
+class OwnQuota(Quota):
+    """Says something else each time."""
+
+    rates = count(1)
+
+    def __getattribute__(self, name: str) -> Any:
+        return next(OwnQuota.rates) if name == "rate" else super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("quota", [OwnQuota(1.0), Quota(1.0, Scope.group(OwnText("team"))), Quota(OwnFloat(1.0))])
+def test_answers_and_names_of_a_class_of_the_suppliers_own_are_taken_for_plain_ones(quota: Quota) -> None:
+    answers = resolved({"own": supplier(quota, [OwnName("app"), OwnName("b")])}, [ALICE, OTHER])
+    FakeShim().publish(Batch([ALICE, OTHER]), answers)
+    assert all(type(name) is str for names in answers.distinct_ids for name in names)
 
 
 @pytest.mark.parametrize("wrong", ["abc", 5, [1], {"a": 1, 2: 3}, map(str, count())])

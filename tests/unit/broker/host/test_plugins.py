@@ -112,16 +112,37 @@ class Evil(Exception):
         raise SystemExit("a plugin's, not the host's")
 
 
-def test_an_error_that_can_not_be_shown_is_one_of_the_plugin_like_any_other() -> None:
+class Hidden(Exception):
+    """It hides where it was raised, and its text is no plain one."""
+
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise SystemExit("a plugin's, not the host's")
+
+    def __str__(self) -> str:
+        own: type[str] = type("Own", (str,), {"split": fails})
+        return own("of mine")
+
+
+class Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name in ("__name__", "__qualname__"):
+            raise SystemExit("a plugin's, not the host's")
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("kind", [Evil, Hidden, Nameless("Own", (Exception,), {})], ids=["notes", "trace", "name"])
+def test_an_error_that_can_not_be_shown_is_one_of_the_plugin_like_any_other(kind: type[Exception]) -> None:
     shim = FakeShim()
     with Logs(shim):
-        Guard(shim).report("mine", "read()", "the last answer stays", Evil())
-    assert (shim.failed, "a log line can't be made: SystemExit" in shim.lines[0]) == (["mine"], True)
+        Guard(shim).report("mine", "read()", "the last answer stays", kind("of mine"))
+    assert shim.failed == ["mine"]
+    assert shim.lines[0].startswith(("a log line can't be made: SystemExit", "plugin mine failed in read()"))
     with (
-        pytest.raises(PluginError, match="cannot be built: Evil: of mine"),
+        pytest.raises(PluginError, match=r"cannot be built: [A-Z][a-z]+: of mine"),
         failing(Role.TASK, "mine", "cannot be built"),
     ):
-        raise Evil("of mine")
+        raise kind("of mine")
 
 
 class Task:
@@ -145,6 +166,7 @@ class Task:
 def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_configured() -> None:
     shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
     seldom.period = timedelta.max
+    second.period = type("Own", (timedelta,), {"total_seconds": fails})(milliseconds=1)
     scheduler, tasks = Scheduler(Guard(shim)), {"first": first, "second": second, "seldom": seldom}
     loaded = [LoadedPlugin(Role.TASK, task, context(name=name)) for name, task in tasks.items()]
     opened: list[str] = []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from quotahost.broker.host.messages import GROUP, Answer, Batch, Event, encode, shadow_text, would_be
 from quotahost.broker.host.protocol import CALLS, Shim
 from quotahost.model import QUOTA_TYPES, Client, ScopeKind
+from quotahost.testing import FakeBroker
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 #: The same in CallsTest.java: what one language writes the other one reads.
@@ -107,12 +108,17 @@ def test_the_cluster_is_asked_once_one_of_its_addresses_is_open() -> None:
     assert shim.registered() == {}, "it is looked at once"
 
 
-def test_a_call_that_is_too_large_fails_alone_and_is_not_sent() -> None:
+def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent() -> None:
     java = Java()
     shim = Shim(java)
     with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
         shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
+    broker: Any = FakeBroker()
+    of_java: Any = shim
+    for show in (of_java.gauge, of_java.count, broker.gauge, broker.count):
+        with pytest.raises(TypeError, match=r"are texts, not \(5, None, 'Consumed'\)"):
+            show(5, None, "Consumed", 1)
     assert [call[0] for call in java.calls] == ["hello", "gauge"]
 
 
