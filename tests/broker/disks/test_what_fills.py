@@ -1,6 +1,7 @@
 """A volume that fills: what ``explain`` and ``top`` show of it, and where new topics go meanwhile (``cordon``)."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,14 @@ from harness.system.waiting import eventually
 from tests.broker.support.commands import Terminal, explain, explain_client, field
 from tests.broker.support.node import OWN_ID
 from tests.broker.support.seen import ANYONE, gauge, wait_for_watch_topic
-from tests.broker.support.volumes import MEGA, directory_of, node_with_two_volumes, topic_on_each, used
+from tests.broker.support.volumes import (
+    MEGA,
+    directory_of,
+    node_with_two_volumes,
+    offline_directories,
+    topic_on_each,
+    used,
+)
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT: Final = 20 * MEGA  # bytes used
@@ -152,3 +160,15 @@ def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordone
     alter_broker_config(node, {let_go: None, CORDONED: None}, broker=OWN_ID)
     eventually(lambda: cordoned(node) == [str(place)], what="it goes on where it is no longer told to let go")
     delete_topics(node, "last")
+
+
+def test_a_volume_that_kafka_has_taken_offline_is_listed_as_lost(node: KafkaNode) -> None:
+    """It can still be read, and stays offline until the broker starts again: so this is the last test."""
+    place = node.data_dirs[1]
+    alter_broker_config(node, {PREFIX + "shadow": "all"})
+    with suppress(OSError), (place / "ballast").open("wb") as ballast:
+        while True:
+            ballast.write(bytes(MEGA))
+    with ProducerLoad(node.client_config(), topic_at(place)):
+        eventually(lambda: offline_directories(node) == 1, what="an append has failed")
+    eventually(lambda: f"unknown: {place}: the broker has lost" in explain("--pid", node.pid, "--volume")[1])

@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -92,6 +93,9 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     disks = read_disks(state.node, [str(Path(state.directory, name)) for name in log_dirs(state.properties)])
     shown = gauges(ask)
     numbers = numbers_of(shown)  # none where nobody watches the volumes
+    if watched := numbers_of(shown, "Volume"):  # Kafka may have taken offline what can be read from here
+        lost = [f"{at.name}: the broker has lost its log directory" for at in disks.volumes if at.name not in watched]
+        disks = replace(disks, offline=(*disks.offline, *lost))
     volumes = [
         VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))
         for at in disks.volumes
@@ -173,7 +177,7 @@ def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[
             distance = f"{show_bytes(left)} left" if left > 0 else f"breached by {show_bytes(-left)}"
             yield label, f"{show_bytes(limit)}, {distance}"
     if use.soft is None and use.hard is None:
-        yield "limits", "unknown: nothing on this broker tells them (static.storage.*, factor.source)"
+        yield "limits", "unknown: nothing tells them (static.storage.*, factor.source), or its log directory is lost"
     of_volume = "" if use.factor is None else f"this volume's factor is {show_factor(use.factor)}; "
     cause = f" ({printable(look.cause)})" if look.cause and look.factor < 1 else ""
     yield "state", f"{of_volume}{look.state} with the factor {show_factor(look.factor)} is in force{cause}"

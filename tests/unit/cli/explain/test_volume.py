@@ -160,7 +160,7 @@ def test_the_facts_say_when_it_is_full() -> None:
     )
     assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
     unknown = dict(volume_facts("1", look(), measured()))
-    assert unknown["limits"].startswith("unknown: nothing on this broker tells them")
+    assert unknown["limits"].startswith("unknown: nothing tells them")
     assert "soft" not in unknown
 
 
