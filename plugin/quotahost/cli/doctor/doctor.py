@@ -87,7 +87,7 @@ def doctor(
         sections.append(section)
         if settings is not None:
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
-    if against:
+    if against is not None:
         try:
             sections += _cluster(broker, settings, against, client_config, role)
         except QuotahostError as error:  # the client's file
