@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from errno import ENOSPC, EPIPE
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Final
 
 from quotahost.base.errors import QuotahostError
@@ -20,14 +21,16 @@ _QUICK: Final = ("explain", "top")
 
 def main() -> None:
     """Run the command of the arguments. Output that can't be written ends it without a traceback."""
-    if isinstance(sys.stdout, TextIOWrapper):  # it may be closed
+    for name in ("stdin", "stdout", "stderr"):  # of one that is closed, print takes another, and a socket the number
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("r+"))
+    if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
         try:
             _main(sys.argv[1:])
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
     except OSError as error:
         if error.errno not in (EPIPE, ENOSPC):
             raise
