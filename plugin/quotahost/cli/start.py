@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from errno import ENOSPC, EPIPE
 from importlib import import_module
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Final
 
 from quotahost.base.errors import QuotahostError
@@ -23,7 +22,7 @@ def main() -> None:
     """Run the command of the arguments. Output that can't be written ends it without a traceback."""
     for name in ("stdin", "stdout", "stderr"):  # of one that is closed, print takes another, and a socket the number
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("r+"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
