@@ -91,7 +91,7 @@ def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for arguments in (DISK, ("quota", "--rate", 5, "9@0")):
         refused = simulated(*arguments, "--plot", tmp_path / "a.png")
-        assert refused.exit_code == 1
+        assert refused.exit_code == 2
         assert "needs matplotlib: pip install matplotlib\n" in refused.output, "a picture needs no Spark"
 
 
