@@ -158,7 +158,7 @@ def test_the_command_without_spark_says_what_to_install() -> None:
     code = "import sys; sys.modules['pyspark'] = None; from quotahost.cli.main import app; app()"
     command = [sys.executable, "-c", code, "pipeline", "--bootstrap", "a:1", "--checkpoint", "/x"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "pip install 'quotahost[spark]'" in done.stderr
 
 

@@ -10,7 +10,7 @@ class QuotahostError(Exception):
 
 
 class Unusable(QuotahostError):
-    """A command can't use what it needs: a file, a topic, a cluster, jars. A remedy stands on a line of its own."""
+    """A command can't use what it needs: a file, a topic, a library, a cluster. A remedy is a line of its own."""
 
     exit_code = 2
 

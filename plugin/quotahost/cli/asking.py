@@ -12,7 +12,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import typer
 
-from quotahost.base.errors import QuotahostError
+from quotahost.base.errors import Unusable
 from quotahost.cli.property_files import BrokerFile
 from quotahost.units.parse import parse_count
 
@@ -41,11 +41,11 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:
     """See that the packages are there, which an extra of quotahost's brings (or ""), without importing them.
 
-    Raises QuotahostError if one is missing; the message says what to install.
+    Raises Unusable if one is missing; the message says what to install.
     """
     if missing := [name for name in names if find_spec(name) is None]:
         install = f"'quotahost[{extra}]'" if extra else " ".join(missing)
-        raise QuotahostError(f"quotahost {command} needs {' and '.join(missing)}: pip install {install}")
+        raise Unusable(f"quotahost {command} needs {' and '.join(missing)}: pip install {install}")
 
 
 def check_out(option: str, out: Path, *endings: str) -> None:
@@ -56,7 +56,7 @@ def check_out(option: str, out: Path, *endings: str) -> None:
 
 
 def check_plot(command: str, plot: Path | None) -> None:
-    """See that a picture can be drawn if one is wanted. Raises QuotahostError without matplotlib."""
+    """See that a picture can be drawn if one is wanted. Raises Unusable without matplotlib."""
     if plot is not None:
         check_packages(f"{command} --plot", "matplotlib", extra="")
         check_out("--plot", plot, ".png", ".svg")

@@ -19,15 +19,19 @@ _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Output that can't be written ends it without a traceback."""
-    if isinstance(sys.stdout, TextIOWrapper):  # it may be closed
+    """Run the command of the arguments. Ctrl-C, or output that can't be written, ends it without a traceback."""
+    for name in ("stdin", "stdout", "stderr"):  # of one that is closed, print takes another, and a socket the number
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
+    if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
         try:
             _main(sys.argv[1:])
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
+    except KeyboardInterrupt:  # also before typer is imported, which ends so itself
+        sys.exit(130)  # as a shell says it
     except OSError as error:
         if error.errno not in (EPIPE, ENOSPC):
             raise
@@ -56,5 +60,3 @@ def run(arguments: Sequence[str]) -> int:
     except QuotahostError as error:
         say(str(error), to_stderr=True)
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130  # as a shell says it

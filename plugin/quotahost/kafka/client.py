@@ -235,7 +235,7 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
-    if problem := no_login(config):
+    if problem := no_login(config) or ("no address is given" if config.get("bootstrap.servers") == "" else ""):
         raise NoAnswer(problem)
     errors: list[KafkaError] = []
     options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}

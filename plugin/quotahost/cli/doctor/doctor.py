@@ -87,7 +87,7 @@ def doctor(
         sections.append(section)
         if settings is not None:
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
-    if against:
+    if against is not None:
         try:
             sections += _cluster(broker, settings, against, client_config, role)
         except QuotahostError as error:  # the client's file
@@ -168,7 +168,8 @@ def check_client_software() -> Iterator[Finding]:
                 connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
                 asked = True
         except Unanswered as problem:
-            yield note(f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}")
+            text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}"
+            yield note(*text.split("\n  -> "))
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

@@ -74,7 +74,7 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     except subprocess.TimeoutExpired:
         raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
     if done.returncode:
-        problem = printable(_last_line(done.stderr) or "no message")
+        problem = printable(done.stderr.strip().rpartition("\n")[2] or "no message")
         raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {problem}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
@@ -90,10 +90,6 @@ def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.Comp
         command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
         stdin=subprocess.DEVNULL, **more,
     )  # fmt: skip
-
-
-def _last_line(text: str) -> str:
-    return next(iter(text.strip().splitlines()[-1:]), "")
 
 
 def check_python(interpreter: Interpreter) -> Iterator[Finding]:
@@ -200,7 +196,7 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         done = _run_java(*options, f"{libs}/*{ours}", "org.quotahost.internals.Internals")
         *lines, end = done.stdout.splitlines() or [""]
         if end != "end":  # the folder may have no Kafka in it
-            raise QuotahostError(_last_line(done.stderr) or "java printed nothing")
+            raise QuotahostError(done.stderr.strip().rpartition("\n")[2] or "java printed nothing")
     except (QuotahostError, OSError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return

@@ -102,7 +102,7 @@ def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) ->
 
     It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.
     """
-    node = broker.get("node.id")
+    node = broker.get("node.id") or broker.get("broker.id")
     if not node.isdecimal() or broker.get("process.roles") == "controller":
         return
     try:

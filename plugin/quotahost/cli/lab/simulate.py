@@ -87,7 +87,7 @@ def disk(
     rate, request = parsed("--quota", quota, parse_amount), _size("--batch", batch)
     lasts = parsed("--time", time, _time)
     clients = _clients(demands, rate, request, lasts)
-    size = _size("--budget", budget) if budget else _size("--capacity", capacity)
+    size = _size("--capacity", capacity) if budget is None else _size("--budget", budget)
     start = None if used is None else parsed("--used", used, parse_bytes)
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
     lump = ms(parsed("--every", every, parse_duration))

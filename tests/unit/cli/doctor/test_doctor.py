@@ -216,6 +216,7 @@ def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(b
     del broker.answers["gauges"]
     first, *_ = check_client_software()
     assert (first.level, "broker 1" in first.text) == (Level.NOTE, True)
+    assert ("\n" in first.text, first.remedy) == (False, "see whether it still runs, and what its log says")
     broker.close()
     assert [finding.level for finding in check_client_software()] == [Level.NOTE]
 

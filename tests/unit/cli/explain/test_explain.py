@@ -222,6 +222,17 @@ def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
     assert (done.returncode, done.stderr.count(b"\n"), told in done.stderr) == (code, len(told) > 0, True)
 
 
+@pytest.mark.parametrize(("closed", "pid", "code"), [("<&-", OURS, 0), ("2>&-", NO_PID, 2), (">&-", OURS, 0)])
+def test_a_stream_that_is_closed_ends_no_command_and_its_text_goes_into_no_other(
+    broker: FakeAdminSocket, closed: str, pid: str, code: int
+) -> None:
+    broker.answers["uses"] = dump.uses(dump.row())
+    command = ["sh", "-c", f"{sys.executable} -m quotahost.cli top --pid {pid} {closed}"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, b"alice" in done.stdout, len(done.stdout) > 0) == (code, closed == "<&-", closed == "<&-")
+    assert done.stderr == b""
+
+
 def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSocket) -> None:
     broker.answers["uses"] = dump.uses(dump.row(user="Zoë"))
     done = process("top", "--once", "--pid", OURS, env=os.environ | {"PYTHONIOENCODING": "ascii"})
@@ -248,6 +259,21 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSock
     assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (143, True, before)
     os.close(ours)
     os.close(terminal)
+
+
+@pytest.mark.parametrize(("command", "module"), [("properties", "main"), ("top", "top.top")])
+def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(command: str, module: str) -> None:
+    code = f"""import sys
+from types import SimpleNamespace
+from quotahost.cli import start
+def find(name, *_):
+    if name == "quotahost.cli.{module}":
+        raise KeyboardInterrupt
+sys.meta_path.insert(0, SimpleNamespace(find_spec=find))
+sys.argv = ["quotahost", "{command}"]
+start.main()"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:

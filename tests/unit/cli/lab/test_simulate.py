@@ -41,6 +41,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "80G"], 2, "soft=20%,hard=5%"),
         (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
         ([*DISK, "--budget", "1G"], 2, "has no other limits"),
+        (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
         ([*DISK, "--policy", "nope"], 1, "there is none"),
         ([*DISK, "--time", "1s"], 2, "write 10s to 2h"),
@@ -90,7 +91,7 @@ def test_a_picture_is_drawn_by_its_name_where_matplotlib_is(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for arguments in (DISK, ("quota", "--rate", 5, "9@0")):
         refused = simulated(*arguments, "--plot", tmp_path / "a.png")
-        assert refused.exit_code == 1
+        assert refused.exit_code == 2
         assert "needs matplotlib: pip install matplotlib\n" in refused.output, "a picture needs no Spark"
 
 
