@@ -111,7 +111,7 @@ final class Marks {
         /** The topics on volumes above their soft limits; -1 while the factor of the volumes is for all clients. */
         int ofVolumes() {
             SlowedTopics volumes = groups.get(SlowedTopics.VOLUMES);
-            return volumes == null ? -1 : (int) topics.values().stream().filter(topic -> topic.of == volumes).count();
+            return volumes == null ? -1 : volumes.topics().length;
         }
     }
 

@@ -150,6 +150,7 @@ class BudgetsTest {
         table.budgets(List.of(group("orders.*", 0, "the budget orders.* is used up", "orders.eu"),
                 group("eu", 0.5, "the budget eu is used up", "orders.eu")));
         table.factor(0.7, "cause", group(SlowedTopics.VOLUMES, 0.7, "", "orders.eu", "disk"));
+        assertEquals(2, table.affectedTopics(), "as many as the cause names, whatever else slows them");
 
         var error = assertThrows(NotEnoughReplicasException.class, () -> write("alice", "orders.eu"));
         assertTrue(error.getMessage().contains("the budget orders.* is used up"), error.getMessage());
