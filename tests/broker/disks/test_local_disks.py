@@ -157,11 +157,17 @@ def test_the_commands_of_the_drill_pause_producers_and_take_the_pause_back(node:
 
 
 @pytest.mark.proves("faults.directory-gone")
-def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("leaves_its_place", "why"), [(False, "data-2"), (True, "data-2: its meta.properties is gone")],
+    ids=["removed", "unmounted"],
+)  # fmt: skip
+def test_a_log_directory_that_is_gone_leads_to_a_pause(tmp_path: Path, leaves_its_place: bool, why: str) -> None:
     settings = SETTINGS | {"static.storage.hard.min-free-bytes": "1", "validity": "10s"}
     with callback_node(tmp_path, settings, log_dirs=2) as node:
         eventually(lambda: gauge(node, "Factor", "LackOfData") == 0 and state(node) == OPEN)
         node.data_dirs[1].rename(tmp_path / "gone")
+        if leaves_its_place:
+            node.data_dirs[1].mkdir()
         eventually(lambda: gauge(node, "LogDirs", "Offline") == 1)
         eventually(lambda: state(node) == PAUSE)
-        eventually(lambda: "data-2" in node.log_text().rpartition("-> PAUSE")[2].splitlines()[0])
+        eventually(lambda: why in node.log_text().rpartition("-> PAUSE")[2].splitlines()[0])

@@ -18,6 +18,7 @@ from harness.kafka.node import KafkaNode, StartFailed
 from harness.plugin import IN_CHILD, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
+from tests.broker.support.commands import quotahost
 from tests.broker.support.node import PLUGINS, callback_node
 from tests.broker.support.seen import OPEN, PAUSE, gauge, scrape, state
 from tests.fakes.packages import distribute, plant
@@ -183,6 +184,8 @@ def test_a_misspelt_name_that_kafka_has_stored_costs_no_other_property(node: Kaf
     eventually(lambda: refused(node))
     shown = "quotahost_config_refused", 1.0
     eventually(lambda: shown in [(each.name, each.value) for each in scrape(node)], what="the endpoint shows it too")
+    found = quotahost("doctor", node.directory / "server.properties", "--against", node.bootstrap).output
+    assert f"stored a property that has no effect: {PREFIX}static.prodcue" in " ".join(found.split())
     store(node, 3)
     alter_broker_config(node, {PREFIX + "static.produce": "30M"})
     unset(node, "static.prodcue", "static.produce")

@@ -109,6 +109,11 @@ def unreadable(directories: Iterable[str]) -> dict[str, str]:
     return failed
 
 
+def formatted(directories: Iterable[str]) -> set[str]:
+    """The log directories with what Kafka puts in each: where a volume is unmounted, its place is there without it."""
+    return {name for name in directories if os.path.exists(os.path.join(name, _META))}  # noqa: PTH110, PTH118
+
+
 def _read_block(path: str, direct: int) -> None:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | direct)
     try:

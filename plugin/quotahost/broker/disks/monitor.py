@@ -16,7 +16,7 @@ from quotahost.api.broker import Shown
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.base.text import printable
 from quotahost.broker.disks.budgets import BudgetSizes
-from quotahost.broker.disks.file_stores import cluster_id, log_dirs, read_disks, unreadable
+from quotahost.broker.disks.file_stores import cluster_id, formatted, log_dirs, read_disks, unreadable
 from quotahost.broker.disks.topics import LIST_EVERY, topics
 from quotahost.model import ClusterVolumes
 from quotahost.model.volumes import byte_limits
@@ -54,6 +54,7 @@ class DiskMonitor:
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
+        self._formatted = set[str]()  # log directories that had what Kafka puts in each, at one look or another
         #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
         self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, clock)
@@ -109,11 +110,15 @@ class DiskMonitor:
 
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
+        served = [name for name in self._directories if name not in offline]
         # Before the look: a disk that takes long to answer must not make its numbers older than they are said to be.
         if self._clock() - self._read_at >= _READ_EVERY:
-            self._unreadable = unreadable(name for name in self._directories if name not in offline)
+            self._unreadable = unreadable(served)
             self._read_at = self._clock()
-        failed = {name: why for name, why in self._unreadable.items() if name not in offline}
+        there = formatted(served)
+        gone = dict.fromkeys(self._formatted - there, "its meta.properties is gone; is its volume mounted?")
+        self._formatted |= there
+        failed = {name: why for name, why in (gone | self._unreadable).items() if name in served}
         disks = read_disks(self._node, [name for name in self._directories if name not in failed], offline)
         self._log_inodes(disks)
         return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))

@@ -100,7 +100,8 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
 def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
     """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
 
-    It tells their names alone: Kafka hides the values of properties that it doesn't know, and some are secrets.
+    It tells their names alone, and which of these are unknown: Kafka hides the values of properties that it doesn't
+    know, and some are secrets.
     """
     node = broker.get("node.id") or broker.get("broker.id")
     if not node.isdecimal() or broker.get("process.roles") == "controller":
@@ -112,10 +113,18 @@ def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) ->
         return
     # A hidden value may be the file's own.
     others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]
-    if names := ", ".join(name for name in others if name in broker.properties or name.startswith(PREFIX)):
-        which = f"--entity-type brokers --entity-name {node}, or --entity-default, --delete-config NAME"
-        text = f"broker {node} has stored values, which hold before this file's, of {names}"
-        yield note(text, f"kafka-configs.sh --alter {which} brings the file's back")
+    names = {name: "" for name in others if name in broker.properties or name.startswith(PREFIX)}
+    which = f"kafka-configs.sh --alter --entity-type brokers --entity-name {node}, or --entity-default, --delete-config"
+    try:
+        read_properties(names)
+    except SettingsError as error:  # Kafka asks quotahost about the names that it knows alone, and stores any other
+        # Of plugins it says nothing: which of them there are may be stored, too, and is hidden.
+        for stray in (problem for problem in error.problems if problem.unknown and problem.property in names):
+            del names[stray.property]
+            yield weak(f"broker {node} has stored a property that has no effect: {stray}", f"{which} {stray.property}")
+    if names:
+        text = f"broker {node} has stored values, which hold before this file's, of {', '.join(names)}"
+        yield note(text, f"{which} NAME brings the file's back")
     else:
         yield good(f"broker {node} has no stored value of a property that stands in this file")
 

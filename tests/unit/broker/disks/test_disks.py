@@ -264,6 +264,22 @@ def test_without_direct_reads_the_page_is_dropped_and_read(tmp_path: Path, monke
     assert tried == [os.O_DIRECT, 0]
 
 
+def test_the_place_that_an_unmounted_volume_leaves_is_no_volume_until_it_is_back(tmp_path: Path) -> None:
+    place = formatted(tmp_path / "a")
+    monitor = looks_at(place)
+    monitor.look()
+    place.rename(tmp_path / "away")
+    place.mkdir()
+    monitor.look()
+    assert monitor.known().volumes == ()
+    gone = f"broker 1, log dir {place}: its meta.properties is gone; is its volume mounted?"
+    assert monitor.known().unknown == (gone,)
+    place.rmdir()
+    (tmp_path / "away").rename(place)
+    monitor.look()
+    assert (len(monitor.known().volumes), monitor.known().unknown) == (1, ())
+
+
 def test_a_failed_read_holds_until_the_next_one_seconds_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, reads = Clock(), list[list[str]]()
     monitor = looks_at(tmp_path, clock)

@@ -268,6 +268,9 @@ OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=facto
         (OWN, {"num.io.threads": ("8", OF_ALL), "log.cleaner.threads": ("2", OF_ALL)}, ["broker 1 has no stored"]),
         (OWN, {"num.io.threads": ("16", OF_THIS), f"{PREFIX}shadow": (None, OF_ALL), f"{PREFIX}policy": (None, OF_ALL)},
          [f"which hold before this file's, of {PREFIX}policy, {PREFIX}shadow, num.io.threads"]),
+        (OWN, {f"{PREFIX}{name}": (None, OF_ALL) for name in ("shadow", "polcy", "plugin.own.any")},
+         [f"no effect: {PREFIX}polcy: unknown property; did you mean {PREFIX}policy?",
+          f"this file's, of {PREFIX}plugin.own.any, {PREFIX}shadow"]),
         (OWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED, ["whether broker 1 has stored values beside this file is not"]),
         # As files from before KRaft name it, which Kafka takes.
         (["broker.id=1", "num.io.threads=8"], {"num.io.threads": ("4", OF_THIS)}, ["broker 1 has stored values"]),
