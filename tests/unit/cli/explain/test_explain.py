@@ -222,7 +222,9 @@ def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
     assert (done.returncode, done.stderr.count(b"\n"), told in done.stderr) == (code, len(told) > 0, True)
 
 
-@pytest.mark.parametrize(("closed", "pid", "code"), [("<&-", OURS, 0), ("2>&-", NO_PID, 2), (">&-", OURS, 0)])
+@pytest.mark.parametrize(
+    ("closed", "pid", "code"), [("<&-", OURS, 0), ("2>&-", NO_PID, 2), (">&-", OURS, 0)], ids=["in", "err", "out"]
+)
 def test_a_stream_that_is_closed_ends_no_command_and_its_text_goes_into_no_other(
     broker: FakeAdminSocket, closed: str, pid: str, code: int
 ) -> None:
