@@ -16,3 +16,4 @@ class Unusable(QuotahostError):
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         super().__init__(f"{problem}\n  -> {remedy}" if remedy else problem)
+        self.problem, self.remedy = problem, remedy

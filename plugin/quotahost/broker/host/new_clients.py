@@ -315,9 +315,9 @@ class AnswerTable(Answers):
             # First, since of a generator nothing is left by the second time; and one may never end.
             named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
             endless = named is not ids and len(named) == _MOST_NAMES
-            # A text is a collection of texts, too, but of letters.
             if not {*map(type, named)} <= {str}:
                 named = frozenset(map(plain, named))
+            # A text is a collection of texts, too, but of letters.
             if isinstance(ids, str) or endless or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)

@@ -167,9 +167,9 @@ def check_client_software() -> Iterator[Finding]:
                 told = numbers_of(gauges(connection.ask), "ImpatientClients")
                 connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
                 asked = True
-        except Unanswered as problem:
-            text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {problem}"
-            yield note(*text.split("\n  -> "))
+        except Unanswered as why:
+            text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {why.problem}"
+            yield note(text, why.remedy)
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"
     impatient = +connections
     yield from (weak(f"{count} connections {_IMPATIENT[software]}", remedy) for software, count in impatient.items())

@@ -294,7 +294,8 @@ final class Calls {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
-                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4), new HashSet<>(a.<List<String>>get(5))));
+                : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4),
+                        new HashSet<>(List.of(a.texts(5)))));
     }
 
     private void setBudgets(Arguments a) {
