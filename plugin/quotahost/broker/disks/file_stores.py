@@ -11,6 +11,7 @@ unless the kernel has made the file system read-only, nor a dead one whose contr
 import errno
 import mmap
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -142,14 +143,14 @@ def _names(stores: Mapping[int, str]) -> dict[int, str]:
 def _mounts() -> dict[int, tuple[str, str]]:
     """Source and mount point by device, from Linux' mountinfo (proc(5)); empty on other systems."""
     try:
-        lines = _MOUNTS.read_text(errors="replace").splitlines()
+        lines = _MOUNTS.read_text(errors="replace").split("\n")
     except OSError:
         return {}
     mounts = {}
     for line in lines:
         # MOUNT PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAG ...] - TYPE SOURCE OPTIONS, with any number of tags.
         before, _, after = line.partition(" - ")
-        fields, rest = before.split(), after.split()
+        fields, rest = before.split(" "), after.split(" ")
         if len(fields) < 5 or len(rest) < 2:
             continue
         major, _, minor = fields[2].partition(":")
@@ -159,7 +160,7 @@ def _mounts() -> dict[int, tuple[str, str]]:
 
 def _unescaped(text: str) -> str:
     """Mountinfo writes blanks and backslashes as octal escapes."""
-    return text.encode("latin-1", "replace").decode("unicode_escape") if "\\" in text else text
+    return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), text)
 
 
 def cluster_id(directories: Iterable[str]) -> str:

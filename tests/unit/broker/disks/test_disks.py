@@ -61,6 +61,7 @@ MOUNTS = """\
 23 1 0:40 / /data/3 rw - tmpfs tmpfs rw
 24 1 0:41 / /data/4 rw - zfs /dev/pool rw
 25 1 0:42 / /data/5 rw - zfs /dev/pool rw
+26 1 0:43 / /data/六\\0406\u3000 rw - tmpfs tmpfs rw
 not a line of it
 """
 
@@ -70,7 +71,7 @@ def test_a_volume_is_named_by_device_mount_point_or_directory(tmp_path: Path, mo
     assert [volume.name for volume in read_disks("1", [str(tmp_path)]).volumes] == [str(tmp_path)], "without mounts"
     (tmp_path / "mountinfo").write_text(MOUNTS)
     stores = {(8, 1): "/dev/sda1", (8, 17): "/dev/sdb1", (0, 40): "/data/3", (0, 41): "/data/4", (0, 42): "/data/5",
-              (9, 9): "its directory"}  # fmt: skip
+              (0, 43): "/data/六 6\u3000", (9, 9): "its directory"}  # fmt: skip
     assert disks._names({os.makedev(*at): "its directory" for at in stores}) == {
         os.makedev(*at): name for at, name in stores.items()
     }
