@@ -357,7 +357,8 @@ class Scheduler:
             return timedelta.total_seconds(period)  # not by what a class of the task's own makes of that
 
         def run() -> None:
-            self._guard.call(name, "run()", "it runs again after its period", task.run)
+            # Looked up within the call, too: a task's own way of doing that may fail.
+            self._guard.call(name, "run()", "it runs again after its period", lambda: task.run())
 
         def end() -> None:
             # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).

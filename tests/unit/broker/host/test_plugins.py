@@ -167,12 +167,14 @@ def test_a_task_runs_at_the_start_and_in_each_period_until_it_is_no_longer_confi
     shim, first, second, seldom = FakeShim(), Task(), Task(), Task()
     seldom.period = timedelta.max
     second.period = type("Own", (timedelta,), {"total_seconds": fails})(milliseconds=1)
-    scheduler, tasks = Scheduler(Guard(shim)), {"first": first, "second": second, "seldom": seldom}
+    broken = type("Broken", (Task,), {"run": property(fails)})()
+    scheduler, tasks = Scheduler(Guard(shim)), {"first": first, "second": second, "seldom": seldom, "broken": broken}
     loaded = [LoadedPlugin(Role.TASK, task, context(name=name)) for name, task in tasks.items()]
     opened: list[str] = []
     loaded[0].context.closing.callback(lambda: opened.append(threading.current_thread().name))
     scheduler.set(loaded)
     eventually(lambda: first.runs > 1 and second.runs > 50 and seldom.runs)
+    eventually(lambda: shim.shown.get(("Plugin", "broken", "Errors"), 0) > 1)
     scheduler.set(loaded[1:])
     eventually(lambda: [first.closed_by, *opened] == ["quotahost-task-first"] * 2)
     assert second.closed_by == ""
