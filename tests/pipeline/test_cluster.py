@@ -116,7 +116,8 @@ def test_it_equals_the_plain_aggregate_for_any_records_in_any_order(spark: Spark
     found, expected = in_spark(spark, made), in_python(made)
     assert found == expected, "to the last bit"
     for each in found.values():
-        assert decode(each.cluster.encode(), encode(each)).order == (RUN, SEQUENCE)
+        read = decode(each.cluster.encode(), encode(each))
+        assert (read.run, read.sequence) == (RUN, SEQUENCE)
 
 
 def test_what_a_broker_had_last_is_told_after_it_is_listed_no_more(spark: SparkSession) -> None:

@@ -255,7 +255,7 @@ def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:
 
 
 def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running) -> None:
-    orders = [each.order for each in published(running.bootstrap) if each.run != FORGED]
+    orders = [(each.run, each.sequence) for each in published(running.bootstrap) if each.run != FORGED]
     assert orders == sorted(orders)
     assert len(set(orders)) == len(orders)
     assert (running.metric("batches_total", query="volumes") or 0) > 0

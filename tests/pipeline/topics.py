@@ -74,7 +74,8 @@ def published(bootstrap: str, topic: str = CLUSTER_VOLUMES) -> list[ClusterRecor
 def newest(bootstrap: str) -> ClusterRecord | None:
     """The record that a reader keeps: none of a run that is still to come."""
     now = (time.time() + 3600) * 1000
-    return max((each for each in published(bootstrap) if each.run < now), key=lambda each: each.order, default=None)
+    taken = (each for each in published(bootstrap) if each.run < now)
+    return max(taken, key=lambda each: (each.run, each.sequence), default=None)
 
 
 def dead_letters(bootstrap: str) -> list[dict[str, str]]:

@@ -159,11 +159,6 @@ class ClusterRecord(Versioned):
         return listed if volume.topics == topics else replace(listed, volume=replace(volume, topics=topics))
 
     @property
-    def order(self) -> tuple[int, int]:
-        """By which records are compared: the larger is the newer."""
-        return self.run, self.sequence
-
-    @property
     def volumes(self) -> tuple[Volume, ...]:
         """The volumes listed, each once."""
         listed = chain(self.fullest, *self.worst.values())

@@ -77,7 +77,7 @@ class Story:
         eventually(lambda: (found := newest(self._node.bootstrap)) and found.consumed == used, PATIENCE)
 
     def check_what_was_published(self) -> None:
-        orders = [each.order for each in published(self._node.bootstrap)]
+        orders = [(each.run, each.sequence) for each in published(self._node.bootstrap)]
         assert orders == sorted(orders), "a record that came later was older"
         found = dead_letters(self._node.bootstrap)
         assert {each["value"] for each in found} == {f"{{bad {n}" for n in range(1, self.refused + 1)}

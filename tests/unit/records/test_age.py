@@ -137,7 +137,7 @@ class World(Clocks):
     @property
     def kept(self) -> tuple[int, int] | None:
         known = self.newest.known()[0]
-        return None if known is None else known.order
+        return None if known is None else (known.run, known.sequence)
 
     @property
     def age(self) -> float:
