@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, with_config
+from pydantic import AfterValidator, Field
 
 from quotahost.model.budgets import Budget
 from quotahost.records.by_name import LatestByName
-from quotahost.records.codec import RECORD, Codec, Refused, Versioned
+from quotahost.records.codec import Codec, Refused, Versioned
 from quotahost.records.fields import Long
 
 #: Of one cluster; every snapshot names each with a replica on its broker, and metrics show each.
@@ -37,7 +37,6 @@ def _pattern(text: str) -> str:
 _Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class _Value(Versioned):
     """The JSON of a record's value."""

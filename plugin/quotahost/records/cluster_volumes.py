@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
-from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Needed, NullIs, Refused, Versioned, Whole
+from quotahost.records.codec import IS_KEY, As, Codec, Needed, NullIs, Record, Refused, Versioned, Whole
 from quotahost.records.fields import Long, Name, Number, Time, Topics, VolumeJson
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -31,9 +31,8 @@ class VolumeTrend:
     seconds_to_full: float | None = None
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class OfflineDir:
+class OfflineDir(Record):
     """A log directory of a broker that is offline or can't be read."""
 
     broker: Annotated[Name, Field(alias="brokerId")]
@@ -87,7 +86,6 @@ Ids = Annotated[tuple[Name, ...], Field(max_length=MAX_LISTED), NullIs(())]
 Listed = Annotated[VolumeTrends, Field(max_length=MAX_LISTED)]
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class ClusterRecord(Versioned):
     """The newest snapshots of a cluster's brokers, summed up."""

@@ -62,9 +62,6 @@ VERSION: Final = 1
 #: Up to here each whole number is a double of its own, and no other number lies nearer to that double.
 MAX_EXACT: Final = 2**53 - 1
 
-#: Of a record's dataclass: JSON names are camelCase, and no text is taken for a number.
-RECORD: Final = ConfigDict(strict=True, alias_generator=to_camel)
-
 
 def _whole(value: object) -> object:
     # By type(): a bool is no float, and an int, the usual case, is through at once.
@@ -129,9 +126,10 @@ Needed = Annotated[_T, _NEEDED]  # a field that JSON must have, although the dat
 
 
 class Record:
-    """Base of the records: makes pydantic insist on the fields that are Needed."""
+    """Base of the records: JSON names are camelCase, no text is taken for a number, what is Needed must be there."""
 
     __slots__ = ()  # else the records, whose classes have slots, would have a __dict__ as well
+    __pydantic_config__ = ConfigDict(strict=True, alias_generator=to_camel)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

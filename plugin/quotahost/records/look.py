@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PlainSerializer, with_config
+from pydantic import Field, PlainSerializer
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume, TopicUse
-from quotahost.records.codec import IS_KEY, RECORD, As, Codec, Versioned, Whole, object_of
+from quotahost.records.codec import IS_KEY, As, Codec, Record, Versioned, Whole, object_of
 from quotahost.records.fields import Long, Name, Number
 from quotahost.records.usage import ClusterId
 
@@ -69,16 +69,14 @@ _MARK: Final = As(
 )
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Record):
     """What the broker says of a client that a watcher wants to have explained."""
 
     watcher: Name  # who asked
     lines: tuple[str, ...]  # the lines that ``quotahost explain`` reads; those of another version may differ
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class BrokerLook(Versioned):
     """One look at a broker; the fields without a word here are those of ``quotahost.model.Look``."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, NamedTuple
 from urllib.parse import quote, unquote
 
-from pydantic import Field, with_config
+from pydantic import Field
 
 from quotahost.model import QuotaType
 from quotahost.records.budgets import is_key as is_budget
 from quotahost.records.by_name import LatestByName
-from quotahost.records.codec import RECORD, As, Codec, Refused, Versioned
+from quotahost.records.codec import As, Codec, Refused, Versioned
 
 #: Bytes of both names of an entity in UTF-8. A client with longer names has no share of its own, either
 #: (``pipeline.shares.MAX_CLIENT``).
@@ -97,7 +97,6 @@ _Rate = Annotated[
 ]
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class ClusterQuota(Versioned):
     """The rates of one entity; infinity is unlimited."""

@@ -6,9 +6,9 @@ The supplier ``cluster-quota`` reads only the partition of the topic where its b
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import Field, with_config
+from pydantic import Field
 
-from quotahost.records.codec import IS_KEY, RECORD, Codec, Versioned
+from quotahost.records.codec import IS_KEY, Codec, Versioned
 from quotahost.records.fields import Long, Millis, Name
 from quotahost.records.usage import MAX_BYTES, Clients, ClusterId, OfClient, Quota, Rate
 
@@ -30,7 +30,6 @@ def partition_of(broker: str, partitions: int) -> int:
     return int(broker) % partitions if broker.isascii() and broker.isdigit() else 0
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Share(OfClient):
     """What one broker may let pass of one client's cluster-wide quota."""
@@ -39,7 +38,6 @@ class Share(OfClient):
     quota: Quota  # bytes/s that the client may use in the whole cluster
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Shares(Versioned):
     """All shares of one broker."""

@@ -22,12 +22,11 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
     field_serializer,
-    with_config,
 )
 
 from quotahost.model import Volume
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
-from quotahost.records.codec import IS_KEY, RECORD, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
+from quotahost.records.codec import IS_KEY, VERSION, As, Codec, Needed, NullIs, Record, Refused, Whole
 from quotahost.records.fields import Long, Name, OwnLimit, Time, Topics, VolumeJson, exact_for
 
 MAX_BYTES: Final = 256 * 1024
@@ -68,7 +67,6 @@ def _or_none(value: object, read: ValidatorFunctionWrapHandler) -> Any:
         return None
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Snapshot(Record):
     """One broker's volumes at one time. A volume without limits of its own gets the broker's (proposal 035, note 2)."""

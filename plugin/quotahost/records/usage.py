@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
-from pydantic import AfterValidator, Field, WrapSerializer, with_config
+from pydantic import AfterValidator, Field, WrapSerializer
 
 from quotahost.model import QuotaType
-from quotahost.records.codec import IS_KEY, RECORD, As, Codec, NullIs, Refused, Versioned
+from quotahost.records.codec import IS_KEY, As, Codec, NullIs, Record, Refused, Versioned
 from quotahost.records.fields import Millis, Name
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -40,9 +40,8 @@ _NameOfClient = Annotated[str, Field(max_length=MAX_NAMES)]
 _OF_BYTES: Final = As(Literal[QuotaType.PRODUCE, QuotaType.FETCH], lambda given, _: given, lambda given: given)
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
-class OfClient:
+class OfClient(Record):
     """An entry of a record's list of clients. The first three fields say whose quota it is about, as a ClientKey."""
 
     user: _NameOfClient
@@ -84,7 +83,6 @@ def _write(clients: Iterable[OfClient], as_json: Any) -> Any:
 Clients = Annotated[tuple[_Entry, ...], Field(max_length=MAX_CLIENTS), AfterValidator(_bounded), WrapSerializer(_write)]
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Used(OfClient):
     """One client's use of its cluster-wide quota on one broker."""
@@ -96,7 +94,6 @@ class Used(OfClient):
     bytes: Rate | None = None
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Usage(Versioned):
     """What one broker's busiest clients use."""

@@ -6,10 +6,10 @@ No clock is compared: a broker counts the seconds from when it reads the record.
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import Field, with_config
+from pydantic import Field
 
 from quotahost.model import Client
-from quotahost.records.codec import RECORD, Codec, Versioned, Whole, object_of
+from quotahost.records.codec import Codec, Versioned, Whole, object_of
 from quotahost.records.fields import MAX_NAME, Name
 
 #: The longest time for which one record asks; whoever watches on writes another one before.
@@ -33,7 +33,6 @@ _VOLUME: Final = object_of(
 )
 
 
-@with_config(RECORD)
 @dataclass(frozen=True, slots=True)
 class Watch(Versioned):
     """Somebody watches."""
