@@ -39,6 +39,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         ([".clients.idle=59m"], "clients.idle is below the hour"),
         ([".newcomers.controller-mutation=unlimited"], "newcomers are unlimited (controller-mutation)"),
         ([FENCE, ".factor.source=fixed", ".fallback.action=OPEN"], "fallback.action is OPEN"),
+        ([FENCE, ".factor.source=fixed", ".factor.quota.types=FETCH"], "no producer is slowed or turned back"),
         ([FENCE, ".factor.source=fixed", ".factor.interval=1s", ".validity=2s"],
          "validity is not above twice factor.interval"),
         ([FENCE, ".factor.source=fixed", ".static.storage.hard.min-free-percent=0.0"], "leaves nothing free"),

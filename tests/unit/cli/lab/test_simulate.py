@@ -135,6 +135,9 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert by_limits.stdout == simulated(*DISK, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
     other = simulated("disk", "--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s", "--drain", 0)
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
+    file = properties_file(tmp_path, f"{prefix}factor.quota.types=FETCH")
+    refused = simulated(*DISK, "--properties", file)
+    assert (refused.exit_code, "nothing would slow a producer" in refused.stderr) == (1, True)
 
 
 def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer_silences(tmp_path: Path) -> None:
