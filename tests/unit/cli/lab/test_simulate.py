@@ -52,13 +52,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         # Beyond what doubles and whole milliseconds can tell apart, the answers would be infinite, or a traceback.
         *(
-            ([*DISK, *wrong], 2, "write 0.001 to 1e+18")
-            for wrong in (
-                ["--demand", "bursty:1e308"],
-                ["--demand", "paced:1e-305"],
-                ["--quota", "1e308"],
-                ["--drain", "1e308", "--every", "2s"],
-            )
+            ([*DISK, *wrong.split()], 2, "write 0.001 to 1e+18")
+            for wrong in ("--demand bursty:1e308", "--demand paced:1e-305", "--quota 1e308", "--drain 1e308 --every 2s")
         ),
         (["quota", "--rate", 5, "1e308@0"], 2, "write 0.001 to 1e+18"),
         (["quota", "--rate", "1e-300", "5@0"], 2, "write 0.001 to 1e+18"),
