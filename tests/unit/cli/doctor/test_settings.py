@@ -252,13 +252,8 @@ def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_foun
 
 # ---- what a running cluster stores ----
 
-OF_FILE, OF_ALL, OF_THIS = (
-    each.value
-    for each in (
-        ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
-        ConfigSource.DYNAMIC_BROKER_CONFIG,
-    )
-)  # fmt: skip
+OF_FILE = ConfigSource.STATIC_BROKER_CONFIG.value
+OF_ALL, OF_THIS = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value
 OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=factor"]
 
 
