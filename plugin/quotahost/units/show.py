@@ -159,8 +159,8 @@ def show_seconds(seconds: float, decimals: int = 1) -> str:
 
 
 def show_share(share: float | None) -> str:
-    """A share as ``93.4 %``; a dash if it isn't known."""
-    return UNKNOWN if share is None else f"{share * 100:.1f} %"
+    """A share as ``93.4 %``, of a quota of next to nothing ``5e+09 %``; a dash if it isn't known."""
+    return UNKNOWN if share is None else f"{share * 100:{'.1f' if share < 1000 else '.3g'}} %"
 
 
 def show_factor(factor: float) -> str:

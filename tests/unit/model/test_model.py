@@ -30,6 +30,7 @@ from quotahost.units.show import (
     show_limit,
     show_number,
     show_rate,
+    show_share,
     show_time,
 )
 from tests.fakes.plugin_context import OwnFloat, OwnText
@@ -230,6 +231,7 @@ DAY = 24 * HOUR
             0: "0 B", 0.25: "0.25 B", 999: "999 B", 9996: "10.0 kB", 1000: "1.00 kB", 999_999: "1.00 MB",
             3.42e12: "3.42 TB", 9.5e8: "950 MB", 45_600: "45.6 kB", 2**63: "9.22 EB", -1500: "-1.50 kB",
             1e308: "1e+290 EB"}),
+        (show_share, {None: "\N{EN DASH}", 0.934: "93.4 %", 1000.0: "1e+05 %", 1e306: "1e+308 %"}),
         (show_rate, {None: "\N{EN DASH}", 0.4: "0", 1_250_000: "+1.25 MB/s", -300_000: "-300 kB/s"}),
         (show_time, {  # in two units
             None: "not at this rate", 0: "reached", 0.2: "in 1 s", 90: "in 1 min 30 s", 2 * HOUR: "in 2 h",

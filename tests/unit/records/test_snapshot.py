@@ -150,30 +150,31 @@ NO_TOPICS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+#: What breaks the form, and why it is refused; tests/pipeline/test_snapshots.py goes by it, too.
+WRONG: list[tuple[Any, str]] = [
+    *((each, "schema") for each in (
+        {"brokerId": 0}, {"brokerId": None}, {"brokerId": "0" * 1025}, {"snapshotAt": None},
+        {"snapshotAt": 1649336400}, {"hardLimit": None}, {"softLimit": None}, {"softLimit": []}, {"volumes": None},
+        {"volumes": {}}, {"volumes": [5]}, {"offlineLogDirs": [1]}, {"ageMs": -1}, {"ageMs": 5.5}, {"ageMs": "5"},
+        {"ageMs": LONG + 1}, {"volumes": [volume(volumeName=5)]}, {"volumes": [volume(consumed=int("9" * 2000))]},
+        {"volumes": [volume(consumed=float("nan"))]},
+        *({"volumes": [volume(capacity=size)]} for size in (100.5, True, "100", -1, LONG + 1)),
+        *({"volumes": [volume(topics=listed)]} for listed in NO_TOPICS))),
+    *((each, "limit") for each in (
+        {"softLimit": {"type": "MinFreeSpace", "level": 1}}, {"softLimit": {"type": None, "level": None}},
+        {"softLimit": {"type": "MinFreeBytes"}}, {"hardLimit": {"level": 5}},
+        *({"hardLimit": {"type": "MinFreeBytes", "level": level}} for level in (-1, LONG + 1, "1")),
+        *({"hardLimit": {"type": PERCENT, "level": level}} for level in (101, 5.5)),
+        {"volumes": [volume(softLimit={"type": PERCENT, "level": 101})]},
+        {"volumes": [volume(hardLimit={"type": "x", "level": 1})]})),
+    ({"volumes": [volume(), volume()]}, "volumes"),
+    ({"volumes": [volume(volumeName=str(n)) for n in range(MAX_VOLUMES + 1)]}, "volumes"),
+    ({"volumes": [volume(consumed=int("9" * 2001))]}, "json"),
+]  # fmt: skip
+
+
 @pytest.mark.proves("proposal-035.schema-integers")
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        *((each, "schema") for each in (
-            {"brokerId": 0}, {"brokerId": None}, {"brokerId": "0" * 1025}, {"snapshotAt": None},
-            {"snapshotAt": 1649336400}, {"hardLimit": None}, {"softLimit": None}, {"softLimit": []}, {"volumes": None},
-            {"volumes": {}}, {"volumes": [5]}, {"offlineLogDirs": [1]}, {"ageMs": -1}, {"ageMs": 5.5}, {"ageMs": "5"},
-            {"ageMs": LONG + 1}, {"volumes": [volume(volumeName=5)]}, {"volumes": [volume(consumed=int("9" * 2000))]},
-            {"volumes": [volume(consumed=float("nan"))]},
-            *({"volumes": [volume(capacity=size)]} for size in (100.5, True, "100", -1, LONG + 1)),
-            *({"volumes": [volume(topics=listed)]} for listed in NO_TOPICS))),
-        *((each, "limit") for each in (
-            {"softLimit": {"type": "MinFreeSpace", "level": 1}}, {"softLimit": {"type": None, "level": None}},
-            {"softLimit": {"type": "MinFreeBytes"}}, {"hardLimit": {"level": 5}},
-            *({"hardLimit": {"type": "MinFreeBytes", "level": level}} for level in (-1, LONG + 1, "1")),
-            *({"hardLimit": {"type": PERCENT, "level": level}} for level in (101, 5.5)),
-            {"volumes": [volume(softLimit={"type": PERCENT, "level": 101})]},
-            {"volumes": [volume(hardLimit={"type": "x", "level": 1})]})),
-        ({"volumes": [volume(), volume()]}, "volumes"),
-        ({"volumes": [volume(volumeName=str(n)) for n in range(MAX_VOLUMES + 1)]}, "volumes"),
-        ({"volumes": [volume(consumed=int("9" * 2001))]}, "json"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("fields", "reason"), WRONG)
 def test_what_breaks_the_form_is_refused_with_its_reason(fields: dict[str, Any], reason: str) -> None:
     assert refusal(record(**fields)).reason == reason
 

@@ -31,7 +31,7 @@ from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, Bro
 from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import Admin, NoAnswer
 from quotahost.kafka.listeners import Listeners, no_login
-from quotahost.model import LimitType, State
+from quotahost.model import LimitType, QuotaType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
 from quotahost.settings.declaration import PREFIX, SettingsError, without
@@ -279,6 +279,9 @@ def check_protection(settings: Settings, broker: BrokerFile) -> Iterator[Finding
         if settings.policy is not None:
             yield weak("a policy is named, but no factor.source that it could judge", f"set {PREFIX}factor.source")
         return
+    if QuotaType.PRODUCE not in settings.factor_quota_types:
+        text = "factor.quota.types is without PRODUCE: however full the disks are, no producer is slowed or turned back"
+        yield weak(text, f"add PRODUCE to {PREFIX}factor.quota.types")
     if not broker.has_fence:
         authorizer = broker.get(AUTHORIZER)
         yield weak(

@@ -155,8 +155,9 @@ class Host:
         self._in_force.replace(Scoped(evaluated.factor))
         self.factor = self._in_force.factor.value if self._settings.factor_source else 1.0
         self._enforced = 1.0 if self._settings.shadow.factor else self.factor
-        held = self._enforced <= 0
-        self._tap.step(self._enforced, held, int(self._clock() * 1000))
+        of_producers = self._enforced if QuotaType.PRODUCE in self._settings.factor_quota_types else 1.0
+        held = of_producers <= 0
+        self._tap.step(of_producers, held, int(self._clock() * 1000))
         self._share = 0.0 if held else self._tap.value
 
     def _show(self, policy: tuple[str, QuotaPolicy] | None, judged: Sequence[Judged]) -> None:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from quotahost.base.text import bounded, printable
 from quotahost.cli.lab.curves import Bucket, BudgetUse, ClientUse, Curve, Report
 from quotahost.cli.lab.host import Host, Key, quiet
-from quotahost.model import Factor, Limit, LimitType, State, Volume
+from quotahost.model import Factor, Limit, LimitType, QuotaType, State, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 from quotahost.settings.broker import Settings
@@ -223,6 +223,8 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
         yield "these settings name no factor.source, so no volume would have slowed anybody"
     elif plan.new.shadow.factor:
         yield "the factor is in shadow in these settings: it is shown, and nobody would have been slowed"
+    elif QuotaType.PRODUCE not in plan.new.factor_quota_types:
+        yield "factor.quota.types is without PRODUCE: the factor is shown, and no producer would have been slowed"
     if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
     if not any(volume.points[-1].hard is not None or volume.points[-1].soft is not None for volume in volumes):

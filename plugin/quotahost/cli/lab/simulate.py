@@ -20,9 +20,9 @@ from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import Disk, Recording, World, pauses, record
+from quotahost.cli.lab.world import Recording, World, pauses, record
 from quotahost.cli.property_files import BrokerFile, read_broker_file
-from quotahost.model import State
+from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
 from quotahost.settings.declaration import PREFIX
 from quotahost.throttling import (
@@ -94,7 +94,7 @@ def disk(
     volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
     has_fence = properties is None or file.has_fence
     world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence))
-    _check_limits(world.disks[0])
+    _check_limits(world)
     played = record(world)
     _show(played, budget is not None)
     if plot is not None:
@@ -155,7 +155,10 @@ def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> t
     return tuple(sorted((kept | given | played).items()))
 
 
-def _check_limits(disk: Disk) -> None:
+def _check_limits(world: World) -> None:
+    if QuotaType.PRODUCE not in world.settings.factor_quota_types:
+        raise QuotahostError("factor.quota.types is without PRODUCE, so nothing would slow a producer; add it")
+    disk = world.disks[0]
     if disk.volume.soft is None and disk.volume.hard is None:
         raise QuotahostError("there are no limits to try; give --limits soft=..,hard=.., or --properties with some")
     if disk.bounds.hard >= disk.volume.capacity and disk.volume.broker != BUDGET:

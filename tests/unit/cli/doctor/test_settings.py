@@ -39,6 +39,7 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
         ([".clients.idle=59m"], "clients.idle is below the hour"),
         ([".newcomers.controller-mutation=unlimited"], "newcomers are unlimited (controller-mutation)"),
         ([FENCE, ".factor.source=fixed", ".fallback.action=OPEN"], "fallback.action is OPEN"),
+        ([FENCE, ".factor.source=fixed", ".factor.quota.types=FETCH"], "no producer is slowed or turned back"),
         ([FENCE, ".factor.source=fixed", ".factor.interval=1s", ".validity=2s"],
          "validity is not above twice factor.interval"),
         ([FENCE, ".factor.source=fixed", ".static.storage.hard.min-free-percent=0.0"], "leaves nothing free"),
@@ -251,13 +252,8 @@ def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_foun
 
 # ---- what a running cluster stores ----
 
-OF_FILE, OF_ALL, OF_THIS = (
-    each.value
-    for each in (
-        ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
-        ConfigSource.DYNAMIC_BROKER_CONFIG,
-    )
-)  # fmt: skip
+OF_FILE = ConfigSource.STATIC_BROKER_CONFIG.value
+OF_ALL, OF_THIS = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value, ConfigSource.DYNAMIC_BROKER_CONFIG.value
 OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=factor"]
 
 

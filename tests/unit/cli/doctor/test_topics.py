@@ -79,9 +79,11 @@ Cluster = Callable[..., list[tuple[Level, str]]]
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """What is said of a cluster that gives these rights to some credentials."""
 
-    def check(rights: Rights, role: AclRole | None = None, given: Settings | None = None) -> list[tuple[Level, str]]:
+    def check(
+        rights: Rights, role: AclRole | None = None, given: Settings | None = None, known: bool = True
+    ) -> list[tuple[Level, str]]:
         monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
-        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", True, given, role)]
+        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", known, given, role)]
 
     return check
 
@@ -205,11 +207,10 @@ def test_how_a_topic_is_kept(
     assert (found, words in text) == (level, True), text
 
 
-def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_topics_are_kept_is_told_where_everybody_may_do_everything_too(cluster: Cluster) -> None:
     shapes = {SHARES.name: Shape(3, RIGHT | {"cleanup.policy": "delete"})}
     rights = Rights({SHARES.name: NONE}, frozenset({"Alter"}), None, shapes=shapes)
-    monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
-    assert [each.level for each in check_cluster(NOBODY, "b:9092", False, None)] == [Level.WEAK, Level.WRONG]
+    assert [level for level, _ in cluster(rights, known=False)] == [Level.WEAK, Level.WRONG]
 
 
 def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> None:
@@ -292,23 +293,18 @@ def test_a_listener_that_closes_later_than_the_first_question_waits_is_no_networ
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A busy broker with SASL: the second question, as it was connected, lasts longer than a connection may take."""
+    now, outcomes = [0.0], iter((KafkaError._TIMED_OUT, KafkaError._TRANSPORT))
 
-    class Busy:
-        def __init__(self, options: dict[str, Any]) -> None:
-            self.errors, self.asked = options["error_cb"], 0
-
-        def list_topics(self, topic: str | None, timeout: float) -> None:
-            self.asked += 1
+    def busy(options: dict[str, Any]) -> Any:
+        def list_topics(topic: str | None, timeout: float) -> None:
             now[0] += min(timeout, 7.0)
-            if self.asked == 1:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            self.errors(KafkaError(KafkaError._ALL_BROKERS_DOWN))
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+            if (outcome := next(outcomes)) == KafkaError._TRANSPORT:
+                options["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+            raise KafkaException(KafkaError(outcome))
 
-        def poll(self, _: float) -> None: ...
+        return SimpleNamespace(list_topics=list_topics, poll=lambda _: None)
 
-    now = [0.0]
-    monkeypatch.setattr(client, "AdminClient", Busy)
+    monkeypatch.setattr(client, "AdminClient", busy)
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with pytest.raises(NoAnswer, match="its listener asks for another security"):
         client.connect({}, 10)

@@ -45,7 +45,6 @@ NO_PID = str(2**22 + 1)
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
-        ("explain", ("--type", "x", "--volume"), "--type: 'x' is none of PRODUCE"),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
@@ -292,25 +291,18 @@ print({{"pydantic", "typer", "confluent_kafka", "javaproperties", "asyncio"}} & 
 # ---- a volume ----
 
 
-@pytest.fixture
-def volume(broker: FakeAdminSocket, tmp_path: Path) -> Path:
-    """A log directory of the broker."""
-    place = tmp_path / "data"
-    (place / "orders-0").mkdir(parents=True)
-    (place / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
-    broker.answers["state"] = dump.state(properties={"log.dirs": str(place)})
+def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(b"x" * 100)
+    broker.answers["state"] = dump.state(properties={"log.dirs": str(tmp_path)})
     broker.answers["uses"] = dump.uses(dump.row(rate=3000.0), dump.row(type="FETCH", client_id="reads"))
-    return place
-
-
-def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket, volume: Path) -> None:
     head, row, *_ = told(0, (), *VOLUME, "--pid", OURS).splitlines()
     assert head.split() == ["volume", "capacity", "consumed", "soft", "hard", "factor"]
     name = row.split()[0]
     assert Attached().answer(Question()).volumes == [Question(volume=name)]
-    words = (f"{name}, with {volume}", "\norders ", "user alice, client-id app",
+    words = (f"{name}, with {tmp_path}", "\norders ", "user alice, client-id app",
              "can't be asked: the Python host did not answer")  # fmt: skip
-    for which in (str(volume), name):
+    for which in (f"{tmp_path}/", name):
         assert "reads" not in told(0, words, *VOLUME, which, "--interval", "10ms")
     assert broker.questions[-1] == ["retention", "orders"]
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
@@ -325,9 +317,6 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
         broker.answers["uses"] |= {"state": dump.state(fence=known)}
         budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
         assert budgets.endswith(f"orders 499 GB 500 GB 99.8 % turned back {note}".strip())
-
-
-def test_a_volume_that_is_not_there_ends_with_2(broker: FakeAdminSocket, volume: Path) -> None:
     told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
-    told(2, ["isn't of this version"], *VOLUME, str(volume))
+    told(2, ["isn't of this version"], *VOLUME, name)

@@ -2,6 +2,7 @@
 
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -133,18 +134,14 @@ def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Ret
     assert Retention.of(properties) == kept
 
 
-@pytest.mark.parametrize("kind", ["pipe", "link", "empty"])
-def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    "made", [os.mkfifo, Path.touch, partial(os.symlink, "../secret")], ids=["pipe", "empty", "link"]
+)
+def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, made: Callable[[Path], None]) -> None:
     folder = partition(tmp_path, "a-0", 80, 0)
     index = folder / f"{0:020}.timeindex"
-    secret = tmp_path / "secret"
-    index.rename(secret)
-    if kind == "pipe":
-        os.mkfifo(index)
-    elif kind == "link":
-        index.symlink_to(secret)
-    else:
-        index.touch()
+    index.rename(tmp_path / "secret")
+    made(index)
     os.utime(folder / f"{0:020}.log", (5, 5))
     assert [segment.newest for segment in retention.segments(str(folder))[:-1]] == [5]
 

@@ -213,7 +213,7 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
         (("limits", 600, 900), ("limits", 400, 500)),
     ],
 )
-def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
+def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads_slows_no_producer(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
     scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
@@ -226,10 +226,11 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_slows_nobody(
     points = found.factors[0].points
     errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    in_shadow = play(before.history, plan(settings_of((*scenes[1].properties, ("shadow", "factor")))))
-    assert in_shadow.factors[0].new.lowest < 1
-    assert all(point.new == point.then for volume in in_shadow.volumes for point in volume.points)
-    assert any("in shadow" in note for note in in_shadow.notes)
+    for own, told in ((("shadow", "factor"), "in shadow"), (("factor.quota.types", "FETCH"), "without PRODUCE")):
+        without = play(before.history, plan(settings_of((*scenes[1].properties, own))))
+        assert without.factors[0].new.lowest < 1
+        assert all(point.new == point.then for volume in without.volumes for point in volume.points)
+        assert any(told in note for note in without.notes)
 
 
 # ---- estimates ----

@@ -52,13 +52,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         # Beyond what doubles and whole milliseconds can tell apart, the answers would be infinite, or a traceback.
         *(
-            ([*DISK, *wrong], 2, "write 0.001 to 1e+18")
-            for wrong in (
-                ["--demand", "bursty:1e308"],
-                ["--demand", "paced:1e-305"],
-                ["--quota", "1e308"],
-                ["--drain", "1e308", "--every", "2s"],
-            )
+            ([*DISK, *wrong.split()], 2, "write 0.001 to 1e+18")
+            for wrong in ("--demand bursty:1e308", "--demand paced:1e-305", "--quota 1e308", "--drain 1e308 --every 2s")
         ),
         (["quota", "--rate", 5, "1e308@0"], 2, "write 0.001 to 1e+18"),
         (["quota", "--rate", "1e-300", "5@0"], 2, "write 0.001 to 1e+18"),
@@ -135,6 +130,9 @@ def test_a_brokers_properties_give_limits_policy_and_windows_and_options_take_th
     assert by_limits.stdout == simulated(*DISK, *HEAVY, "--policy", "limits", "--time", "60s").stdout != given.stdout
     other = simulated("disk", "--properties", file, "--limits", "soft=20%,hard=10%", "--time", "10s", "--drain", 0)
     assert outcome(other)["limits"] == "80.0 GB soft, 90.0 GB hard"
+    file = properties_file(tmp_path, f"{prefix}factor.quota.types=FETCH")
+    refused = simulated(*DISK, "--properties", file)
+    assert (refused.exit_code, "nothing would slow a producer" in refused.stderr) == (1, True)
 
 
 def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer_silences(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import re
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -313,16 +314,10 @@ def quotas_of(entity: Entity) -> st.SearchStrategy[tuple[Entity, dict[str, float
     return chosen.map(lambda each: (entity, each))
 
 
-OF_CLUSTER = (
-    st.builds(Entity, NAMES, st.none() | NAMES | st.just(""), in_cluster=st.just(True))
-    | st.builds(Entity, st.none(), NAMES, in_cluster=st.just(True))
-    | st.just(Entity(DEFAULT, in_cluster=True))
-)
-ENTITIES = (
-    st.builds(Entity, MAYBE, st.none() | MAYBE)
-    | st.builds(Entity, st.none(), MAYBE)
-    | st.builds(Entity, st.none(), st.none(), ADDRESSES)
-)
+CLUSTER = partial(st.builds, Entity, in_cluster=st.just(True))
+OF_CLUSTER = CLUSTER(NAMES, st.none() | NAMES | st.just("")) | CLUSTER(st.none(), NAMES) | CLUSTER(st.just(DEFAULT))
+ENTITIES = st.builds(Entity, MAYBE, st.none() | MAYBE) | st.builds(Entity, st.none(), MAYBE)
+ENTITIES |= st.builds(Entity, ip=ADDRESSES)
 QUOTAS = st.lists((ENTITIES | OF_CLUSTER).flatmap(quotas_of), max_size=8).map(dict)
 
 
