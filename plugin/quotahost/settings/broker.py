@@ -170,7 +170,8 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
     remove = f"remove it, or name the plugin in supplier, factor.source, policy or tasks (now: {', '.join(names)})"
     for section in (section for section in settings.plugin if section not in names):
         like = nearest(section, names)
-        hint = f"one is named {like!r}: correct the name that is misspelt" if like else remove
+        # It need not be misspelt: a live change may have left a plugin out of which server.properties has lines.
+        hint = f"one is named {like!r}: correct the name if it is misspelt, else {remove}" if like else remove
         wrong = f"no configured plugin is named {section!r}; {hint}"
         yield Problem(f"{PREFIX}plugin.{section}.*", wrong, unknown=True)
     for name in sorted(settings.shadow.suppliers.difference(settings.supplier)):

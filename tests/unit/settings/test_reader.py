@@ -94,7 +94,8 @@ def test_the_error_of_a_wrong_value_names_property_value_and_remedy(name: str, t
         *(({name: "x"}, f"{PREFIX}{name}: is incomplete; write {PREFIX}")
           for name in ("kafka", "kafka.", "plugin", "plugin.", "plugin.static", "plugin.static.", ADMIN[:-1], ADMIN)),
         ({"supplier": "mine", "plugin.mien.a": "1", "plugin.mien.b": "1"},
-         f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; one is named 'mine': correct"),
+         f"{PREFIX}plugin.mien.*: no configured plugin is named 'mien'; one is named 'mine': "
+         "correct the name if it is misspelt, else remove"),
         ({"supplier": "mine", "plugin.zzz.a": "1"}, "(now: mine)"),
     ],
 )  # fmt: skip

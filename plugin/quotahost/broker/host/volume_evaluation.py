@@ -26,6 +26,7 @@ from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
@@ -64,7 +65,7 @@ class VolumeEvaluation:
 
     def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
         self._guard, self._limits = guard, limits
-        self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
+        self._pauses, self._pauses_of_budgets = Pauses(guard, limits.left_at_0), Pauses(guard, limits.left_at_0)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
         #: The budgets with factors below 1; None: they are not known, as in the first moments.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
@@ -214,13 +215,13 @@ class Pauses:
     limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 
     Only this broker's memory tells whether a volume between its limits is in a PAUSE. One that has just started has
-    none, and forgets a volume that its source doesn't report. Then the policy's factor applies; near the hard limit
-    that is a small one.
+    none, and forgets a volume that its source doesn't report; another Python in its place has what the metrics show,
+    so nothing of other brokers' volumes. Then the policy's factor applies; near the hard limit that is a small one.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, held: set[tuple[str, str]]) -> None:
         self._guard = guard
-        self._held: set[tuple[str, str]] = set()  # by broker and name, of the volumes that were judged last
+        self._held = held  # by broker and name, of the volumes that were judged last
         self._policy: QuotaPolicy | None = None  # the one that was asked last
         self._aware: LimitAware | None = None  # the same, if it tells its limits
 
@@ -286,8 +287,12 @@ class VolumeLimits:
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
-        self._volumes, self._budgets = (Shown(shim, type, shim.left(type)) for type in ("VolumeLimits", "Budget"))
         self._broker = str(node_id(shim.broker()))
+        volumes, budgets = shim.left("VolumeLimits"), shim.left("Budget")
+        self._volumes, self._budgets = Shown(shim, "VolumeLimits", volumes), Shown(shim, "Budget", budgets)
+        left = ((self._broker, volumes), (BUDGET, budgets))
+        #: By broker and name, the volumes and budgets that a host before this one has shown at factor 0.
+        self.left_at_0 = {(of, name) for of, shown in left for name, it in shown.items() if it.get("Factor") == 0}
 
     def show_budgets(self, judged: Iterable[Judged]) -> None:
         self._budgets.show({

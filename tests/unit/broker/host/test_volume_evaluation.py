@@ -1,6 +1,7 @@
 """Volumes and the policy: how long a PAUSE lasts, whom a factor is for, and what the metrics show of own volumes."""
 
 import logging
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
+from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected
 from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim
@@ -23,8 +25,8 @@ CONSUMED, FREE, _ = LimitType
 LIMITS = {"static__storage__hard": f"{HARD}", "static__storage__soft": f"{SOFT}"}
 
 
-def world(share: str = "0.1", *, policy: Any = None, **limits: str) -> World:
-    made = World(policy=policy or Limits(context()))
+def world(share: str = "0.1", *, policy: Any = None, shim: Any = None, **limits: str) -> World:
+    made = World(policy=policy or Limits(context()), shim=shim)
     change(made, **(limits or LIMITS), pause__resume__free_share=share)
     return made
 
@@ -64,6 +66,20 @@ def test_the_limits_may_change_in_a_pause() -> None:
     factors(one, 1500)
     change(one, pause__resume__free_share="0.5")
     assert factors(one, 1499) == [1], "without limits nothing holds it"
+
+
+def test_a_python_that_is_started_again_knows_the_pauses_of_its_brokers_volumes_and_of_budgets() -> None:
+    budget = Volume(BUDGET, "orders", 2000, 1000, topics=frozenset({"t"}))
+    one = world(shim=FakeShim(has_fence=True))
+    one.step(ClusterVolumes((used(1000), used(960, "/b")), budgets=(budget,)))
+    one.shim.second_life = True
+    next_one = world(shim=one.shim)
+    now = replace(budget, consumed=960)
+    assert next_one.step(ClusterVolumes((used(960),), waiting="the others", budgets=None)) == 0
+    assert next_one.step(ClusterVolumes((used(960), used(960, "/b")), budgets=(now,))) == 0
+    assert one.shim.budgets[-1][0].factor == 0
+    assert next_one.step(ClusterVolumes((used(950), used(960, "/b")), budgets=(replace(now, consumed=950),))) == 0.08
+    assert one.shim.budgets[-1][0].factor == 0.1
 
 
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:

@@ -35,8 +35,6 @@ final class Marks {
     /** 15 s. */
     static final int LIFE_BEATS = (int) (15_000 / QuotaTable.BEAT_MS);
     static final int MOST_CLIENT_IDS = 1_000;
-    /** In place of names that are too long. Who really has this name shares their mark. */
-    private static final String LONG = "<long>";
     /** In place of a client-id in the mark of a whole principal; too long for a name that is kept. */
     private static final String WHOLE = "*".repeat(Principals.LONGEST_CLIENT_ID + 1);
 
@@ -145,7 +143,7 @@ final class Marks {
 
     void mark(String principal, String clientId, String topic, Affected affected) {
         String name = principal(principal);
-        String id = clientId(clientId);
+        String id = Principals.kept(clientId);
         Map<String, Mark> ofPrincipal = marks.get(name);
         Mark mark = ofPrincipal == null ? null : ofPrincipal.get(id);
         if (mark == null) {
@@ -170,11 +168,7 @@ final class Marks {
     }
 
     private static String principal(String name) {
-        return Principals.keepsPrincipal(name) ? name : LONG;
-    }
-
-    private static String clientId(String id) {
-        return Principals.keeps(id) ? id : LONG;
+        return Principals.keepsPrincipal(name) ? name : Principals.LONG;
     }
 
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
@@ -211,7 +205,7 @@ final class Marks {
     private Mark find(String principal, String clientId) {
         Map<String, Mark> ofPrincipal = marks.get(principal(principal));
         if (ofPrincipal == null) return everybody;
-        Mark mark = ofPrincipal.get(clientId(clientId));
+        Mark mark = ofPrincipal.get(Principals.kept(clientId));
         if (mark == null) mark = ofPrincipal.get(WHOLE);
         return mark != null ? mark : everybody;
     }

@@ -31,6 +31,8 @@ final class Principals {
      */
     static final int LONGEST_CLIENT_ID = Exemptions.LONGEST_CLIENT_ID;
     static final int LONGEST_PRINCIPAL = 1_024;
+    /** In place of a longer client-id: those of a principal are one client. Who really has this name is the same one. */
+    static final String LONG = "<long>";
     private static final int QUICK = 1 << 15;
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
@@ -149,16 +151,11 @@ final class Principals {
 
         /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
         boolean needs(String clientId) {
-            return !complete || isDistinct(clientId) || Exemptions.isKnownById(principal, clientId);
-        }
-
-        /** The length is looked at before the whole name would be hashed. */
-        boolean isDistinct(String clientId) {
-            return !distinct.isEmpty() && keeps(clientId) && distinct.contains(clientId);
+            return !complete || distinct.contains(clientId) || Exemptions.isKnownById(principal, clientId);
         }
 
         TagHolder client(String clientId) {
-            return keeps(clientId) ? clients.get(clientId) : null;
+            return clients.get(kept(clientId));
         }
 
         /** Where a look-up with this client-id ends, or null. */
@@ -175,6 +172,10 @@ final class Principals {
 
     static boolean keeps(String clientId) {
         return clientId.length() <= LONGEST_CLIENT_ID;
+    }
+
+    static String kept(String clientId) {
+        return keeps(clientId) ? clientId : LONG;
     }
 
     static boolean keepsPrincipal(String name) {

@@ -103,8 +103,8 @@ public final class QuotaTable {
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
-    public Map<String, String> tags(int type, KafkaPrincipal principal, String clientId) {
-        String name = principal.getName();
+    public Map<String, String> tags(int type, KafkaPrincipal principal, String claimed) {
+        String name = principal.getName(), clientId = Principals.kept(claimed);
         TagHolder holder = principals.quick(name, clientId);
         Entry entry = null;
         if (holder == null) {
@@ -143,12 +143,8 @@ public final class QuotaTable {
         misses.increment();
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
-        boolean kept = Principals.keeps(clientId);
         if (!asks) unadmitted.increment();
-        // The first client-id of a principal tells what the principal has, and so does the beginning of one that is too long.
-        else if (Principals.keepsPrincipal(name) && (kept || entry == null)) {
-            inbox.postClient(name, kept ? clientId : clientId.substring(0, Principals.LONGEST_CLIENT_ID));
-        }
+        else if (Principals.keepsPrincipal(name)) inbox.postClient(name, clientId);
     }
 
     /**

@@ -112,17 +112,19 @@ class QuotaTableNamesTest {
     }
 
     @Test
-    void namesBeyondASaneLengthAreNeverPostedNorKept() {
+    void namesBeyondASaneLengthAreNeverPostedNorKeptAndThoseOfAPrincipalsClientsAreOneClient() {
         assertEquals("<newcomers>", tags(table, "alice", LONG).get("user"));
-        assertEquals(List.of("alice/" + LONG.substring(1)), Inboxes.drain(inbox), "the principal is asked for by a part of it");
-        publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
-        tags(table, "alice", LONG);
+        tags(table, "alice", LONG + "y");
         tags(table, "y".repeat(Principals.LONGEST_PRINCIPAL + 1), "a");
-        assertEquals(List.of(), Inboxes.drain(inbox));
+        assertEquals(List.of("alice/<long>"), Inboxes.drain(inbox));
 
+        publishWhole(table, "alice", "<long>", Scopes.CLIENT, 1_000);
         publish(table, "alice", LONG, Scopes.CLIENT, 5_000);
         publish(table, "y".repeat(Principals.LONGEST_PRINCIPAL + 1), "a", Scopes.CLIENT, 5_000);
-        assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG));
+        assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG), "one name escapes no quota that each client-id has");
+        assertEquals(tags(table, "alice", LONG), tags(table, "alice", LONG + "y"), "nor do many");
+        Map<?, ?> shown = (Map<?, ?>) ((List<?>) new Dump(table).client("alice", LONG).get("quotas")).get(PRODUCE);
+        assertEquals(1_000.0, shown.get("base"));
         assertEquals(1, table.size());
     }
 
