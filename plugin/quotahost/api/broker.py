@@ -79,8 +79,8 @@ class Metrics(Protocol):
     """Where a plugin shows numbers: JMX and the Prometheus endpoint. Any thread may call; no call waits.
 
     JMX shows each number as an attribute of the MBean ``quotahost:type=TYPE,name=NAME``; the name is "" where there is
-    one MBean of the type only. A plugin may choose all three. The Prometheus endpoint shows only the types and
-    attributes that docs/reference/metrics.md lists.
+    one MBean of the type only. A plugin may choose all three, but JMX has no type with one of ``,=:"*?``. The
+    Prometheus endpoint shows only the types and attributes that docs/reference/metrics.md lists.
     """
 
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
@@ -94,9 +94,14 @@ class Metrics(Protocol):
 
 
 def texts(*names: str) -> tuple[str, ...]:
-    """A number's type, name and attribute. Raises TypeError if one is no text: Java would drop the call, unheard."""
+    """A number's type, name and attribute. Raises TypeError if one is no text, ValueError if JMX can't have the type.
+
+    Java would drop the call, unheard, or log a stack of Kafka's that doesn't name the plugin.
+    """
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"type, name and attribute of a number are texts, not {names!r:.200}")
+    if not set(',=:"*?\n').isdisjoint(names[0]):
+        raise ValueError(f'the type of a number has none of ,=:"*? and no line break, unlike {names[0]!r:.200}')
     return names
 
 

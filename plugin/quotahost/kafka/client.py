@@ -214,7 +214,7 @@ _WORDS: Final[Mapping[str | int, str]] = {
 }
 #: Of a connection that was made and then closed without a word librdkafka tells nothing but that all brokers are down.
 _CLOSED: Final = "it closes the connection: its listener asks for another security.protocol or sasl.mechanism"
-_SWALLOWED: Final = "neither a connection nor a refusal came: see whether the network, or a firewall, swallows packets"
+_SWALLOWED: Final = "nothing came back: see whether the broker hangs, or the network, or a firewall, swallows packets"
 
 
 class NoAnswer(QuotahostError):

@@ -139,6 +139,13 @@ def test_what_a_plugin_prints_goes_to_the_log_and_what_it_reads_is_empty(node: K
     assert gauge(node, "Host", "Restarts") == before
 
 
+def test_a_process_that_a_plugin_forks_ends_by_sigterm(node: KafkaNode) -> None:
+    before = gauge(node, "Host", "Restarts")
+    harm(node, "end-worker")
+    known_again(node, "faulty-worker")
+    assert gauge(node, "Host", "Restarts") == before
+
+
 @pytest.mark.proves("faults.hang")
 def test_a_plugin_that_hangs_beyond_validity_is_killed_with_its_process(node: KafkaNode) -> None:
     start = node.log.end()

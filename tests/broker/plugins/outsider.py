@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,16 @@ def fork() -> None:
     os._exit(0)
 
 
+def end_worker() -> None:
+    fork = get_context("fork")
+    begun = fork.Event()
+    worker = fork.Process(target=lambda: begun.set() or time.sleep(600))
+    worker.start()
+    begun.wait()
+    worker.terminate()
+    worker.join()
+
+
 def print_much() -> None:
     print("printed by a plugin, with hunter2-secret", "\0" * 100, sys.stdin.read(), "x" * 100_000)
     os.write(1, b"written to descriptor 1\n")
@@ -66,6 +77,7 @@ HARMS: dict[str, Callable[[], object]] = {
     "abort": os.abort,
     "end": lambda: os._exit(3),
     "fork": fork,
+    "end-worker": end_worker,
     "print": print_much,
     # PyDLL keeps the interpreter's lock.
     "gil": lambda: ctypes.PyDLL(None).sleep(6),

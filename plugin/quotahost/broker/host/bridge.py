@@ -20,6 +20,7 @@ import sys
 import threading
 import traceback
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,10 +38,17 @@ _OOM_SCORE: Final = "500"
 
 
 def run(transport: Transport, in_jvm: bool) -> None:
+    # A process that a plugin forks ends by SIGTERM, as multiprocessing's terminate() expects; its parent doesn't.
+    os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
     shim = Shim(transport)
     # The log ends last, so that what the host's end logs still arrives; what is printed later goes nowhere.
     with redirect_stdout(printed()), redirect_stderr(printed()), Logs(shim) as logs:
         Host(shim, in_jvm=in_jvm, logs=logs).run()
+
+
+def _take_signals(do: Any) -> None:
+    for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sent_to_all, do)
 
 
 # ---- in the broker's own process -------------------------------------------------------------------------------
@@ -95,8 +103,7 @@ def main(read: int, write: int, parent: int) -> NoReturn:
     _die_with(parent)
     # A stack of each thread, should native code crash: the shim logs what comes by standard error.
     faulthandler.enable()
-    for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(sent_to_all, lambda *_: None)
+    _take_signals(lambda *_: None)
     with suppress(OSError):  # there is no /proc, or it is read-only
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     pipe = Pipe(read, write)

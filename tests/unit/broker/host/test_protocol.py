@@ -119,6 +119,8 @@ def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent
     for show in (of_java.gauge, of_java.count, broker.gauge, broker.count):
         with pytest.raises(TypeError, match=r"are texts, not \(5, None, 'Consumed'\)"):
             show(5, None, "Consumed", 1)
+        with pytest.raises(ValueError, match=r"unlike 'Volume, of mine'"):
+            show("Volume, of mine", "x,*", "Consumed", 1)
     assert [call[0] for call in java.calls] == ["hello", "gauge"]
 
 

@@ -1,7 +1,9 @@
 """Who may do what with quotahost's topics, by properties and by a cluster; tests/broker asks real brokers."""
 
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -284,8 +286,18 @@ def test_why_nobody_answers_is_said_in_words(closing: str, config: dict[str, str
     assert "secret" not in str(raised.value)
 
 
-def test_a_network_that_swallows_all_is_not_taken_for_a_listener_that_closes() -> None:
-    with swallowing() as silent, pytest.raises(NoAnswer, match="neither a connection nor a refusal came"):
+@contextmanager
+def hanging() -> Iterator[str]:
+    """As a process that is stopped: the kernel takes connections for it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("silence", [swallowing, hanging])
+def test_a_network_that_swallows_all_or_a_broker_that_hangs_is_not_taken_for_a_listener_that_closes(
+    silence: Callable[[], AbstractContextManager[str]],
+) -> None:
+    with silence() as silent, pytest.raises(NoAnswer, match="whether the broker hangs, or the network"):
         connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 
 

@@ -262,7 +262,7 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSock
     os.close(terminal)
 
 
-@pytest.mark.parametrize(("command", "module"), [("properties", "main"), ("top", "top.top")])
+@pytest.mark.parametrize(("command", "module"), [("properties", "main"), ("properties", "console"), ("top", "top.top")])
 def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(command: str, module: str) -> None:
     code = f"""import sys
 from types import SimpleNamespace
