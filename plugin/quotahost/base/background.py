@@ -25,9 +25,9 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
         finally:
             at_end()
 
-    # If a plugin has taken one away, no thread can be made.
-    sys.excepthook = sys.excepthook or sys.__excepthook__
-    threading.excepthook = threading.excepthook or threading.__excepthook__
+    module: Any
+    for module in (sys, threading):  # no thread can be made if a plugin has taken one away
+        module.excepthook = module.excepthook or module.__excepthook__
     # A thread that doesn't end in time is left behind; as a daemon it doesn't keep the process.
     thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()

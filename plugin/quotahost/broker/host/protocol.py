@@ -99,7 +99,7 @@ class Shim:
     """
 
     def __init__(self, transport: Transport) -> None:
-        """Introduce this Python, on the host thread. Raises ConnectionError if Java speaks another version of the protocol."""
+        """Introduce this Python, on the host thread. Raises ConnectionError if Java speaks another protocol version."""
         self._transport = transport
         self._unreached = ""  # the addresses of the cluster, until one of them was open
         self._known_ids: dict[frozenset[str], bytes] = {}
