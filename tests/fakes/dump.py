@@ -13,7 +13,7 @@ _STATE: Final[dict[str, Any]] = {
     "floors": {"PRODUCE": 35000.0, "FETCH": 35000.0, "REQUEST": 1.0, "CONTROLLER_MUTATION": 0.1},
     "fence": {"installed": True, "closed": False, "counts_only": False}, "creation_refused": False,
     "topics": {"threshold": 0.0, "rate": 0.0, "over": [], "in_shadow": []},
-    "controller": "1", "properties": {"log.dirs": "/data/1,2"}, "directory": "/data",
+    "controller": "1", "properties": {"log.dirs": "/data/1,/data/2"},
     "clients": 3, "clients_max": 100, "affected_topics": -1, "held": {}, "sources": [],
 }  # fmt: skip
 

@@ -70,9 +70,9 @@ class Publisher:
         if self._topics_gone:  # only now: a record that was on its way would never be heard of again
             self._topics_gone, self._producer = False, None
         try:
+            producer = self._connected()  # first: it may wait for seconds, in which a record would age
             # Within the try: what the record is made of may fail, too, and the task must then try again.
-            value = make()
-            self._connected().produce(self._topic, key=key, value=value, on_delivery=self._delivered)
+            producer.produce(self._topic, key=key, value=make(), on_delivery=self._delivered)
             self._in_flight = True
         except Exception as failure:  # such as a cluster that doesn't say yet which brokers are registered
             self._failed(failure.args[0] if isinstance(failure, KafkaException) else failure)

@@ -63,8 +63,8 @@ def parse_overrides(value: object) -> tuple[Override, ...]:
 
 
 def _place(name: str) -> str:
-    """A name as it is compared: ``/data/1/`` is ``/data/1``."""
-    return os.path.normpath(name)
+    """A name as it is compared: ``/data/1/`` is ``/data/1``, and a relative one begins where Kafka was started."""
+    return os.path.abspath(name)  # noqa: PTH100
 
 
 def _parse(entry: str) -> Override:

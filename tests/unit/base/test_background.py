@@ -1,13 +1,23 @@
 """Threads that repeat one thing, and faults that are logged once."""
 
 import logging
+import sys
 import threading
+from typing import Any
 
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.base.background import KeptThreads, LoggedOnce, Periodic
+from quotahost.base.background import KeptThreads, LoggedOnce, Periodic, start_daemon
 from tests.fakes.plugin_context import WITHIN, Clock
+
+
+@pytest.mark.parametrize("module", [sys, threading])
+def test_a_plugin_that_takes_a_hook_of_errors_away_keeps_no_thread_from_its_start(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "excepthook", None)
+    start_daemon("test", lambda: None).join(WITHIN)
 
 
 def test_close_does_not_wait_for_work_that_hangs() -> None:

@@ -78,7 +78,7 @@ def test_why_a_first_record_is_not_published_is_said_once_the_start_is_over(capl
     broker, clock = FakeBroker(), Clock()
     broker.client, broker.brokers = NOBODY, TimeoutError("the broker stops")  # which is asked later
     publisher = Publisher(context(broker, startup__grace="30s"), "t", nothing, clock)
-    publisher.send(b"1", bytes)
+    publisher.send(b"1", lambda: pytest.fail("for nobody"))
     assert (caplog.messages, broker.number("Publication", "Errors")) == ([], 0), "its own listener may not be open yet"
     clock.now += 31
     for _ in range(2):

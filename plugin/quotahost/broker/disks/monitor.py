@@ -54,7 +54,8 @@ class DiskMonitor:
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
         self._newest: tuple[float, DiskState | None] = (clock(), None)
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
-        self._formatted = set[str]()  # log directories that had what Kafka puts in each, at one look or another
+        #: Log directories that had what Kafka puts in each before it makes a callback, at one look or another.
+        self._formatted = set(self._directories if shown else ())
         #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
         self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, clock)

@@ -80,7 +80,6 @@ class BrokerState:
     controller: str = ""  # the node id of the active controller; "" if this node knows of none
     #: Of its properties those that say where its log directories are, and how long mutations are saved up.
     properties: Mapping[str, str] = field(default_factory=dict)
-    directory: str = ""  # in which it was started, and so where relative log directories are
     clients: int = 0  # how many clients have a place in the table
     clients_max: int = 0  # how many have room there
     #: By quota type and the two tags of a scope, the rule in shadow that would hold its clients back.

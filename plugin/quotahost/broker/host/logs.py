@@ -82,6 +82,8 @@ class Logs(logging.Handler):
         self.secrets: Collection[str] = ()
         self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
         self._limit = RateLimit()
+        #: In place of what levels, filters and handlers say, and a plugin's class of loggers.
+        self._ways = {"handle": self.handle, "isEnabledFor": logging.INFO.__le__, "makeRecord": _record}
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Not ``emit``, which logging calls under a lock: a plugin's text that waits must not stop all who log."""
@@ -98,24 +100,26 @@ class Logs(logging.Handler):
         return True
 
     def __enter__(self) -> Self:
-        for logger in (_root, _own):
-            logger.setLevel(logging.INFO)
+        _root.setLevel(logging.INFO)
         self.hold()
         self._thread = start_daemon("log", self._run)
         return self
 
     def hold(self) -> None:
-        """Undo what a plugin has done to quotahost's loggers, and to the handlers of all."""
+        """Undo what a plugin has done to the handlers of all, and keep it from quotahost's own loggers."""
         for logger in (_root, _own):
             if self not in logger.handlers:
                 logger.addHandler(self)
         _own.propagate = False
-        if not _own.isEnabledFor(logging.INFO):
+        # Neither is called in vain: both wait for a lock, which is held while a plugin's handlers are made.
+        if _own.level != logging.INFO:
+            _own.setLevel(logging.INFO)
+        if _root.manager.disable:
             logging.disable(logging.NOTSET)
-        for name, each in list(_root.manager.loggerDict.items()):
-            if name.startswith(_own.name) and isinstance(each, logging.Logger):
-                each.disabled = False
-                vars(each)["makeRecord"] = _record
+        for logger in _loggers():
+            logger.disabled = False
+            plugins = logger.name.startswith("quotahost.plugin.")
+            vars(logger).update({"makeRecord": _record} if plugins else self._ways)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -123,6 +127,9 @@ class Logs(logging.Handler):
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
         for logger in (_root, _own):
             logger.removeHandler(self)
+        for logger in _loggers():
+            for way in self._ways:
+                vars(logger).pop(way, None)
         _own.propagate = True
         self._lines.put(_END)
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
@@ -132,6 +139,12 @@ class Logs(logging.Handler):
         while (line := self._lines.get()) is not _END:
             with suppress(Exception):  # a line that Java can't be told must not end the others
                 self._shim.log(*line)
+
+
+def _loggers() -> list[logging.Logger]:
+    """Those of quotahost and of its plugins."""
+    known = list(_root.manager.loggerDict.items())
+    return [each for name, each in known if name.startswith(_own.name) and isinstance(each, logging.Logger)]
 
 
 def _record(*about: Any) -> logging.LogRecord:

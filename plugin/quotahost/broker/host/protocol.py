@@ -18,6 +18,7 @@ import socket
 import threading
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
@@ -38,8 +39,9 @@ _FEW: Final = 64 * 1024
 _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
-#: Questions to the cluster that go on at once, of the 32 calls that may in a process of its own (Child.java): without a
-#: place for its own the host would end.
+#: Calls that other threads than the host's make at once, of the 32 that may go on in a process of its own (Child.java):
+#: without a place for its own the host would end. Of them questions to the cluster, of which each may take 10 s.
+_OF_OTHERS: Final = 31
 _ASKING: Final = 16
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
 #: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another
@@ -97,12 +99,13 @@ class Shim:
     """
 
     def __init__(self, transport: Transport) -> None:
-        """Introduce this Python. Raises ConnectionError if Java speaks another version of the protocol."""
+        """Introduce this Python, on the host thread. Raises ConnectionError if Java speaks another protocol version."""
         self._transport = transport
         self._unreached = ""  # the addresses of the cluster, until one of them was open
         self._known_ids: dict[frozenset[str], bytes] = {}
         self._known_octets = 0
-        self._asking = threading.Semaphore(_ASKING)
+        self._host = threading.get_ident()
+        self._others, self._asking = threading.Semaphore(_OF_OTHERS), threading.Semaphore(_ASKING)
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -113,7 +116,8 @@ class Shim:
         if not call.waits:
             self._transport.tell(message)
             return None
-        problem, answer = json.loads(self._transport.ask(message))
+        with nullcontext() if threading.get_ident() == self._host else self._others:
+            problem, answer = json.loads(self._transport.ask(message))
         if problem is not None:
             raise ConnectionError(problem)
         return answer

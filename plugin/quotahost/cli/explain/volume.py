@@ -11,7 +11,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -90,7 +89,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
     state = BrokerState.of(ask("state"))
-    disks = read_disks(state.node, [str(Path(state.directory, name)) for name in log_dirs(state.properties)])
+    disks = read_disks(state.node, log_dirs(state.properties))
     shown = gauges(ask)
     numbers = numbers_of(shown)  # none where nobody watches the volumes
     if watched := numbers_of(shown, "Volume"):  # Kafka may have taken offline what can be read from here

@@ -291,7 +291,7 @@ class _Reading:
                 self.declared.labels[entity] = entry.label
                 if amounts.get("topics") == "":  # of a budget
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
-                    if wrong := _topics_wrong(entry.label, self._topics, len(self.problems) < _MOST_PROBLEMS):
+                    if wrong := self._topics_wrong(entry.label):
                         self._problem(document, (*way, "label"), printable(entry.label), wrong)
             if other := places.get(entity):
                 self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
@@ -324,20 +324,19 @@ class _Reading:
                 self._problem(document, (*way, *within), *_words(details, model))
             return None
 
+    def _topics_wrong(self, label: str) -> str:
+        """What is wrong with the topics of a budget's label; "" if nothing is. What isn't told needs no remedy."""
+        count = len(self._topics.get(label, ()))
+        if count > MAX_PATTERNS:
+            remedy = "write beginnings of names with a * at the end, or several labels"
+            return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
+        if count or len(self.problems) >= _MOST_PROBLEMS:
+            return "" if count else "has no topics"
+        like, example = nearest(label, self._topics), f"topic-labels: {{{printable(label)}: [orders.*]}}"
+        return f"has no topics; {f'did you mean {printable(like)}?' if like else f'write topics here, or {example}'}"
+
     def _problem(self, document: Document, way: Way, *words: str) -> None:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
-
-
-def _topics_wrong(label: str, topics: Mapping[str, set[str]], is_told: bool) -> str:
-    """What is wrong with the topics of a budget's label; "" if nothing is. What isn't told needs no remedy."""
-    count = len(topics.get(label, ()))
-    if count > MAX_PATTERNS:
-        remedy = "write beginnings of names with a * at the end, or several labels"
-        return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
-    if count or not is_told:
-        return "" if count else "has no topics"
-    like, example = nearest(label, topics), f"write topics here, or topic-labels: {{{printable(label)}: [orders.*]}}"
-    return f"has no topics; {f'did you mean {printable(like)}?' if like else example}"
 
 
 def _words(details: ErrorDetails, model: type[BaseModel]) -> Iterator[str]:

@@ -91,6 +91,11 @@ def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatc
     assert (told.count("RuntimeError: can't log in with ***"), "S3CR3T" in told) == (2, False)
 
 
+def every_logger() -> list[logging.Logger]:
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("quotahost")]
+    return [logging.getLogger(name) for name in names]
+
+
 class Failing(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         raise SystemExit(record.getMessage())
@@ -103,8 +108,11 @@ class Failing(logging.Handler):
         lambda: logging.basicConfig(force=True, level=logging.ERROR),
         lambda: logging.disable(logging.CRITICAL),
         lambda: logging.getLogger().addHandler(Failing()),
+        lambda: [logger.setLevel(logging.ERROR) for logger in every_logger()],
+        lambda: [logger.addHandler(Failing()) for logger in every_logger()],
+        lambda: [logger.addFilter(lambda _: False) for logger in every_logger()],
     ],
-    ids=["dictConfig", "basicConfig", "disable", "handler"],
+    ids=["dictConfig", "basicConfig", "disable", "handler", "levels", "handlers", "filters"],
 )
 def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
     harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
@@ -116,6 +124,9 @@ def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_
         logs.hold()  # as the host does ten times a second
         logging.getLogger("quotahost.factor").info("The fence is open")
         print("printed")
+    for logger in every_logger():
+        logger.setLevel(logging.NOTSET)
+        del logger.handlers[:], logger.filters[:]
     assert shim.lines == ["The fence is open", "printed"]
 
 

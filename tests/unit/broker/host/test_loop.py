@@ -77,6 +77,7 @@ def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, 
     mine.SEEN["ran"] = threading.Event()
     given = {"factor.source": "disky", "tasks": "disky", "factor.interval": "100ms"}
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, second_life=True, pace=1)
+    (tmp_path / "meta.properties").touch()
     shim.gauge("Volume", "broker 1, volume /lost", "Consumed", 7.0)  # by a host that was killed
     shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     serve(shim)

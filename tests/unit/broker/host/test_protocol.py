@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -65,25 +66,28 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         shim.ask("fail")
 
 
-def test_however_many_threads_of_plugins_ask_the_cluster_the_hosts_own_calls_have_places() -> None:
+@pytest.mark.parametrize(
+    "call", [Shim.registered, lambda shim: shim.ask("slow"), lambda shim: shim.log("a", 20, "slow")]
+)
+def test_however_many_threads_of_plugins_call_the_hosts_own_calls_have_places(call: Callable[[Shim], object]) -> None:
     places, answers, refused = threading.Semaphore(32), threading.Event(), list[Exception]()  # as Child.java has them
 
     class Busy(Java):
         def ask(self, message: bytes) -> bytes:
             if not places.acquire(blocking=False):
                 return b'["too many calls go on (32)", null]'
-            if b"cluster" in message:
+            if b"cluster" in message or b"slow" in message:
                 answers.wait()
             places.release()
             return super().ask(message)
 
     def plugin() -> None:
         try:
-            shim.registered()
+            call(shim)
         except ConnectionError as problem:
             refused.append(problem)
 
-    shim = Shim(Busy(cluster=["id", []], take=[[], [], False]))
+    shim = Shim(Busy(cluster=["id", []], ask={}, log=None, take=[[], [], False]))
     threads = [threading.Thread(target=plugin) for _ in range(40)]
     for thread in threads:
         thread.start()

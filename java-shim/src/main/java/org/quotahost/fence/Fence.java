@@ -195,15 +195,8 @@ public final class Fence {
     }
 
     /** A PAUSE begins or ends, or requests to held topics are turned back from now on or no longer (Rules). */
-    public static synchronized void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
-        boolean closed = turnsBack && installed();
-        rules = new Rules(paused, closed, shadow, affected);
-        String state = !closed ? OPEN : shadow ? COUNTS : affected != null ? HOLDS : HOLDS_ALL;
-        // A state that was left out is logged as soon as a line may be written: the table says it again and again.
-        if (state.equals(loggedState) || lines.pass() == LineLimit.NO) return;
-        loggedState = state;
-        if (closed) LOG.warn(state);
-        else LOG.info(state);
+    public static void state(boolean paused, boolean turnsBack, boolean shadow, Affected affected) {
+        rules = new Rules(paused, turnsBack && installed(), shadow, affected);
     }
 
     public static void addresses(Consumer<AuthorizableRequestContext> to) {
@@ -242,8 +235,18 @@ public final class Fence {
         installed.decrementAndGet();
     }
 
-    /** Logs which creations were refused since the last line, at most once a minute; the watch calls it often. */
-    public static synchronized void logRefusals() {
+    /** Logs the state if it is another one than in the last line; one that was left out as soon as a line may be written. */
+    public static void logState() {
+        Rules now = rules;
+        String state = !now.closed ? OPEN : now.shadow ? COUNTS : now.affected != null ? HOLDS : HOLDS_ALL;
+        if (state.equals(loggedState) || lines.pass() == LineLimit.NO) return;
+        loggedState = state;
+        if (now.closed) LOG.warn(state);
+        else LOG.info(state);
+    }
+
+    /** Logs which creations were refused since the last line, at most once a minute. */
+    public static void logRefusals() {
         AuthorizableRequestContext last = refusedLast;
         if (last == null || refusalLines.pass() == LineLimit.NO) return;
         refusedLast = null;

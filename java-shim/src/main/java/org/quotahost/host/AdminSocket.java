@@ -183,9 +183,9 @@ final class AdminSocket implements AutoCloseable {
                     question.write(next);
                     continue;
                 }
+                connections.put(channel, System.nanoTime()); // first: who has its answer has asked
                 send(channel, answer(question.toString(StandardCharsets.UTF_8)));
                 question.reset();
-                connections.put(channel, System.nanoTime());
             }
             if (question.size() == LONGEST) send(channel, Questions.error("a question may have " + LONGEST + " bytes"));
         } catch (IOException e) {

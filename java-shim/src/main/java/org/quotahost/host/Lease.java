@@ -17,6 +17,7 @@ final class Lease {
     private final Consumer<Double> fallback;
     private volatile long renewedAt;
     private long checkedAt;
+    private boolean logged;
     private volatile long validityMs = 60_000;
     private volatile String action = "OPEN";
     volatile boolean expired;
@@ -51,10 +52,16 @@ final class Lease {
         // One interval early, since the next check comes only after it. By the same time, as a stop may have come since.
         boolean silent = (now - renewedAt) / 1_000_000 >= validityMs - CHECK_MS;
         if (silent == expired) return;
-        // First of all: the log may fail, and then the next check would not try again.
         fallback.accept(!silent ? null : action.equals("PAUSE") ? 0.0 : 1.0);
         expired = silent;
         if (silent) applied = applied + 1;
+    }
+
+    /** Logs that the fallback has come into force, or that it has ended. */
+    void log() {
+        boolean silent = expired;
+        if (silent == logged) return;
+        logged = silent;
         if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
         else LOG.warn("The Python host answers again: its factor is in force");
     }

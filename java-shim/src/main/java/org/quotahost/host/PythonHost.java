@@ -50,7 +50,8 @@ public final class PythonHost {
     /** One for all plugins. */
     final ClusterAdmin admin;
     private final AdminSocket socket;
-    private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics");
+    private final Schedule watch = new Schedule("quotahost-watch"), topicSchedule = new Schedule("quotahost-topics"),
+            log = new Schedule("quotahost-log");
     /** As the broker has started: what isn't live stays like that. */
     final BrokerConfigs started;
     /** As Kafka has it now; each Life knows what it has put in force of that. */
@@ -151,6 +152,7 @@ public final class PythonHost {
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start();
         watch();
+        log();
         topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
         socket.start();
     }
@@ -162,12 +164,19 @@ public final class PythonHost {
         watch.every(BEAT_MS, "the table's clock and the move of the limits",
                 () -> table.beat(TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startedAt)));
         watch.every(BEAT_MS, "the eviction of silent clients", table::evict);
-        watch.every(BEAT_MS, "the log of a full table", table::logFull);
-        watch.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce.limitFactor()));
-        watch.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         watch.every(1_000, "forgetting who was turned back", () -> TurnedBack.forgetOld(System.nanoTime()));
-        watch.every(BEAT_MS, "the log of what is missing", Internals::log);
         watch.every(1_000, "the look for new gauges", () -> StandardGauges.addNew(this));
+    }
+
+    /** What the watch and the fence have to say, on a thread of its own: the broker's log may wait, as for a disk. */
+    private void log() {
+        log.every(BEAT_MS, "the log of the lease", lease::log);
+        log.every(BEAT_MS, "the log of the fence", Fence::logState);
+        log.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
+        log.every(BEAT_MS, "the log of a full table", table::logFull);
+        log.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce.limitFactor()));
+        log.every(BEAT_MS, "the log of topics", topicQuotas::log);
+        log.every(BEAT_MS, "the log of what is missing", Internals::log);
     }
 
     private void close() {
@@ -175,6 +184,7 @@ public final class PythonHost {
         lives.end();
         socket.close();
         watch.end();
+        log.end();
         topicSchedule.end();
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(CLOSE_MS);
         lives.awaitEnd(CLOSE_MS);

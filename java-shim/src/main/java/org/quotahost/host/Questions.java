@@ -1,6 +1,5 @@
 package org.quotahost.host;
 
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -143,7 +142,6 @@ final class Questions {
                 "topics", Map.of("threshold", topics.threshold(), "rate", topics.rate(), "over", topics.over(),
                         "in_shadow", topics.overInShadow()),
                 "controller", KafkaBeans.activeController(), "properties", properties,
-                "directory", Path.of("").toAbsolutePath().toString(),
                 "clients", table.size(), "clients_max", table.clientsMax(), "affected_topics", table.affectedTopics(),
                 "held", new Json.Raw(held), "sources", host.gauges.names("FactorSource", "Answers", 1));
     }

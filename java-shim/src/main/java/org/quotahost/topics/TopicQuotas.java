@@ -53,7 +53,7 @@ public final class TopicQuotas {
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
-    private final Map<String, TopicUse> topics = new HashMap<>();
+    private final Map<String, TopicUse> topics = new ConcurrentHashMap<>();
     /** By which the last reading went. */
     private Thresholds applied;
     /** When to read next, and when the topics were listed, by System.nanoTime. */
@@ -131,15 +131,15 @@ public final class TopicQuotas {
             use.shadow = shadow(now.shadowOf(use.topic));
             if (use.update(now.own.getOrDefault(use.topic, share), nanos)) next.put(use.topic, use);
         }
-        log(now.total);
         turnBack(totalRate > now.total ? next : Map.of(), now.answer);
     }
 
-    private void log(double expected) {
+    /** Logs which requests were turned back since the last line, at most once a minute; any thread. */
+    public void log() {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
         if (turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
         LOG.warn("Produce requests were turned back; this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
-                Math.round(totalRate), Math.round(expected), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
+                Math.round(totalRate), Math.round(threshold()), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
         turnedBack.forEach(use -> use.turnedBack.reset());
     }
 
@@ -153,10 +153,10 @@ public final class TopicQuotas {
 
     /** Until the next reading that succeeds, no request is turned back. */
     private void suspend(String why) {
+        turnBack(Map.of(), null); // first: the log may wait
         if (Fence.installed() && suspensions.pass() != LineLimit.NO) {
             LOG.error("{}: until then topic quotas turn no request back", why);
         }
-        turnBack(Map.of(), null);
     }
 
     /** Which topics there are; with them changes the share of those that have no threshold of their own. */

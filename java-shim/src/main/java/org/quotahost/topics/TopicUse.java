@@ -82,7 +82,7 @@ final class TopicUse {
         private static final double TICK_SECONDS = 5;
 
         /** In bytes/s. */
-        double rate;
+        volatile double rate;
         /** The time between the last two readings, and the bytes that came in it; 0 after the first reading. */
         double seconds;
         long came;

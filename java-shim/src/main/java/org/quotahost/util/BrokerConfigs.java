@@ -1,10 +1,12 @@
 package org.quotahost.util;
 
+import java.io.File;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.kafka.common.config.SslConfigs;
 import org.apache.kafka.common.config.types.Password;
@@ -30,7 +32,9 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         Map<String, String> broker = new TreeMap<>();
         configs.forEach((name, value) -> {
             if (name.startsWith(PREFIX)) properties.put(name, text(value));
-            else if (value != null && OF_THE_BROKER.stream().anyMatch(name::startsWith)) broker.put(name, text(value));
+            else if (value != null && OF_THE_BROKER.stream().anyMatch(name::startsWith)) {
+                broker.put(name, name.startsWith("log.dir") ? absolute(text(value)) : text(value));
+            }
         });
         properties.remove(PREFIX + "class");
         return new BrokerConfigs(properties, broker);
@@ -45,6 +49,12 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
         if (value instanceof Class<?> type) return type.getName();
         if (value instanceof List<?> list) return String.join(",", list.stream().map(Objects::toString).toList());
         return Objects.toString(value, "").strip();
+    }
+
+    /** Log directories as Kafka names them; a plugin may change the working directory of Python's process. */
+    private static String absolute(String directories) {
+        return Stream.of(directories.split(",")).map(String::strip).filter(each -> !each.isEmpty())
+                .map(each -> new File(each).getAbsolutePath()).collect(Collectors.joining(","));
     }
 
     /** The names of all that Kafka can change of its listeners' keystores while it runs (KIP-226). */

@@ -110,6 +110,8 @@ public final class FenceFixture {
         Fence.state(false, false, false, null);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
+        Fence.logState();
+        Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
         Fence.diskFull(false);
         Fence.allowCreation(false);
         Fence.existing(Set.of());

@@ -36,7 +36,7 @@ class FenceTest {
 
     @BeforeEach
     void closed() {
-        Fence.state(true, true, false, null);
+        logged(true, true, false, null);
     }
 
     private List<AuthorizationResult> produce(String user, String clientId) {
@@ -177,30 +177,37 @@ class FenceTest {
         assertEquals(both, produceTo("__remote_log_metadata", "t"));
     }
 
+    /** A state, and what the thread of the log makes of it. */
+    private static void logged(boolean paused, boolean turnsBack, boolean shadow, Fence.Affected affected) {
+        Fence.state(paused, turnsBack, shadow, affected);
+        Fence.logState();
+    }
+
     @Test
     void theLogTellsThatAClosedFenceOnlyCountsFromNowOnOrHoldsTopicsAlone() {
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);
-        Fence.state(true, true, false, null);
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, true, null)), "are only counted"));
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, true, false, (who, id, topic) -> null)),
+        logged(true, true, false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(true, true, true, null)), "are only counted"));
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(false, true, false, (who, id, topic) -> null)),
                 "to held topics are answered"));
     }
 
     @Test
     void aFenceThatFluttersWritesABoundedNumberOfLinesAndThenTheLastState() {
-        assertEquals("", LogCapture.during(() -> Fence.state(true, true, false, null)), "it is closed");
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(false, false, false, null)), "The fence is open"));
-        assertEquals("", LogCapture.during(() -> Fence.state(false, false, false, null)));
-        Fence.state(true, true, false, null);
+        assertEquals("", LogCapture.during(() -> logged(true, true, false, null)), "it is closed");
+        assertEquals("", LogCapture.during(() -> Fence.state(false, false, false, null)), "the watch waits for no log");
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(false, false, false, null)), "The fence is open"));
+        assertEquals("", LogCapture.during(() -> logged(false, false, false, null)));
+        logged(true, true, false, null);
         long[] now = {0};
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE, () -> now[0]);
         assertEquals(Fence.LINES_PER_MINUTE, LogCapture.during(() -> {
-            for (int i = 0; i < 10_000; i++) Fence.state(i % 2 == 1, i % 2 == 1, false, null);
+            for (int i = 0; i < 10_000; i++) logged(i % 2 == 1, i % 2 == 1, false, null);
         }).lines().count());
         now[0] += 60_000_000_000L;
-        Fence.state(false, false, false, null);
-        assertEquals(1, LogCapture.lines(LogCapture.during(() -> Fence.state(true, true, false, null)), "The fence is closed"));
-        assertEquals(0, LogCapture.during(() -> Fence.state(true, true, false, null)).lines().count());
+        logged(false, false, false, null);
+        assertEquals(1, LogCapture.lines(LogCapture.during(() -> logged(true, true, false, null)), "The fence is closed"));
+        assertEquals(0, LogCapture.during(() -> logged(true, true, false, null)).lines().count());
     }
 
     @Test

@@ -23,6 +23,7 @@ class LeaseTest {
         for (long at = 0; at < ms; at += Lease.CHECK_MS) {
             now += Lease.CHECK_MS * 1_000_000;
             lease.check();
+            lease.log();
         }
     }
 

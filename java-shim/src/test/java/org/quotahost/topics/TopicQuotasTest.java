@@ -76,6 +76,7 @@ class TopicQuotasTest {
             }
             meters.sleep(LOOK_MS);
             quotas.read(meters.nanos());
+            quotas.log();
         }
         return longest;
     }

@@ -27,6 +27,13 @@ class BrokerConfigsTest {
     }
 
     @Test
+    void logDirectoriesAreNamedAsKafkaNamesThem() {
+        configs.put("log.dirs", "data, /b/");
+
+        assertEquals(System.getProperty("user.dir") + "/data,/b", BrokerConfigs.of(configs).broker().get("log.dirs"));
+    }
+
+    @Test
     void howBrokersAndClientsConnectIsHandedOn() {
         Map<String, String> connection = Map.of("listeners", "A://:1", "advertised.listeners", "A://a:1",
                 "listener.security.protocol.map", "A:SASL_SSL", "inter.broker.listener.name", "A",
