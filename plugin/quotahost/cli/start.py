@@ -13,7 +13,6 @@ from io import TextIOWrapper
 from typing import Final
 
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.console import say
 
 _QUICK: Final = ("explain", "top")
 
@@ -37,6 +36,8 @@ def main() -> None:
             raise
         no_room = error.errno == ENOSPC
         if no_room:  # who has read enough is told nothing
+            from quotahost.cli.console import say
+
             say(f"the output can't be written: {error.strerror}", to_stderr=True)
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -58,5 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
+        from quotahost.cli.console import say
+
         say(str(error), to_stderr=True)
         return error.exit_code

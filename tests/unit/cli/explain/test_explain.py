@@ -263,16 +263,16 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSock
     os.close(terminal)
 
 
-@pytest.mark.parametrize(("command", "module"), [("properties", "main"), ("top", "top.top")])
+@pytest.mark.parametrize(("command", "module"), [("properties", "main"), ("top", "top.top"), ("explain", "console")])
 def test_ctrl_c_while_a_command_is_imported_ends_it_without_a_traceback(command: str, module: str) -> None:
     code = f"""import sys
 from types import SimpleNamespace
-from quotahost.cli import start
 def find(name, *_):
     if name == "quotahost.cli.{module}":
         raise KeyboardInterrupt
 sys.meta_path.insert(0, SimpleNamespace(find_spec=find))
 sys.argv = ["quotahost", "{command}"]
+from quotahost.cli import start
 start.main()"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
