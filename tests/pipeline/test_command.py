@@ -343,6 +343,8 @@ class Job:
 
     def __call__(self, *_: object) -> "Job":
         if self._begins:
+            if isinstance(self._runs, signal.Signals):
+                signal.raise_signal(self._runs)
             raise self._begins
         return self
 
@@ -387,12 +389,13 @@ def test_what_ends_the_pipeline_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("begins", [None, LATE], ids=["while it runs", "while it waits for brokers"])
 def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, begins: Exception | None
 ) -> None:
-    job = Job(runs=number).by(monkeypatch)
+    job = Job(begins, runs=number).by(monkeypatch)
     assert run(tmp_path) == (0, "")
-    assert job.stopped
+    assert job.stopped is (begins is None)
 
 
 @pytest.mark.parametrize(
