@@ -316,7 +316,7 @@ def _signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def run(checkpoint: Path, *options: object) -> tuple[int, str]:
+def run(checkpoint: object, *options: object) -> tuple[int, str]:
     """The command's exit code, and what it says of an error."""
     given = ("--bootstrap", "a:1", "--checkpoint", checkpoint, *options)
     done = CliRunner().invoke(app, ["pipeline", *map(str, given)])
@@ -360,7 +360,8 @@ class Job:
             signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
             yield SimpleNamespace(sparkContext=SimpleNamespace(master=master))
 
-        for name, fake in (("session", session), ("Job", self), ("hadoop", lambda _: {"fs.defaultFS": LOCAL})):
+        fakes = {"session": session, "Job": self, "hadoop": lambda _: {"fs.defaultFS": LOCAL}}
+        for name, fake in (fakes | {"file_system": lambda *_: None}).items():
             monkeypatch.setattr(pipeline, name, fake)
         return self
 
@@ -386,6 +387,16 @@ def test_what_ends_the_pipeline_is_told_in_a_sentence(
     found, text = run(tmp_path)
     line = text.splitlines()[-1]
     assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
+
+
+def test_a_directory_in_a_file_system_that_spark_does_not_know_is_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Job().by(monkeypatch)
+    monkeypatch.setattr(pipeline, "file_system", lambda _, place: spark_session.file_system(spark, place))
+    code, text = run("s3://bucket/checkpoint")
+    assert (code, "--checkpoint s3://bucket/checkpoint can't be used: " in text) == (1, True), text
+    assert 'No FileSystem for scheme "s3"' in text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

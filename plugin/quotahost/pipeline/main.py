@@ -34,6 +34,7 @@ from quotahost.pipeline.session import (
     DEFAULTS,
     POOLS,
     checkpoint_files,
+    file_system,
     hadoop,
     jars,
     on_this_machine,
@@ -75,6 +76,8 @@ def run(chosen: Options) -> None:
             for name, directory in directories.items():
                 if problem := refusal(name, directory, master, default):
                     raise OptionsError(problem)
+                with _in_words(f"--{name} {directory} can't be used", "name a file system of which Spark has the jar"):
+                    file_system(spark, directory)
             remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
