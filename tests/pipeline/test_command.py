@@ -316,7 +316,7 @@ def _signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def run(checkpoint: Path, *options: object) -> tuple[int, str]:
+def run(checkpoint: object, *options: object) -> tuple[int, str]:
     """The command's exit code, and what it says of an error."""
     given = ("--bootstrap", "a:1", "--checkpoint", checkpoint, *options)
     done = CliRunner().invoke(app, ["pipeline", *map(str, given)])
@@ -343,6 +343,8 @@ class Job:
 
     def __call__(self, *_: object) -> "Job":
         if self._begins:
+            if isinstance(self._runs, signal.Signals):
+                signal.raise_signal(self._runs)
             raise self._begins
         return self
 
@@ -358,7 +360,8 @@ class Job:
             signal.signal(signal.SIGINT, lambda *_: pytest.fail("Spark's own handler, which ends Python"))
             yield SimpleNamespace(sparkContext=SimpleNamespace(master=master))
 
-        for name, fake in (("session", session), ("Job", self), ("hadoop", lambda _: {"fs.defaultFS": LOCAL})):
+        fakes = {"session": session, "Job": self, "hadoop": lambda _: {"fs.defaultFS": LOCAL}}
+        for name, fake in (fakes | {"file_system": lambda *_: None}).items():
             monkeypatch.setattr(pipeline, name, fake)
         return self
 
@@ -386,13 +389,24 @@ def test_what_ends_the_pipeline_is_told_in_a_sentence(
     assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+def test_a_directory_in_a_file_system_that_spark_does_not_know_is_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job(runs=number).by(monkeypatch)
+    Job().by(monkeypatch)
+    monkeypatch.setattr(pipeline, "file_system", lambda _, place: spark_session.file_system(spark, place))
+    code, text = run("s3://bucket/checkpoint")
+    assert (code, "--checkpoint s3://bucket/checkpoint can't be used: " in text) == (1, True), text
+    assert 'No FileSystem for scheme "s3"' in text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("begins", [None, LATE], ids=["while it runs", "while it waits for brokers"])
+def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, begins: Exception | None
+) -> None:
+    job = Job(begins, runs=number).by(monkeypatch)
     assert run(tmp_path) == (0, "")
-    assert job.stopped
+    assert job.stopped is (begins is None)
 
 
 @pytest.mark.parametrize(

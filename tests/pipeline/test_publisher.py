@@ -6,6 +6,7 @@ timestamp of Kafka's. Of two pipelines the one launched last wins, and when it i
 
 import json
 import logging
+import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -108,6 +109,16 @@ def test_a_clock_of_kafkas_by_which_all_brokers_are_silent_is_not_believed(spark
         sent.publisher(batch(spark), number)
     assert sent.clock.ahead == 0
     assert (sent.records[-1].reporting, sent.records[-1].stale) == (1, 0)
+
+
+def test_a_cluster_without_any_snapshot_has_no_age_that_would_look_new_for_ever(spark: SparkSession) -> None:
+    sent = Sent()
+    for given in (batch(spark, age=10), batch(spark).where("broker IS NULL")):
+        sent.publisher(given, 0)
+    assert [each.newest_snapshot_at is None for each in sent.records] == [False, True]
+    age = sent.progress.registry.get_sample_value("quotahost_pipeline_age_seconds", {"cluster": "home"})
+    assert age is not None
+    assert math.isnan(age)
 
 
 def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spark: SparkSession) -> None:

@@ -104,10 +104,12 @@ def held(snapshots: DataFrame) -> DataFrame:
         f"size(b) <> 2 OR NOT b[0] RLIKE r'\\A(?:{NAME.pattern})\\z' OR NOT b[1] RLIKE r'\\A[0-9]+\\z'"
         " OR try_cast(b[1] AS BIGINT) IS NULL"
     )
-    # from_json gives the text of the number. The transform keeps Spark from reading the JSON again for each mention.
+    # from_json gives a text of everything; in the JSON each pair has one with quotes, its name. The transform keeps
+    # Spark from reading the JSON again for each mention.
     lists = "from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')"
+    quoted = r"""NOT s.budgets RLIKE r',"|\[[^\["]'"""
     names = "size(array_distinct(transform(l, b -> b[0]))) = size(l)"
-    good = f"size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
+    good = f"{quoted} AND size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _LATE).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
         f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",

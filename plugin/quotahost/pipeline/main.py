@@ -34,6 +34,7 @@ from quotahost.pipeline.session import (
     DEFAULTS,
     POOLS,
     checkpoint_files,
+    file_system,
     hadoop,
     jars,
     on_this_machine,
@@ -75,13 +76,17 @@ def run(chosen: Options) -> None:
             for name, directory in directories.items():
                 if problem := refusal(name, directory, master, default):
                     raise OptionsError(problem)
+                with _in_words(f"--{name} {directory} can't be used", "name a file system of which Spark has the jar"):
+                    file_system(spark, directory)
             remedy = "look at the address, at --kafka-config, and at the rights of docs/security.md"
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
             job.run(stop)
-    except (OSError, Py4JError) as error:
-        # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
+    except (OSError, Py4JError, QuotahostError) as error:
+        # What a stop interrupts is no fault. To a whole group, as systemd sends it, the signal ends Spark's JVM before.
         if not stop.is_set():
+            if isinstance(error, QuotahostError):
+                raise
             remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
             raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
 

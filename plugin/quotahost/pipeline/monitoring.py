@@ -6,6 +6,7 @@ record. How far a query has read stands in that progress, as Kafka's offsets.
 """
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
@@ -72,8 +73,7 @@ class Progress:
         cluster, before = record.cluster, self._newest.get(record.cluster)
         self.standing_by.set(standing_by)
         self._newest[cluster] = record
-        if record.newest_snapshot_at:
-            self._age.labels(cluster).set(_age(record))
+        self._age.labels(cluster).set(_age(record) if record.newest_snapshot_at else math.nan)
         for name in ("reporting", "stale", "missing"):
             self._brokers.labels(cluster, name).set(getattr(record, name))
         self._volumes.labels(cluster).set(record.volume_count)

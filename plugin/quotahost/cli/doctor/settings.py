@@ -92,6 +92,8 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {name_of_class or 'not set'}: this broker does not load quotahost"
         yield wrong(text, f"{_CLASS}={CLASS}")
+    if any(name.startswith("\u00ef\u00bb\u00bf") for name in broker.properties):  # as ISO 8859-1 has it
+        yield wrong("the file begins with a byte order mark, for Kafka a part of its first name", "save it without one")
     for name in broker.unresolved:
         if name.startswith(PREFIX):
             yield note(f"{name} is not checked: a config provider of the broker resolves it")

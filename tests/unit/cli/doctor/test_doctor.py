@@ -55,6 +55,7 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
     [
         ("", 1, [f"{PREFIX}class is not set: this broker does not load quotahost"]),
         (f"{PREFIX}class=io.strimzi.Quotas", 1, [f"{PREFIX}class is io.strimzi.Quotas: this broker does not load"]),
+        (f"\ufeff{CLASS}", 1, [f"{PREFIX}class is not set: ", "begins with a byte order mark", "save it without one"]),
         (f"{PREFIX}class=org.quotahost.MonitoredPythonQuotaCallback", 0, ["Nothing is wrong."]),
         (f"{CLASS}{PREFIX}static.produc=1\n{PREFIX}validity=30\n", 1,
          [f"did you mean {PREFIX}static.produce?", "write 30s for seconds", "Something is WRONG"]),
@@ -70,8 +71,8 @@ def test_without_arguments_it_looks_at_its_own_interpreter(site: Path, package: 
         (f"{CLASS}config.providers=file\n{PROVIDED}", 0, [f"{PREFIX}static.produce is not checked: a config provider"]),
         (CLASS + PROVIDED, 1, [f"{PREFIX}static.produce="]),  # without providers Kafka takes it as it is written
     ],
-    ids=["no class", "another class", "monitored", "wrong", "wrong plugins", "two sources of disks", "all at once",
-         "a broken plugin", "markup", "provided", "no provider"],
+    ids=["no class", "another class", "byte order mark", "monitored", "wrong", "wrong plugins", "two sources of disks",
+         "all at once", "a broken plugin", "markup", "provided", "no provider"],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_remedy_and_ends_with_1(
     site: Path, package: Path, tmp_path: Path, properties: str, code: int, words: list[str]

@@ -160,9 +160,9 @@ class Standby:
             return None
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self._of_source.settings = self._context.settings
-        answer = self._source.read(answers)
-        self.ready = self.ready or not answer.waiting
-        return answer
+        if not self.ready:  # till then the record's sums count, and two that took turns would look like a loss
+            self.ready = not self._source.read(False).waiting
+        return self._source.read(answers and self.ready)
 
     def close(self) -> None:
         """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
@@ -294,7 +294,7 @@ class ClusterVolumesSource:
         else:
             for attribute, value in (("Age", age), ("Run", record.run), ("Sequence", record.sequence)):
                 metrics.gauge("ClusterRecord", "", attribute, value)
-        if not self._by_standby:
+        if not self._by_standby or not self._standby.ready:
             view.show(metrics)
 
     # ---- the follower's thread ----

@@ -73,7 +73,12 @@ class PublishVolumes:
         )  # fmt: skip
 
     def _has_changed(self, before: Snapshot, now: Snapshot) -> bool:
-        """As :func:`has_changed`, or a budget came, went, or moved by a thousandth of its bytes."""
+        """As :func:`has_changed`, or a budget came, went, or moved by a thousandth of its bytes.
+
+        What has changed since one look goes with the next: the pipeline can't tell which of two of one look is newer.
+        """
+        if before.captured_at == now.captured_at:
+            return False
         if has_changed(before, now):
             return True
         wanted, old, new = self._disks.budgets.wanted or {}, dict(before.budgets or ()), dict(now.budgets or ())

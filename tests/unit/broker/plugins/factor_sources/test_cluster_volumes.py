@@ -332,6 +332,7 @@ def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_un
     assert begun.read() == ClusterVolumes((OWN, FULL), unknown, "it reads")
     standby.read.return_value = ClusterVolumes((), (*unknown, "broker 3: no snapshot"), "it reads on")
     assert begun.read() == ClusterVolumes((OWN, FULL), (*unknown, "broker 3: no snapshot"), "it reads on")
+    assert not any(call.args[0] for call in standby.read.call_args_list), "its budgets don't count beside the record's"
     standby.read.return_value = ClusterVolumes((OWN, EMPTY), ("broker 3: no snapshot",))
     assert begun.read() == standby.read.return_value
     standby.read.return_value = ClusterVolumes((EMPTY, OWN), waiting="again")
