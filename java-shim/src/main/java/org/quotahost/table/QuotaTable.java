@@ -390,8 +390,7 @@ public final class QuotaTable {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
-            Marks.Affected topics = factorInForce.rule().affected();
-            if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
+            if (now - sweptAt >= BEATS_PER_SECOND) endMarks(factorInForce.rule().affected());
             follow();
         }
         boolean measured = true; // where the heap is full halfway, too
