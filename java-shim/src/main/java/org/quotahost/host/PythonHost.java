@@ -182,5 +182,6 @@ public final class PythonHost {
         if (topicSchedule.close(until)) topicQuotas.close();
         admin.close();
         gauges.close();
+        Fence.uninstall();
     }
 }

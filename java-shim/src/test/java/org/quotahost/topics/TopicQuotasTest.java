@@ -274,8 +274,8 @@ class TopicQuotasTest {
     }
 
     @Test
-    void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() throws Exception {
-        fence.close();
+    void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() {
+        Fence.uninstall();
         configure(TOTAL, Map.of());
         String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
 
