@@ -151,7 +151,8 @@ public final class PythonHost {
         gauges.table("Clients", "Uses", new ClientTable(() -> questions.ask("clients-table", List.of(), TABLE_MS))::read);
         lives.start();
         watch();
-        topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
+        topicSchedule.every(TopicQuotas.NEAR_MS,
+                "the reading of the topics' meters (until the next one topic quotas turn nothing back)", topicQuotas::turn);
         socket.start();
     }
 
