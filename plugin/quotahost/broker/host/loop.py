@@ -71,7 +71,6 @@ class Host:
         self._broken_events = LoggedOnce(log)
         self._shadow = Shadow(shim, clock)
         self._tick_at = clock()
-        self._ask_for_fence_at = clock() + _SETTLED
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
         self._cluster = ClusterQuery(shim)
         self._look_at_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
@@ -118,6 +117,7 @@ class Host:
         self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
+        self._ask_for_fence_at = self._clock() + _SETTLED
         asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
         self._opened.callback(asking.close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))

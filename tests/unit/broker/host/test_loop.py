@@ -53,6 +53,7 @@ def test_a_pause_that_no_fence_can_hold_is_warned_of_once_soon_after_the_start(
     caplog: pytest.LogCaptureFixture, given: dict[str, str], has_fence: bool, times: int
 ) -> None:
     shim = FakeShim({"supplier": "static", **given}, pace=1)
+    shim.told["starting"] = lambda: setattr(shim.clock, "now", shim.clock.now + 20)  # plugins take their time
     shim.idle(4)  # a broker makes its authorizer, and so the fence, after its callback
     shim.script.append(lambda: setattr(shim, "has_fence", has_fence))
     shim.idle(20)

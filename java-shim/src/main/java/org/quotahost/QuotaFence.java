@@ -67,8 +67,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
     Authorizer inner;
-    /** Whether this node is a broker, as a controller gets no produce request; a controller, which creates. */
-    private boolean installed, controls;
+    /** Whether this node is a controller, which creates. */
+    private boolean controls;
 
     @Override
     public void configure(Map<String, ?> configs) {
@@ -78,9 +78,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         giveMetrics();
         String roles = Objects.toString(configs.get("process.roles"), "");
         controls = roles.contains("controller");
-        installed = roles.contains("broker");
         Exemptions.superUsers(configs);
-        if (installed) Fence.install();
+        if (roles.contains("broker")) Fence.install();
         LOG.info("{} stands before {} ({}; \"none\" there is for clusters that had no authorizer)",
                 getClass().getSimpleName(), inner.getClass().getName(), PROPERTY);
     }
@@ -94,11 +93,9 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
         return results;
     }
 
-    /** Kafka may close it twice, and one that it could not configure. */
+    /** Kafka may close one that it could not configure. */
     @Override
     public void close() throws IOException {
-        if (installed) Fence.uninstall();
-        installed = false;
         if (inner != null) inner.close();
     }
 

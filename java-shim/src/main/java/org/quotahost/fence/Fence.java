@@ -3,7 +3,6 @@ package org.quotahost.fence;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.apache.kafka.common.acl.AclOperation;
@@ -61,14 +60,13 @@ public final class Fence {
     /** Requests that create topics or partitions. */
     public static final LongAdder creationsRefused = new LongAdder(), creationsShadowed = new LongAdder();
 
-    private static final AtomicInteger installed = new AtomicInteger();
     private static volatile Rules rules = new Rules(false, false, false, null);
     /** The topics whose produce requests are turned back beside those of the rules; null for none. */
     private static volatile Topics topics;
     /** Hears who writes and reads, and from where: only an authorizer sees addresses. */
     private static volatile Consumer<AuthorizableRequestContext> addresses;
     private static volatile double allowance;
-    private static volatile boolean diskFull, creationAllowed;
+    private static volatile boolean installed, diskFull, creationAllowed;
     /** The names of the cluster's topics, as Kafka has told them last. */
     private static volatile Set<String> existing = Set.of();
     /** Whose creation was refused last, for the log; null once it was logged. */
@@ -227,12 +225,17 @@ public final class Fence {
         creationAllowed = on;
     }
 
+    /** An authorizer of a broker, as a controller gets no produce request. */
     public static void install() {
-        installed.incrementAndGet();
+        installed = true;
     }
 
+    /**
+     * The host ends, and not the authorizer: Kafka closes that long before the callback, and meanwhile a PAUSE would seem to
+     * be over.
+     */
     public static void uninstall() {
-        installed.decrementAndGet();
+        installed = false;
     }
 
     /** Logs the state if it is another one than in the last line; one that was left out as soon as a line may be written. */
@@ -261,7 +264,7 @@ public final class Fence {
 
     /** Whether a broker's authorizer in this JVM asks the fence; without one, closing it has no effect. */
     public static boolean installed() {
-        return installed.get() > 0;
+        return installed;
     }
 
     public static boolean closed() {

@@ -153,7 +153,8 @@ public final class PythonHost {
         lives.start();
         watch();
         log();
-        topicSchedule.every(TopicQuotas.NEAR_MS, "the reading of the topics' meters", topicQuotas::turn);
+        topicSchedule.every(TopicQuotas.NEAR_MS,
+                "the reading of the topics' meters (until the next one topic quotas turn nothing back)", topicQuotas::turn);
         socket.start();
     }
 
@@ -192,5 +193,6 @@ public final class PythonHost {
         if (topicSchedule.close(until)) topicQuotas.close();
         admin.close();
         gauges.close();
+        Fence.uninstall();
     }
 }

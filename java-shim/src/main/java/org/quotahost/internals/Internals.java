@@ -244,7 +244,7 @@ public final class Internals {
          * It lacks this of Kafka's now, by System.nanoTime, or lacks nothing (null). It has failed once it lacks something for two
          * minutes without a break: Kafka makes some of its MBeans after its callback, and takes them away before it closes that.
          */
-        void lacks(String what, long now) {
+        public void lacks(String what, long now) {
             long since = lacksSince; // several threads read JMX
             if (what == null || since == 0) lacksSince = what == null ? 0 : now | 1;
             else if (now - since > LACKS_NANOS) failed("no " + what);

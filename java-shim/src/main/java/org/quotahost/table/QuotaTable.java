@@ -349,7 +349,7 @@ public final class QuotaTable {
         Marks.Affected topics = next.affected();
         Fence.state(factorInForce.paused(), factorInForce.turnsBack(topics), factorInForce.inShadow(), topics);
         if (last.slowing() != null && next.slowing() == null) endMarks(null);
-        else if (last.affected() != topics) endMarks(topics);
+        else if (last.affected() != topics || now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
         // While a client is on its way from slowed tags to own ones or back, its windows fill and empty with the time.
         // The last limits were made by the last rule's beat, from which this one may be far: the watch may have stood still.
         factorInForce.hold(next, last.now() - marks.changedAt() < next.backBeats());
@@ -386,8 +386,6 @@ public final class QuotaTable {
         synchronized (this) {
             int next = (int) (ms / BEAT_MS);
             if (next - now > 0) now = next;
-            Marks.Affected topics = factorInForce.rule().affected();
-            if (topics != null && now - sweptAt >= BEATS_PER_SECOND) endMarks(topics);
             follow();
         }
         boolean measured = true; // where the heap is full halfway, too

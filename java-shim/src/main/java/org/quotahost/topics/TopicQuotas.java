@@ -58,7 +58,6 @@ public final class TopicQuotas {
     private Thresholds applied;
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
-    private final LineLimit suspensions = new LineLimit(1);
     private final LineLimit lines = new LineLimit(1);
     private boolean warnedOfNoFence;
 
@@ -105,8 +104,8 @@ public final class TopicQuotas {
         try {
             read(before);
         } catch (Throwable e) {
-            suspend("Kafka's meters can't be read (" + e + ")");
-            throw e; // the schedule counts it, and goes on
+            turnBack(Map.of(), null); // until the next reading that succeeds
+            throw e; // the schedule counts and logs it, and goes on
         }
         long after = System.nanoTime(), pauseMs = totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS;
         dueAt = after + Math.max(TimeUnit.MILLISECONDS.toNanos(pauseMs), PAUSE_PER_READING * (after - before));
@@ -120,8 +119,10 @@ public final class TopicQuotas {
         }
         Meters kafkas = Internals.METERS.get();
         Meters.Of all = kafkas == null ? null : kafkas.of(Meters.BYTES_IN);
+        // A combined node has none while its controller ends (BrokerServer closes its BrokerTopicStats before).
+        Internals.METERS.lacks(all == null && Fence.installed() ? Meters.BYTES_IN : null, nanos);
         if (all == null) {
-            suspend("Kafka's meter " + Meters.BYTES_IN + " can't be found");
+            turnBack(Map.of(), null);
             return;
         }
         if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
@@ -149,14 +150,6 @@ public final class TopicQuotas {
         total = new TopicUse.OneMinuteRate();
         topics.clear();
         turnBack(Map.of(), null);
-    }
-
-    /** Until the next reading that succeeds, no request is turned back. */
-    private void suspend(String why) {
-        turnBack(Map.of(), null); // first: the log may wait
-        if (Fence.installed() && suspensions.pass() != LineLimit.NO) {
-            LOG.error("{}: until then topic quotas turn no request back", why);
-        }
     }
 
     /** Which topics there are; with them changes the share of those that have no threshold of their own. */

@@ -107,6 +107,7 @@ public final class FenceFixture {
         TurnedBack.clients.clear();
         for (QuotaFence fence : MADE) Utils.closeQuietly(fence, "fence");
         MADE.clear();
+        Fence.uninstall();
         Fence.state(false, false, false, null);
         Fence.addresses(null);
         Fence.lines = new LineLimit(Fence.LINES_PER_MINUTE);

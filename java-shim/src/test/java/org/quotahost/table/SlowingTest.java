@@ -320,6 +320,17 @@ class SlowingTest {
         assertEquals(500.0, limit("bob", "b"));
     }
 
+    /** Such a thread may mark a client when no topic is affected any more. */
+    @Test
+    void aMarkThatComesAfterAllOthersHaveEndedEndsToo() {
+        affect(0.5, "orders");
+        Marks.Affected affected = table.factorInForce.rule().affected();
+        table.factor(1, "", null);
+        affected.mark(Tables.principal("alice"), "a", "orders");
+        pass(2);
+        assertEquals(0, table.marked());
+    }
+
     /** Such a thread may have read the clock before its client's mark ended and began anew. */
     @Test
     void aRequestThatComesLateHasNobodyRiseAnew() {
