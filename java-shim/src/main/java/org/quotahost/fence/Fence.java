@@ -236,6 +236,7 @@ public final class Fence {
      */
     public static void uninstall() {
         installed = false;
+        rules = new Rules(false, false, false, null); // another broker of this JVM may have the fence without the callback
     }
 
     /** Logs the state if it is another one than in the last line; one that was left out as soon as a line may be written. */
