@@ -145,9 +145,9 @@ def as_answer(answer: object, cause: str) -> ClusterVolumes | Factor | None:
         return answer
     try:
         return Factor(answer, cause)  # type: ignore[arg-type]  # it checks that itself
-    except ValueError as error:
-        expected = "a factor source answers ClusterVolumes, a Factor, a number or None"
-        raise TypeError(f"{expected}, not {answer!r:.200}: {error}") from None
+    except ValueError:
+        expected = "a factor source answers ClusterVolumes, a Factor, a number from 0.0 to 1.0 or None"
+        raise TypeError(f"{expected}, not {answer!r:.200}") from None
 
 
 def as_quota_types(types: object) -> frozenset[QuotaType]:

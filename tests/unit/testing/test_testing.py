@@ -179,8 +179,8 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
     (plugin(quota=giving(None), __init__=leaving_a_thread), "the thread 'forgotten' still runs", 7),
 ]  # fmt: skip
 SOURCES: list[tuple[Any, str, int]] = [
-    *((plugin(read=giving(answer)), "a factor source answers", 6) for answer in ("0.5", True, float("nan"))),
-    (plugin(read=giving(1.5)), "a factor source answers .* from 0.0 to 1.0", 6),
+    *((plugin(read=giving(answer)), "answers ClusterVolumes, a Factor, a number from 0.0 to 1.0 or None, not", 6)
+      for answer in ("0.5", True, float("nan"), 1.5, [0.5])),
     (plugin(read=lambda self: Factor(1.5)), "raised ValueError", 5),
     (plugin(read=lambda self: ClusterVolumes(("data",))), "raised ValueError", 5),  # type: ignore[arg-type]
     (plugin(read=lambda self: ClusterVolumes((), (1,))), "raised ValueError", 5),  # type: ignore[arg-type]
