@@ -64,8 +64,9 @@ def broker(directory: Path, users: Sequence[str]) -> Iterator[KafkaNode]:
 
 def _logged(node: KafkaNode, state: str) -> float:
     """When the fence was in that state last, in the drivers' ms: on a busy machine JMX tells it seconds later."""
-    *_, last = re.findall(rf"^\[(.{{23}})\] \w+ The fence is {state}", node.log_text(), re.MULTILINE)
-    return datetime.strptime(last, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000
+    line = rf"^\[(.{{23}})\] \w+ The fence is {state}"
+    lines: list[str] = eventually(lambda: re.findall(line, node.log_text(), re.MULTILINE))
+    return datetime.strptime(lines[-1], "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1000
 
 
 def runnable() -> list[Library]:

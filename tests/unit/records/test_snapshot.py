@@ -150,7 +150,7 @@ NO_TOPICS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-#: What breaks the form, and why it is refused; tests/pipeline/test_snapshots.py goes by it, too.
+#: What breaks the form, and why it is refused.
 WRONG: list[tuple[Any, str]] = [
     *((each, "schema") for each in (
         {"brokerId": 0}, {"brokerId": None}, {"brokerId": "0" * 1025}, {"snapshotAt": None},

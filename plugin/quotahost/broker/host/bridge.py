@@ -48,7 +48,8 @@ def run(transport: Transport, in_jvm: bool) -> None:
 
 def _take_signals(do: Any) -> None:
     for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(sent_to_all, do)
+        if signal.getsignal(sent_to_all) is not signal.SIG_IGN:  # as who makes a pool of workers may want it
+            signal.signal(sent_to_all, do)
 
 
 # ---- in the broker's own process -------------------------------------------------------------------------------

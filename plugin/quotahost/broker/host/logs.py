@@ -144,7 +144,7 @@ class Logs(logging.Handler):
 def _loggers() -> list[logging.Logger]:
     """Those of quotahost and of its plugins."""
     known = list(_root.manager.loggerDict.items())
-    return [each for name, each in known if name.startswith(_own.name) and isinstance(each, logging.Logger)]
+    return [each for name, each in known if f"{name}.".startswith(f"{_own.name}.") and isinstance(each, logging.Logger)]
 
 
 def _record(*about: Any) -> logging.LogRecord:

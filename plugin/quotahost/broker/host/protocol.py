@@ -40,8 +40,9 @@ _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
 #: Calls that other threads than the host's make at once, of the 32 that may go on in a process of its own (Child.java):
-#: without a place for its own the host would end. Of them questions to the cluster, of which each may take 10 s.
-_OF_OTHERS: Final = 31
+#: without a place for its own the host would end, and Java gives a place back a moment after the answer. Of them
+#: questions to the cluster, of which each may take 10 s.
+_OF_OTHERS: Final = 24
 _ASKING: Final = 16
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
 #: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another

@@ -66,7 +66,8 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
             show_budgets(screen, look.volumes, [look.fence])
             return list(volumes)
-        volume = dict(disks.places).get(str(Path(name)), name)  # a shell completes a folder with a slash
+        given = name if name in volumes else str(Path(name))  # a shell completes a folder with a slash
+        volume = dict(disks.places).get(given, given)
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
             remedy = "; ".join([f"it has: {known}", *disks.offline])

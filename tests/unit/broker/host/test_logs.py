@@ -92,6 +92,7 @@ def test_no_line_shows_a_secret_by_whatever_way_a_plugin_s_text_comes(monkeypatc
 
 
 def every_logger() -> list[logging.Logger]:
+    logging.getLogger("quotahost_acme")
     names = [name for name in logging.root.manager.loggerDict if name.startswith("quotahost")]
     return [logging.getLogger(name) for name in names]
 
@@ -124,6 +125,7 @@ def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_
         logs.hold()  # as the host does ten times a second
         logging.getLogger("quotahost.factor").info("The fence is open")
         print("printed")
+        assert "handle" not in vars(logging.getLogger("quotahost_acme")), "a plugin's own logger is left to it"
     for logger in every_logger():
         logger.setLevel(logging.NOTSET)
         del logger.handlers[:], logger.filters[:]

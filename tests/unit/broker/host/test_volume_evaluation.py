@@ -75,6 +75,7 @@ def test_a_python_that_is_started_again_knows_the_pauses_of_its_brokers_volumes_
     one.shim.second_life = True
     next_one = world(shim=one.shim)
     now = replace(budget, consumed=960)
+    next_one.step(ClusterVolumes((), waiting="the first look at the disks", budgets=None))
     assert next_one.step(ClusterVolumes((used(960),), waiting="the others", budgets=None)) == 0
     assert next_one.step(ClusterVolumes((used(960), used(960, "/b")), budgets=(now,))) == 0
     assert one.shim.budgets[-1][0].factor == 0

@@ -39,7 +39,7 @@ public final class BrokerLog {
     }
 
     /**
-     * Writes one line in place of those that were left out, at most once a minute; the watch calls it often. By the factor of
+     * Writes one line in place of those that were left out, at most once a minute; called often. By the factor of
      * a budget limits may have changed, too, which has lines of its own.
      */
     public static void summarize(double limitFactor) {

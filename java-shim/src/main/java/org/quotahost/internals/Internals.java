@@ -103,7 +103,7 @@ public final class Internals {
         ALL.forEach(each -> each.tryOnce(without));
     }
 
-    /** Logs what has turned out to be missing since the last call; the watch calls it often. */
+    /** Logs what has turned out to be missing since the last call; called often. */
     public static void log() {
         ALL.stream().map(Internal::news).filter(Objects::nonNull).forEach(LOG::warn);
     }

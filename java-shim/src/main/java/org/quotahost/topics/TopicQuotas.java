@@ -138,7 +138,7 @@ public final class TopicQuotas {
     /** Logs which requests were turned back since the last line, at most once a minute; any thread. */
     public void log() {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
-        if (turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
+        if (configured == null || turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
         LOG.warn("Produce requests were turned back; this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
                 Math.round(totalRate), Math.round(threshold()), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
         turnedBack.forEach(use -> use.turnedBack.reset());
