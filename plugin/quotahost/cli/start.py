@@ -36,9 +36,7 @@ def main() -> None:
             raise
         no_room = error.errno == ENOSPC
         if no_room:  # who has read enough is told nothing
-            from quotahost.cli.console import say
-
-            say(f"the output can't be written: {error.strerror}", to_stderr=True)
+            _tell(f"the output can't be written: {error.strerror}")
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # As typer ends where nobody reads on; 1 is also what some commands have found.
@@ -59,7 +57,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
-        from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
-
-        say(str(error), to_stderr=True)
+        _tell(str(error))
         return error.exit_code
+
+
+def _tell(error: str) -> None:
+    from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
+
+    say(error, to_stderr=True)

@@ -82,11 +82,12 @@ def run(chosen: Options) -> None:
             with _in_words(f"--bootstrap {chosen.bootstrap} doesn't answer, or refuses this client", remedy):
                 job = Job(spark, chosen, progress)
             job.run(stop)
-    except (OSError, Py4JError, QuotahostError) as error:
-        # What a stop interrupts is no fault. To a whole group, as systemd sends it, the signal ends Spark's JVM before.
+    except QuotahostError:
+        if not stop.is_set():  # what a stop interrupts is no fault
+            raise
+    except (OSError, Py4JError) as error:
+        # A signal to a whole group, as systemd sends it, has ended Spark's JVM before it could be asked to end.
         if not stop.is_set():
-            if isinstance(error, QuotahostError):
-                raise
             remedy = "see above, and in the kernel's log, whether memory ran out, and then give more --driver-memory"
             raise QuotahostError(f"Spark has ended: {short(error)}; {remedy}; start the pipeline again") from None
 

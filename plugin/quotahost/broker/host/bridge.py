@@ -38,8 +38,6 @@ _OOM_SCORE: Final = "500"
 
 
 def run(transport: Transport, in_jvm: bool) -> None:
-    # A process that a plugin forks ends by SIGTERM, as multiprocessing's terminate() expects; its parent doesn't.
-    os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
     shim = Shim(transport)
     # The log ends last, so that what the host's end logs still arrives; what is printed later goes nowhere.
     with redirect_stdout(printed()), redirect_stderr(printed()), Logs(shim) as logs:
@@ -50,6 +48,11 @@ def _take_signals(do: Any) -> None:
     for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(sent_to_all) is not signal.SIG_IGN:  # as who makes a pool of workers may want it
             signal.signal(sent_to_all, do)
+
+
+# A process that a plugin forks ends by SIGTERM, as multiprocessing's terminate() expects; its parent doesn't. Once for
+# each interpreter, in which one host may follow another.
+os.register_at_fork(after_in_child=partial(_take_signals, signal.SIG_DFL))
 
 
 # ---- in the broker's own process -------------------------------------------------------------------------------

@@ -160,9 +160,11 @@ class Standby:
             return None
         # The host hands a live change to its own plugins only, and the standby is none of them.
         self._of_source.settings = self._context.settings
-        if not self.ready:  # till then the record's sums count, and two that took turns would look like a loss
-            self.ready = not self._source.read(False).waiting
-        return self._source.read(answers and self.ready)
+        # Until it is ready the record's sums count, and two that took turns would look like a loss.
+        answer = self._source.read(answers and self.ready)
+        if not self.ready and not answer.waiting:
+            self.ready, answer = True, self._source.read(answers)
+        return answer
 
     def close(self) -> None:
         """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
