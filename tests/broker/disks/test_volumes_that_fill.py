@@ -101,7 +101,7 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write
     alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
         VolumeWatch(node, node.data_dirs) as watch,
-        ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=500_000) as careful,
+        ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=QUOTA / 3) as careful,
     ):
         with ProducerLoad(node.client_config(client_id="filler"), to_full) as filler:
             eventually(lambda: state(node) == PAUSE, what="hard limit reached")
