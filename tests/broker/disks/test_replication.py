@@ -92,9 +92,9 @@ def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_lead
             eventually(lambda node=node: published(node).consumed == pytest.approx(used(node.data_dirs[0]), abs=MEGA))
             assert never_ran_out_of_space(node)
         delete_topics(cluster, "old")
+        # What waits in the client, 1 MB, fits into the room; on a busy machine it would be full again, if it went on.
+        assert load.drain() == 0, "producers are let go"
         wait_for_state(cluster, THROTTLE)
-        eventually(lambda: end_offset(leader, "t") > end, what="producers are let go")
-        assert load.drain() == 0
     assert load.errors == []
-    assert end_offset(leader, "t") == load.meter.messages, "all that was acknowledged, once"
+    assert end_offset(leader, "t") == load.meter.messages > end, "all that was acknowledged, once"
     eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="it lies on both disks, byte for byte")
