@@ -80,7 +80,7 @@ HARMS: dict[str, Callable[[], object]] = {
     "end-worker": end_worker,
     "print": print_much,
     # PyDLL keeps the interpreter's lock.
-    "gil": lambda: ctypes.PyDLL(None).sleep(6),
+    "gil": lambda: ctypes.PyDLL(None).sleep(8),
     "gil-for-good": lambda: ctypes.PyDLL(None).sleep(3600),
 }
 
