@@ -158,14 +158,15 @@ def test_whoever_may_write_to_the_topics_stops_no_pipeline_and_speaks_for_no_oth
 
     eventually(goes_on, PATIENCE, poll=PERIOD)
     assert {each.cluster for each in published(running.bootstrap)} == {own.cluster}
-    assert running.metric("refused_runs_total", reason="ahead") == 1
+    eventually(lambda: running.metric("refused_runs_total", reason="ahead") == 1, PATIENCE)
     assert running.metric("standing_by") == 0
 
     def letters() -> list[str]:
         return [each["reason"] for each in dead_letters(running.bootstrap)]
 
-    eventually(lambda: letters().count("cluster") == 20, PATIENCE)
-    assert letters()[-2:] == ["schema", "key"]
+    # Kafka may have given the last two to another batch.
+    eventually(lambda: letters()[-2:] == ["schema", "key"], PATIENCE)
+    assert letters().count("cluster") == 20
 
 
 @pytest.mark.proves("faults.clock")
