@@ -106,7 +106,7 @@ def test_a_disk_that_hangs_blocks_nobody_is_waited_for_at_the_start_and_unknown_
     def look(*_: object) -> DiskState:
         if not free.is_set():
             hangs.set()
-        free.wait()
+            free.wait()
         return DiskState(known.volumes)
 
     monkeypatch.setattr(disk_monitor, "read_disks", look)

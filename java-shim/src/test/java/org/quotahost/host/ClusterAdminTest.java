@@ -74,8 +74,8 @@ class ClusterAdminTest {
             asks.start();
             Hanging.begun.await();
 
-            assertTimeoutPreemptively(Duration.ofSeconds(2), () -> admin.configure(new String[0]));
-            assertTimeoutPreemptively(Duration.ofSeconds(2), admin::close);
+            assertTimeoutPreemptively(Duration.ofSeconds(8), () -> admin.configure(new String[0]));
+            assertTimeoutPreemptively(Duration.ofSeconds(8), admin::close);
         } finally {
             Hanging.end.countDown();
         }
