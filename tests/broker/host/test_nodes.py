@@ -94,7 +94,7 @@ def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_pa
         alter_broker_config(broker, {PREFIX + "static.storage.hard": "1"}, broker=broker.node_id)
         eventually(lambda: state(controller) == PAUSE, what="the controller knows that a disk is full")
         eventually(lambda: "broker 1, volume" in causes(controller))
-        assert not creates(config, "meanwhile", 1, 1, refusals)
+        eventually(lambda: not creates(config, "meanwhile", 1, 1, refusals) and refusals)
         assert [refusal.partition(":")[0] for refusal in refusals] == ["POLICY_VIOLATION"]
         alter_broker_config(broker, {PREFIX + "static.storage.hard": None}, broker=broker.node_id)
         eventually(lambda: creates(config, "after", 1, 1, []), what="created once there is room")

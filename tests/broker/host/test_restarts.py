@@ -115,7 +115,7 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         assert state(node) == PAUSE
         assert end_offset(node, "t") == before
         refusals = list[str]()
-        assert not creates(node.client_config(), "u", 1, 1, refusals)
+        eventually(lambda: not creates(node.client_config(), "u", 1, 1, refusals) and refusals)
         assert [refusal.partition(":")[0] for refusal in refusals] == ["POLICY_VIOLATION"]
         producer.purge()
         producer.flush(10)
