@@ -56,9 +56,6 @@ class Proxy:
             try:
                 client, _ = self._server.accept()
                 self._passes.wait()
-                if self._cut:
-                    _close(client)
-                    continue
                 server = socket.create_connection(("127.0.0.1", self._target))
             except ConnectionError:
                 _close(client)
@@ -66,6 +63,9 @@ class Proxy:
             except OSError:
                 return
             self._pairs += [client, server]
+            if self._cut:  # perhaps only since this one was accepted
+                _close(client)
+                _close(server)
             for one, other in ((client, server), (server, client)):
                 threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
 
