@@ -423,7 +423,7 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     shim = serve(FakeShim(taken | given, {"node.id": "1", "log.dirs": str(tmp_path)}))
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
-    assert "quotahost-disks" not in [thread.name for thread in threading.enumerate()]
+    eventually(lambda: "quotahost-disks" not in [thread.name for thread in threading.enumerate()])
 
 
 def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken(
