@@ -19,7 +19,7 @@ from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.base.background import start_daemon
 from quotahost.base.errors import Unusable
-from quotahost.kafka import commands, registered_brokers
+from quotahost.kafka import commands, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection, NoAnswer, lacked, login
 from quotahost.kafka.commands import CompactedTopic, Watching
@@ -286,6 +286,24 @@ class Admin:
 @pytest.fixture
 def admin() -> Any:
     return Admin()
+
+
+def test_a_topic_that_the_clusters_policy_refuses_is_named_and_asked_for_seldom_as_controllers_log_each_try(
+    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(wait: float) -> None:
+        raise KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "names begin with a team"))
+
+    admin.result, admin.poll = refused, nothing
+    monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
+    broker, clock = FakeBroker(), Clock()
+    broker.client, broker.brokers = {"bootstrap.servers": mock}, {1: False}
+    mine = Publisher(context(broker, startup__grace="1ms"), "t", nothing, clock)
+    clock.now += 1
+    mine.send(b"1", bytes)
+    assert caplog.messages == ["not connected: topic t can't be created: names begin with a team"]
+    clock.now += 4
+    assert mine.busy()
 
 
 @pytest.mark.parametrize(
