@@ -391,3 +391,12 @@ def test_a_topic_that_is_made_anew_while_a_command_reads_it_is_not_taken_for_rea
     monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # what comes next of the topic before
     with pytest.raises(Unusable, match="t can't be read"):
         list(topic.read())
+
+
+def test_records_go_to_the_first_partition_also_where_somebody_has_added_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = list[int]()
+    takes = SimpleNamespace(produce=lambda *_, partition=-1, **__: places.append(partition), flush=nothing)
+    for name, instead in (("connect", nothing), ("ensure_compacted", nothing), ("Producer", lambda _: takes)):
+        monkeypatch.setattr(commands, name, instead)
+    CompactedTopic({}, "t", "test").write({b"a": b"1", b"b": None})
+    assert places == [0, 0]
