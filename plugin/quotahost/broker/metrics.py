@@ -170,7 +170,8 @@ CATALOGUE: Final = (
     Described("ImpatientClients", "Connections", "impatient_connections", GAUGE,
         "Connections of clients whose library gives up within a minute of a PAUSE by default, by what they call "
         "their software (KIP-511); `unknown`: they send no name, like kafka-go, kafkajs, aiokafka and "
-        "kafka-python 2. As of at most a minute ago.", label="software"),
+        "kafka-python 2, and brokers that copy replicas. A listener for brokers alone does not count. As of at most a "
+        "minute ago.", label="software"),
     Described("Internals", "Missing", "internals_missing", GAUGE,
         "1 if this Kafka has not, or not as quotahost knows it, what quotahost uses of it though it is no public API; "
         "the broker's log says what is weaker then.", label="internal"),

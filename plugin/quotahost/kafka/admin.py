@@ -62,8 +62,8 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
         answer(admin.create_topics([new], request_timeout=_WAIT)[topic], _WAIT)
     except KafkaException as failure:
         # All brokers of a new cluster try at once, and another one was quicker.
-        if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise NotMade(*failure.args) from None
+        if (error := failure.args[0]).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise NotMade(KafkaError(error.code(), f"topic {topic} can't be created: {error.str()}")) from None
     else:
         log.info("created the compacted topic %s with %d replicas", topic, replicas)
 

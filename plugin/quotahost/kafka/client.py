@@ -116,7 +116,7 @@ DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
-#: Seconds until who is denied, or misses a topic, tries again: a broker's authorizer logs each try, or it is a login.
+#: Seconds until who is denied, or misses a topic, tries again: a broker logs each try, or it is a login.
 SELDOM: Final = 5.0
 
 

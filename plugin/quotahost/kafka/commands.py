@@ -104,7 +104,8 @@ class CompactedTopic:
             # librdkafka's queue holds 100,000 records; those that were delivered make room.
             while True:
                 try:
-                    producer.produce(self.name, key=key, value=value, on_delivery=delivered)
+                    # By its key a record would go elsewhere once somebody adds partitions, and the old one come back.
+                    producer.produce(self.name, key=key, value=value, partition=0, on_delivery=delivered)
                     break
                 except BufferError:
                     producer.poll(0.5)

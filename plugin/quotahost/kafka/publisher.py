@@ -118,7 +118,8 @@ class Publisher:
             self._failed(self._login.explained(error, "Write", self._topic) if self._login else error)
 
     def _failed(self, error: Any) -> None:
-        denied = isinstance(error, KafkaError) and error.code() in DENIED
+        # By a right, or by the cluster's own policy for new topics (create.topic.policy.class.name).
+        denied = isinstance(error, KafkaError) and error.code() in DENIED | {KafkaError.POLICY_VIOLATION}
         rest = SELDOM if denied else _RETRY
         if self._session:
             rest, error = max(rest, self._session.rest), self._session.refusal or error

@@ -180,7 +180,7 @@ def _few(value: object) -> int:
 
 
 def _endpoint(value: object) -> tuple[str, int] | None:
-    if value is None or not (text := str(value).strip()):
+    if value is None or (text := str(value).strip().lower()) in ("", "off"):
         return None
     # Loopback by default, because the endpoint serves everyone who can connect. An IPv6 address contains colons.
     address, _, port_text = text.rpartition(":") if ":" in text else ("127.0.0.1", "", text)

@@ -19,7 +19,7 @@ from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.base.background import start_daemon
 from quotahost.base.errors import Unusable
-from quotahost.kafka import commands, registered_brokers
+from quotahost.kafka import commands, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection, NoAnswer, lacked, login
 from quotahost.kafka.commands import CompactedTopic, Watching
@@ -288,6 +288,24 @@ def admin() -> Any:
     return Admin()
 
 
+def test_a_topic_that_the_clusters_policy_refuses_is_named_and_asked_for_seldom_as_controllers_log_each_try(
+    mock: str, admin: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(wait: float) -> None:
+        raise KafkaException(KafkaError(KafkaError.POLICY_VIOLATION, "names begin with a team"))
+
+    admin.result, admin.poll = refused, nothing
+    monkeypatch.setattr(publisher, "AdminClient", lambda _: admin)
+    broker, clock = FakeBroker(), Clock()
+    broker.client, broker.brokers = {"bootstrap.servers": mock}, {1: False}
+    mine = Publisher(context(broker, startup__grace="1ms"), "t", nothing, clock)
+    clock.now += 1
+    mine.send(b"1", bytes)
+    assert caplog.messages == ["not connected: topic t can't be created: names begin with a team"]
+    clock.now += 4
+    assert mine.busy()
+
+
 @pytest.mark.parametrize(
     ("brokers", "gathering", "made"),
     [(5, False, [3]), (2, False, [2]), (1, False, [1]), (0, False, [2]), (2, True, []), (3, True, [3])],
@@ -373,3 +391,12 @@ def test_a_topic_that_is_made_anew_while_a_command_reads_it_is_not_taken_for_rea
     monkeypatch.setattr(commands, "OFFSET_BEGINNING", 7)  # what comes next of the topic before
     with pytest.raises(Unusable, match="t can't be read"):
         list(topic.read())
+
+
+def test_records_go_to_the_first_partition_also_where_somebody_has_added_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = list[int]()
+    takes = SimpleNamespace(produce=lambda *_, partition=-1, **__: places.append(partition), flush=nothing)
+    for name, instead in (("connect", nothing), ("ensure_compacted", nothing), ("Producer", lambda _: takes)):
+        monkeypatch.setattr(commands, name, instead)
+    CompactedTopic({}, "t", "test").write({b"a": b"1", b"b": None})
+    assert places == [0, 0]

@@ -175,5 +175,4 @@ def test_the_table_has_every_property_once_and_its_defaults_mean_what_leaving_th
     assert [line.split("`")[1] for line in properties_table().splitlines()[2:]] == [*NAMES, *families]
     assert all(declaration.doc for declaration in declared(Settings))
     written = {PREFIX + p.name: p.default for p in declared(Settings) if p.default and " " not in p.default}
-    written.pop(PREFIX + "metrics.port")  # "off" is a word for none
     assert Settings.from_properties(written) == read()

@@ -290,6 +290,8 @@ class FactorInForce:
                 self._shim.count("Factor", "", "Transitions", 1)
                 cause = f" ({now.cause})" if now.cause else ""
                 log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
+            elif now.state is State.PAUSE and now.cause != last.cause:  # or who mends the old one waits in vain
+                log.warning("PAUSE goes on: %s", now.cause)
             self.factor, self._last = now, new
             self._shim.set_factor(now.value, now.cause, new.affected, new.full)
             # The cause stands in the metrics, as the name of an MBean, while the factor is below 1.

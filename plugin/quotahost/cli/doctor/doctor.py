@@ -32,7 +32,8 @@ from quotahost.settings.sections import revealed
 _IMPATIENT: Final = {
     "sarama": "use sarama, which reports records as failed 0.3 s after a PAUSE began unless it is told to go on",
     "unknown": "don't name their software: kafka-go, kafkajs, aiokafka and kafka-python 2 don't, and report records "
-    "as failed 0 to 40 s after a PAUSE began unless they are told to go on",
+    "as failed 0 to 40 s after a PAUSE began unless they are told to go on; nor do brokers that copy "
+    "replicas, which count where brokers have no listener of their own",
 }  # fmt: skip
 
 _ANSWER: Final = 10.0  # seconds

@@ -280,12 +280,14 @@ def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_shown(cap
         world.step(cluster(Volume("4", "/other", 100, 50)), 5)
         assert world.causes() == {"broker 4, volume /other": 0.5}
         world.step(cluster(FULL), 5)
+        world.step(cluster(unknown=("broker 2: no snapshot",)), 5)
         world.step(cluster(EMPTY), 5)
     assert world.causes() == {}
     assert world.number("Transitions") == 3
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", "OPEN -> THROTTLE: factor 0.5 (broker 2, volume /half)"),
         ("WARNING", "THROTTLE -> PAUSE: factor 0 (broker 1, volume /full)"),
+        ("WARNING", "PAUSE goes on: fallback.action=PAUSE: broker 2: no snapshot"),
         ("INFO", "PAUSE -> OPEN: factor 1"),
     ]
 

@@ -52,7 +52,8 @@ final class StandardGauges {
         gauges.add("Host", "", "Restarts", () -> host.lives.restarts);
         gauges.add("Watch", "", "Errors", Schedule::failures);
         for (String software : KafkaBeans.IMPATIENT) {
-            gauges.add("ImpatientClients", software, "Connections", () -> KafkaBeans.connections(software, System.nanoTime()));
+            gauges.add("ImpatientClients", software, "Connections",
+                    () -> KafkaBeans.connections(software, host.config.ownListeners(), System.nanoTime()));
         }
         Internals.ALL.forEach(each -> gauges.add("Internals", each.name(), "Missing", () -> each.missing() ? 1 : 0));
         // Python sets it, and cannot while it is silent.

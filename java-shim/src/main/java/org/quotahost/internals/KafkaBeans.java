@@ -155,13 +155,17 @@ public final class KafkaBeans {
                 .filter(name -> name.getKeyProperty("networkProcessor") != null && name.getKeyProperty(SOFTWARE) == null);
     }
 
-    /** How many connections this broker has from clients with that software; now, as below, by System.nanoTime. */
-    public static long connections(String software, long now) {
+    /**
+     * How many connections this broker has from clients with that software; now, as below, by System.nanoTime. Brokers that
+     * copy replicas don't name theirs (BrokerBlockingSender), so the listeners of the cluster's own nodes don't count.
+     */
+    public static long connections(String software, Set<String> ownListeners, long now) {
         if (Internals.CLIENT_SOFTWARE.isTakenAway()) return 0;
         List<ObjectName> known = SOCKETS.names(now).stream().filter(name -> name.getKeyProperty(SOFTWARE) != null).toList();
         boolean nameless = known.isEmpty() && networkThreads(now).anyMatch(thread -> number(thread, "connection-count") > 0);
         Internals.CLIENT_SOFTWARE.lacks(nameless ? SOFTWARE + " of " + SOCKETS.form : null, now);
-        return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software))
+        return known.stream().filter(name -> name.getKeyProperty(SOFTWARE).equals(software)
+                        && !ownListeners.contains(name.getKeyProperty("listener")))
                 .mapToLong(name -> Math.max(0, count(name, "connections"))).sum();
     }
 

@@ -5,6 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -57,10 +58,23 @@ public record BrokerConfigs(Map<String, String> properties, Map<String, String> 
                 .map(each -> new File(each).getAbsolutePath()).collect(Collectors.joining(","));
     }
 
+    private Stream<String> listeners(String property) {
+        return Stream.of(broker.getOrDefault(property, "").split(",")).map(String::strip).filter(each -> !each.isEmpty())
+                .map(each -> each.split(":")[0].toUpperCase(Locale.ROOT));
+    }
+
+    /** The names of listeners for the cluster's own nodes: of controllers, and of brokers where clients have another one. */
+    public Set<String> ownListeners() {
+        Set<String> own = listeners("controller.listener.names").collect(Collectors.toSet());
+        String protocol = broker.getOrDefault("security.inter.broker.protocol", "PLAINTEXT");
+        String brokers = broker.getOrDefault("inter.broker.listener.name", protocol).toUpperCase(Locale.ROOT);
+        if (listeners("listeners").anyMatch(each -> !own.contains(each) && !each.equals(brokers))) own.add(brokers);
+        return own;
+    }
+
     /** The names of all that Kafka can change of its listeners' keystores while it runs (KIP-226). */
     public Stream<String> keystores() {
-        return Stream.of(broker.getOrDefault("listeners", "").split(","))
-                .map(listener -> "listener.name." + listener.strip().split(":")[0].toLowerCase(Locale.ROOT) + ".")
+        return listeners("listeners").map(listener -> "listener.name." + listener.toLowerCase(Locale.ROOT) + ".")
                 .flatMap(prefix -> SslConfigs.RECONFIGURABLE_CONFIGS.stream().map(prefix::concat));
     }
 

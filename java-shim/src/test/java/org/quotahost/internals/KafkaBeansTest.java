@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
 import java.util.stream.Stream;
@@ -88,7 +89,8 @@ class KafkaBeansTest {
         try (Beans kafka = new Beans()) {
             kafka.show(form.formatted("1.61", 1), Map.of("connections", 3));
             kafka.show(form.formatted("1.60", 2), Map.of("connections", 3));
-            assertEquals(6, KafkaBeans.connections("sarama", later()));
+            kafka.show(form.replace("PLAINTEXT", "OWN").formatted("1.60", 3), Map.of("connections", 5));
+            assertEquals(6, KafkaBeans.connections("sarama", Set.of("OWN"), later()));
         }
     }
 
@@ -100,12 +102,12 @@ class KafkaBeansTest {
         long later = later();
         try (Beans kafka = new Beans()) {
             kafka.show(thread, counts);
-            assertEquals(0, KafkaBeans.connections("sarama", later));
+            assertEquals(0, KafkaBeans.connections("sarama", Set.of("OWN"), later));
             counts.put("connection-count", 1.0);
             kafka.show(thread + ",clientSoftwareName=sarama,clientSoftwareVersion=1.61", Map.of("connections", 1));
-            assertEquals(0, KafkaBeans.connections("sarama", later + TimeUnit.SECONDS.toNanos(30)));
+            assertEquals(0, KafkaBeans.connections("sarama", Set.of("OWN"), later + TimeUnit.SECONDS.toNanos(30)));
             assertFalse(Internals.CLIENT_SOFTWARE.missing());
-            assertEquals(1, KafkaBeans.connections("sarama", later + TimeUnit.MINUTES.toNanos(1)));
+            assertEquals(1, KafkaBeans.connections("sarama", Set.of("OWN"), later + TimeUnit.MINUTES.toNanos(1)));
             assertFalse(Internals.CLIENT_SOFTWARE.missing());
         }
     }
@@ -169,7 +171,7 @@ class KafkaBeansTest {
                 arguments(Internals.LOAD, thread, (LongConsumer) KafkaBeans::load),
                 arguments(Internals.LOAD, "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
                         (LongConsumer) KafkaBeans::load),
-                arguments(Internals.CLIENT_SOFTWARE, thread, (LongConsumer) now -> KafkaBeans.connections("sarama", now)),
+                arguments(Internals.CLIENT_SOFTWARE, thread, (LongConsumer) now -> KafkaBeans.connections("sarama", Set.of("OWN"), now)),
                 arguments(Internals.REPLICAS, "kafka.log:type=Log,name=Size,topic=t,partition=0", (LongConsumer) now ->
                         assertEquals(-1, KafkaBeans.replicas(new String[] {"t"}, new int[1], now)[0], "who leads isn't known")),
                 arguments(Internals.OFFLINE_LOG_DIRS, thread, (LongConsumer) now ->

@@ -6,8 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.config.types.Password;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** The part of the broker's properties that the Python host gets. */
 class BrokerConfigsTest {
@@ -42,6 +45,17 @@ class BrokerConfigsTest {
                 "principal.builder.class", "org.acme.Builder");
 
         assertEquals(connection, BrokerConfigs.of(connection).broker());
+    }
+
+    /** Without "listeners" Kafka has one, PLAINTEXT, and without a name of the brokers' one theirs is that of a protocol. */
+    @ParameterizedTest
+    @CsvSource({"'',A,C", "'A://:1, c://:2',A,C", "'A://:1,b://:2',B,B C", "'PLAINTEXT://:1',,C", "'PLAINTEXT://:1,A://:2',,C PLAINTEXT"})
+    void theListenersOfTheClustersOwnNodesAreThoseThatClientsNeedNot(String listeners, String brokers, String own) {
+        configs.put("listeners", listeners);
+        configs.put("inter.broker.listener.name", brokers);
+        configs.put("controller.listener.names", "C");
+
+        assertEquals(Set.of(own.split(" ")), BrokerConfigs.of(configs).ownListeners());
     }
 
     @Test
