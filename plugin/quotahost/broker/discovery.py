@@ -191,8 +191,10 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
     """Those of all plugins that these settings name."""
     plugins: list[tuple[str, Any]] = []
     for role, name in configured(settings):
+        entry = None  # of a package that was taken away: what is secret by its name
         with suppress(PluginError):
-            plugins.append((name, load(role, name)))
+            entry = load(role, name)
+        plugins.append((name, entry))
     return _secrets(settings, broker, plugins)
 
 
