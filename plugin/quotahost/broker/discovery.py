@@ -120,7 +120,8 @@ def is_own(module: str) -> bool:
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
     try:
-        return entry_points(group=role.group)
+        # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, and pip takes no notice of it.
+        return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
         text = (
             f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error}); install it anew"
