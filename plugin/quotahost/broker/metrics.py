@@ -46,7 +46,8 @@ CLIENTS: Final = "Clients"
 #: Types of gauges that plugins, or the monitor of the disks, show and take away. A host before this one may have been
 #: killed, and then nobody else would.
 OF_PLUGINS: Final = (
-    "Brokers", "ClusterQuotas", "ClusterRecord", "Connection", "Cordon", "Load", "LogDirs", "Shares", "Snapshot", "Usage",
+    "Brokers", "ClusterQuotas", "ClusterRecord", "Connection", "Cordon", "Load", "LogDirs", "Shares", "Snapshot",
+    "Usage",
 )  # fmt: skip
 
 GAUGE, COUNTER = Kind
