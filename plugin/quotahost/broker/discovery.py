@@ -120,7 +120,7 @@ def is_own(module: str) -> bool:
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
     try:
-        # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, and pip takes no notice of it.
+        # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, which pip itself ignores.
         return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
         text = (
