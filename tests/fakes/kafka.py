@@ -63,12 +63,13 @@ class FakeThread:
         has_read: see ``Follower``.
         fault: the end of the sentence while it has not.
         again: how often the follower was asked to read the topic again.
+        more: the follower's further arguments.
         take: gives a record to the follower's reader, as the follower does.
         begins: tells the reader that its topic is read from the beginning, as at first; nothing where it isn't told.
     """
 
     def __init__(self, context: Any, argument: Any, record: Any = None, *more: Any, **named: Any) -> None:
-        self.argument = argument
+        self.argument, self.more = argument, more
         self.take = refusals_counted(context, argument, record)
         self.begins = named.get("begins", lambda: None)
         self.begins()

@@ -120,7 +120,8 @@ def is_own(module: str) -> bool:
 
 def _offered(role: Role, name: str = "*") -> EntryPoints:
     try:
-        return entry_points(group=role.group)
+        # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, which pip itself ignores.
+        return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
         text = (
             f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error}); install it anew"
@@ -191,8 +192,10 @@ def secrets(settings: Settings, broker: Broker) -> list[str]:
     """Those of all plugins that these settings name."""
     plugins: list[tuple[str, Any]] = []
     for role, name in configured(settings):
+        entry = None  # of a package that was taken away: what is secret by its name
         with suppress(PluginError):
-            plugins.append((name, load(role, name)))
+            entry = load(role, name)
+        plugins.append((name, entry))
     return _secrets(settings, broker, plugins)
 
 

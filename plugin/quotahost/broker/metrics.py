@@ -43,6 +43,12 @@ def _bean(
 
 #: The type of the metrics by client. They are no gauges: in JMX they are the columns of one table.
 CLIENTS: Final = "Clients"
+#: Types of gauges that plugins, or the monitor of the disks, show and take away. A host before this one may have been
+#: killed, and then nobody else would.
+OF_PLUGINS: Final = (
+    "Brokers", "ClusterQuotas", "ClusterRecord", "Connection", "Cordon", "Load", "LogDirs", "Shares", "Snapshot",
+    "Usage",
+)  # fmt: skip
 
 GAUGE, COUNTER = Kind
 _BY_CLIENT: Final = "user, client_id, scope, type"

@@ -79,7 +79,7 @@ class Follower:
     """
 
     def __init__(
-        self, context: Context[object], topic: str, record: OnRecord, silence: float = 60.0,
+        self, context: Context[object], topic: str, record: OnRecord, silence: Callable[[], float] = lambda: 60.0,
         caught_up: Callable[[], None] = _nothing, absent: Callable[[], None] = _nothing,
         partition_of: Callable[[int], int] | None = None, connection: str = "",
         begins: Callable[[], None] = _nothing,
@@ -166,7 +166,7 @@ class Follower:
         then: _Place = -1, []
         self._begins()
         last_record_at = looked_at = time.monotonic()
-        while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence:
+        while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence():
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
                 if self._is_another(reader, session, assigned, then, live):

@@ -1,5 +1,6 @@
 """From the name of a plugin to the plugin: found, imported, checked and built, and every error names a remedy."""
 
+import shutil
 import sys
 import traceback
 from base64 import b64encode
@@ -221,6 +222,7 @@ def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role
 
 def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> None:
     good(site)
+    shutil.copytree(site / "acme-1.0.dist-info", site / "~cme-1.0.dist-info")  # as pip leaves it that is killed
     supplier(site, "exits", "raise SystemExit(1)", distribution="exits")
     distribute(site, "whole", {Role.SUPPLIER.group: {"module": "whole_module"}}, {"whole_module": ""})
     supplier(site, "twice", "plugin = print", distribution="one")

@@ -116,9 +116,13 @@ def test_a_reader_that_reaches_no_cluster_says_so_once_the_start_is_over_and_whe
 def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
     mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
     (address,) = mock.list_topics("t", timeout=10).brokers.values()
-    broker = FakeBroker(client={"bootstrap.servers": f"{address.host}:{address.port}"})
-    follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
+    broker, silence, begun = FakeBroker(client={"bootstrap.servers": f"{address.host}:{address.port}"}), [3600.0], [0]
+    follower = Follower(
+        context(broker, startup__grace="1ms"), "t", nothing, lambda: silence[0], begins=lambda: begun.append(1)
+    )
     eventually(lambda: broker.number("Connection", "Connected", "mine") == 1)
+    silence[0] = 0.0  # by a live change
+    eventually(lambda: len(begun) > 3, what="it is read again")
     del mock
     eventually(lambda: broker.number("Connection", "Connected", "mine") == 0)
     follower.close()

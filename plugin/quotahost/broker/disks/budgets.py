@@ -20,11 +20,11 @@ import time
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from quotahost.base.background import Clock, LoggedOnce
-from quotahost.broker.disks.topics import replicas
+from quotahost.broker.disks.topics import MAX_ENTRIES, replicas
 from quotahost.model.budgets import Budget, Part, Topics
 
 log = logging.getLogger("quotahost.disks")
@@ -44,6 +44,9 @@ _KEPT: Final = 300.0  # seconds after which a reading takes the place of the one
 _LEAST: Final = 60.0  # seconds: growth over a shorter time says nothing of an hour
 _LARGEST: Final = 5  # topics of a budget
 
+#: Finds the budgets of a topic.
+_Find: TypeAlias = Callable[[str], Sequence[Budget]]
+
 
 class _Reading(NamedTuple):
     """What was read, in little memory: a broker may have 30,000 replicas. Those of the same ones share their names."""
@@ -53,9 +56,8 @@ class _Reading(NamedTuple):
     sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
     leads: bytes  # 1 for each that counts as a leader
 
-    def parts(self, budgets: Topics) -> dict[str, Part]:
+    def parts(self, budgets_of: _Find) -> dict[str, Part]:
         """What is taken of each budget with a replica here; a topic of several budgets counts in each."""
-        budgets_of = cache(budgets.budgets)
         used: dict[str, int] = defaultdict(int)
         topics: dict[str, set[str]] = defaultdict(set)
         for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
@@ -73,6 +75,7 @@ class BudgetSizes:
         self.wanted: Mapping[str, Budget] | None = None
         self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
+        self._find: _Find  # those that were seen last
         self._read = _Reading(-math.inf, [], array("q"), b"")
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
@@ -89,10 +92,12 @@ class BudgetSizes:
         wanted, began = self.wanted, self._clock()
         if wanted is None or (began < self._due and wanted is self._seen):
             return
-        self._seen, budgets = wanted, Topics(wanted.values())
+        if wanted is not self._seen:
+            # Kept from look to look: with 100,000 prefixes it takes longer to find the budgets than all the rest.
+            self._seen, self._find = wanted, lru_cache(MAX_ENTRIES)(Topics(wanted.values()).budgets)
         try:
-            read = self._sizes(began, self._names(budgets, directories) if wanted else [])
-            self.parts = read.parts(budgets)
+            read = self._sizes(began, self._names(directories) if wanted else [])
+            self.parts = read.parts(self._find)
         except Exception as error:  # of the disk or of Java
             if began - self._read.at >= _PATIENCE:
                 self._fault.report("the sizes of budgeted topics can't be read; the last ones count on: %s", error)
@@ -123,11 +128,11 @@ class BudgetSizes:
             for topic, size in sizes.most_common(_LARGEST)
         ]
 
-    def _names(self, budgets: Topics, directories: Iterable[str]) -> list[tuple[str, int]]:
+    def _names(self, directories: Iterable[str]) -> list[tuple[str, int]]:
         """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
         # One that is moved is there twice.
         found = dict.fromkeys(replica for directory in directories for replica in replicas(directory))
-        names = [name for name in found if budgets.budgets(name[0])]
+        names = [name for name in found if self._find(name[0])]
         return names if names != self._read.names else self._read.names
 
     def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:

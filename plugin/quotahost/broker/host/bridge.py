@@ -139,7 +139,7 @@ class Pipe:
         self._in, self._out = os.fdopen(read, "rb"), os.fdopen(write, "wb")
         self._numbers = count(1)
         self._waiting: dict[int, SimpleQueue[bytes]] = {}
-        self._sends = threading.Lock()
+        self._sends = threading.RLock()  # a plugin's __del__ or signal handler may come in between, and show a number
         threading.Thread(target=self._read, name="quotahost-answers", daemon=True).start()
 
     def ask(self, message: bytes) -> bytes:

@@ -44,6 +44,7 @@ from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, P
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
+from quotahost.broker.metrics import OF_PLUGINS
 from quotahost.model import Cluster
 from quotahost.settings.broker import Settings, read_properties
 
@@ -96,6 +97,9 @@ class Host:
         (settings, _), _ = without_unknown(given, started, read_properties, strict=strict)
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
+        for type in OF_PLUGINS:
+            for name in self._shim.left(type):
+                self._shim.forget(type, name)
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()
@@ -147,7 +151,7 @@ class Host:
         adopt(plugins, settings, new_one.sections, self._guard)
         new = plugins.without(old)
         for plugin in new:
-            self._shim.count("Plugin", plugin.context.name, "Errors", 0.0)
+            self._guard.begins(plugin.context.name)
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._broker.refresh(settings)

@@ -72,6 +72,11 @@ class Guard:
         #: By plugin and method, then by the type's name: a class of a plugin's own may not be hashable.
         self._faults: dict[tuple[str, str], dict[str, LoggedOnce]] = {}
 
+    def begins(self, plugin: str) -> None:
+        """A plugin of this name begins: what one before it has failed in is logged again if this one does so, too."""
+        self._shim.count("Plugin", plugin, "Errors", 0.0)
+        self._faults = {key: kept for key, kept in self._faults.items() if key[0] != plugin}
+
     def tell(self, text: str) -> None:
         """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
         self._shim.log(log.name, logging.INFO, text)

@@ -2,6 +2,7 @@
 
 import faulthandler
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,10 +81,12 @@ def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, 
     shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, second_life=True, pace=1)
     (tmp_path / "meta.properties").touch()
     shim.gauge("Volume", "broker 1, volume /lost", "Consumed", 7.0)  # by a host that was killed
+    shim.gauge("Connection", "snapshots", "Connected", 1.0)  # by its standby
     shim.script.append(lambda: mine.SEEN["ran"].wait(60) and None)
     serve(shim)
     shown = {name for type, name, _ in shim.shown if type == "Volume"}
     assert len(shown - {"broker 1, volume /lost"}) == len(shown) == 1
+    assert not any(type == "Connection" for type, *_ in shim.shown)
 
 
 def test_a_volumes_period_that_is_shortened_live_counts_at_once(
@@ -263,6 +266,31 @@ def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any
     with Logs(shim) as logs:
         Host(shim, shim.clock, logs=logs).run()
     assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
+
+
+def test_the_secrets_of_a_plugin_whose_package_was_taken_away_stay_hidden_until_it_is_closed(
+    mine: Any, tmp_path: Path
+) -> None:
+    mine.Supplier.Section = create_model("Section", share=(float, 0.5), password=(str, ""))
+    mine.Supplier.close = lambda supplier: logging.getLogger("mine").warning("hunter2 is refused")
+    shim = FakeShim({"supplier": "mine", "plugin.mine.password": "hunter2"})
+    shim.script.append(lambda: shutil.rmtree(tmp_path / "mine-1.0.dist-info"))
+    shim.reconfigure(supplier="static")
+    with Logs(shim) as logs:
+        Host(shim, shim.clock, logs=logs).run()
+    assert [line for line in shim.lines if "is refused" in line] == ["*** is refused"]
+
+
+def test_a_plugin_in_the_place_of_one_that_failed_is_heard_of_when_it_fails_too(
+    mine: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine.Supplier.tick = fails
+    shim = FakeShim({"supplier": "mine"}, pace=1)
+    shim.idle(3)
+    shim.reconfigure(**share("0.25"))
+    shim.idle(3)
+    serve(shim)
+    assert caplog.text.count("plugin mine failed in tick()") == 2, "who has changed its properties looks there"
 
 
 def test_a_plugin_in_whose_place_another_one_is_announces_nothing_any_more(mine: Any) -> None:

@@ -342,6 +342,10 @@ def test_the_directories_of_a_full_volume_are_cordoned_until_somebody_saw_room_f
     assert broker.run(80) == []
     assert broker.kafka.added is None
     assert broker.kafka.changes == 2
+    shown: Any = broker.context.metrics
+    assert shown.number("Cordon", "LogDirs") == 0
+    broker.context.closing.close()
+    assert not shown.shown, "it would stand still for a broker that has the task no more"
 
 
 def test_what_an_operator_freed_stays_free_until_the_volume_had_room(broker: Broker) -> None:

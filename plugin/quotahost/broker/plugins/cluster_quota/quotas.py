@@ -58,7 +58,7 @@ class ClusterQuotas:
         self._topic = context.settings.quotas_topic
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
-            context, self._topic, self.record, _SILENCE, self.caught_up, absent,
+            context, self._topic, self.record, lambda: _SILENCE, self.caught_up, absent,
             connection=f"{context.name}-quotas", begins=self._latest.begins,
         )  # fmt: skip
 

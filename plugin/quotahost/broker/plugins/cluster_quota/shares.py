@@ -159,7 +159,7 @@ class ClusterQuota:
     Section = ClusterQuotaSettings
 
     def __init__(self, context: Context[ClusterQuotaSettings]) -> None:
-        settings, properties = context.settings, context.broker.properties()
+        topic, properties = context.settings.shares_topic, context.broker.properties()
         self._context = context
         self._given = GivenRates(quota_window(properties), time.monotonic, time.time)
         # For the brokers, which two threads count, and never during a look: the host asks all again once they have
@@ -175,9 +175,8 @@ class ClusterQuota:
         context.closing.callback(context.metrics.forget, "Shares", "")
         # All other brokers' shares would come along otherwise: with a thousand of them tens of megabytes a second.
         own_partition = partial(partition_of, str(context.node_id))
-        silence = 3 * settings.validity.total_seconds()
         self._quotas = ClusterQuotas(context)
-        self._follower = Follower(context, settings.shares_topic, self.record, silence, partition_of=own_partition)
+        self._follower = Follower(context, topic, self.record, self._silence, partition_of=own_partition)
         self._registered_brokers = RegisteredBrokers(context, self._on_registered_brokers)
         self._looks = Periodic(f"{context.name}-steps", self._try_to_look, lambda: self._pause, context.start_thread)
         context.closing.callback(self._looks.close)
@@ -207,6 +206,9 @@ class ClusterQuota:
         self._count_brokers()
 
     # ---- the follower's thread ----
+
+    def _silence(self) -> float:
+        return 3 * self._context.settings.validity.total_seconds()
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         # Several brokers may share a partition.

@@ -65,7 +65,7 @@ class Budgets:
             return ()
         if self._follower is None:
             self._follower = Follower(
-                self._context, self._topic, self.record, _SILENCE, self.caught_up, self._put,
+                self._context, self._topic, self.record, lambda: _SILENCE, self.caught_up, self._put,
                 connection=f"{self._context.name}-budgets", begins=self._latest.begins,
             )  # fmt: skip
         look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share

@@ -208,7 +208,7 @@ class ClusterVolumesSource:
         """The id may be unknown until the disks have answered."""
         if self._follower is None and self._disks.cluster_id:
             self._follower = self._new_follower(
-                self._context, self._topic, self.record, _SILENCE, absent=self._on_absent
+                self._context, self._topic, self.record, lambda: _SILENCE, absent=self._on_absent
             )
 
     def read(self) -> ClusterVolumes:

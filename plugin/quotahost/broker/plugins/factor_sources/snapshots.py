@@ -125,10 +125,8 @@ class Snapshots:
     def _follow(self) -> None:
         """Begin to read once it is known whose records to take: which brokers of which cluster."""
         if self._follower is None and self._registered_brokers.answered and self._disks.cluster_id:
-            # All brokers publish every period, so a topic in which nobody does for three periods is read again.
-            silence = 3 * self._context.settings.snapshots_period.total_seconds() + 10
             topic = self._context.settings.snapshots_topic
-            self._follower = Follower(self._context, topic, self.record, silence)
+            self._follower = Follower(self._context, topic, self.record, self._silence)
 
     def _register(self, brokers: Mapping[str, bool]) -> None:
         new = self._roster.register(brokers)
@@ -137,6 +135,10 @@ class Snapshots:
             self._follower.read_again()
 
     # ---- the follower's thread ----
+
+    def _silence(self) -> float:
+        """All brokers publish every period, so a topic in which nobody does for three periods is read again."""
+        return 3 * self._context.settings.snapshots_period.total_seconds() + 10
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
         # Anybody's bytes may be a key; a name that no broker has takes and removes nothing.

@@ -77,6 +77,7 @@ class Cordon:
         self._tell = LoggedOnce(context.log)
         self._started = self._ask_at = clock()
         self._settled_at = math.inf  # known once there is a first answer
+        context.closing.callback(context.metrics.forget, "Cordon", "")
 
     def reconfigure(self, section: Section) -> None:
         self._section = section

@@ -54,7 +54,7 @@ class LooksPublisher:
         self._rest = clock()  # no question is answered before
         self._cluster = ""
         self._follower = Follower(
-            context, settings.watch_topic, self._watchers.record, _SILENCE, absent=self._watch_is_absent,
+            context, settings.watch_topic, self._watchers.record, lambda: _SILENCE, absent=self._watch_is_absent,
             connection=f"{name}-watch",
         )  # fmt: skip
 

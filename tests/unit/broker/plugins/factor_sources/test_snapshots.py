@@ -125,6 +125,8 @@ def test_the_topic_is_read_again_for_a_broker_that_registers_after_it_was_read(w
     assert follower.again == 0
     world.knows("1", "2", "3")
     assert follower.again == 1
+    world.context.settings = settings(snapshots__period="10m")
+    assert follower.more[0]() == 1810, "all may be silent for so long now"
 
 
 def test_ages_and_how_many_are_stale_or_missing_are_shown(world: World) -> None:
