@@ -90,12 +90,6 @@ final class Principals {
             if (!now.equals(address)) address = now;
         }
 
-        /** In digits; "" if none is known. */
-        final String address() {
-            InetAddress last = address;
-            return last == null ? "" : last.getHostAddress();
-        }
-
         /** For how many beats Kafka has not asked for it. */
         final int idle(int now) {
             return now - seen;
@@ -158,9 +152,9 @@ final class Principals {
             return clients.get(kept(clientId));
         }
 
-        /** Where a look-up with this client-id ends, or null. */
+        /** Where a look-up with this client-id, as it is kept, ends, or null. */
         TagHolder holder(String clientId) {
-            return tags(0) != null ? this : client(clientId);
+            return tags(0) != null ? this : clients.get(clientId);
         }
 
         /** The scope of client-ids that are not known yet. */
@@ -199,6 +193,22 @@ final class Principals {
         if (entry == null) return;
         TagHolder client = context.clientId() == null ? null : entry.client(context.clientId());
         (client == null ? entry : client).from(address);
+    }
+
+    /**
+     * From where a user wrote or read last, in digits, "" if that isn't known: under a client-id, if that has something of its own;
+     * as a whole (without a client-id) under any.
+     */
+    String address(String name, String clientId) {
+        Entry entry = entry(name);
+        if (entry == null) return "";
+        TagHolder client = entry.client(clientId), last = client == null ? entry : client;
+        if (clientId.isEmpty()) {
+            for (TagHolder each : entry.clients.values()) {
+                if (each.address != null && (last.address == null || each.seen - last.seen > 0)) last = each;
+            }
+        }
+        return last.address == null ? "" : last.address.getHostAddress();
     }
 
     private static int place(String name) {

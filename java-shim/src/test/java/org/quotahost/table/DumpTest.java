@@ -14,6 +14,8 @@ import javax.management.JMException;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
@@ -102,8 +104,9 @@ class DumpTest {
         assertEquals(1, dump.marks(10).size());
     }
 
-    @Test
-    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt() throws JMException {
+    @ParameterizedTest
+    @ValueSource(strings = {"web", "other"}) // one that has something of its own, and one that isn't known
+    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt(String clientId) throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);
         client("bob", "web", Scopes.USER, 1_000);
@@ -118,7 +121,7 @@ class DumpTest {
         assertEquals(List.of("127.0.0.1", ""), column(dump.uses(2), "address"), "only who writes or reads is noted");
         assertEquals("127.0.0.1", dump.client("alice", "app").get("address"));
 
-        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", "other"), FenceFixture.write("orders"));
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", clientId), FenceFixture.write("orders"));
         assertEquals(List.of("127.0.0.1", "127.0.0.1"), column(dump.uses(2), "address"), "of a user, whatever the client-id");
         assertEquals("", dump.client("stranger", "x").get("address"));
         client("alice", "app", Scopes.CLIENT, 2_000);
