@@ -21,6 +21,7 @@ import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.Beans;
 import org.quotahost.util.Json;
+import org.quotahost.util.Names;
 
 /** What the table knows, raw: a row for each scope that Kafka measures, and what one client has. */
 class DumpTest {
@@ -131,13 +132,15 @@ class DumpTest {
     @Test
     void whoWasTurnedBackIsThereThoughKafkaMeasuresNothingOfIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
-        client("alice", "app", Scopes.CLIENT, 1_000);
         table.factor(0, "full", null);
-        assertThrows(FenceFixture.PAUSED,
-                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
-
-        assertEquals(List.of("fence"), column(dump.uses(10), "turned_back"));
-        assertEquals("fence", dump.client("alice", "app").get("turned_back"));
+        String longest = "u".repeat(Names.LONGEST_PRINCIPAL), tooLong = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
+        for (String[] who : new String[][] {{"alice", "app"}, {"alice", tooLong}, {longest, "app"}}) {
+            client(who[0], Names.kept(who[1]), Scopes.CLIENT, 1_000);
+            assertThrows(FenceFixture.PAUSED,
+                    () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, who[0], who[1]), FenceFixture.write("t")));
+            assertEquals("fence", dump.client(who[0], who[1]).get("turned_back"));
+        }
+        assertEquals(List.of("fence", "fence", "fence"), column(dump.uses(10), "turned_back"));
         assertEquals(false, dump.client("alice", "app").get("passes"));
     }
 
