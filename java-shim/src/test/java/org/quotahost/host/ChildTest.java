@@ -307,9 +307,9 @@ class ChildTest {
     @Test
     @Timeout(60)
     void aHostBeginsOnceTheOneBeforeItHasEnded() throws Exception {
-        Path goesOn = Files.writeString(folder.resolve("goes-on"), "");
-        var config = new BrokerConfigs(python("echo executable=$0", START + "while [ -e " + goesOn + " ]; do sleep 0.02; done"),
-                Map.of("node.id", "1"));
+        Path first = Files.writeString(folder.resolve("first"), ""), second = Files.writeString(folder.resolve("second"), "");
+        var config = new BrokerConfigs(python("echo executable=$0", START + "file=" + first + "; [ -e $file ] || file=" + second
+                + "; while [ -e $file ]; do sleep 0.02; done"), Map.of("node.id", "1"));
         PythonHost one = PythonHost.acquire(config);
         Thread ends = new Thread(() -> PythonHost.release(one));
         ends.start();
@@ -321,11 +321,12 @@ class ChildTest {
         });
         next.start();
         while (next.getState() != Thread.State.BLOCKED && next.isAlive()) Thread.sleep(1);
-        Files.delete(goesOn);
+        Files.delete(first);
         ends.join();
         next.join();
 
         assertTrue(Fence.installed());
+        Files.delete(second);
         PythonHost.release(begins.get());
     }
 
