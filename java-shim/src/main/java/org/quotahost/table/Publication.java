@@ -6,7 +6,6 @@ import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
 import org.quotahost.table.Principals.Entry;
 import org.quotahost.table.Principals.TagHolder;
-import org.quotahost.util.Names;
 
 /**
  * Takes the host's answers over into what the table knows, under its lock; what unknown client-ids of a principal share.
@@ -38,7 +37,6 @@ final class Publication {
      */
     boolean store(Batch.Lookup lookup, Answer answer) {
         String name = lookup.principal(), clientId = lookup.clientId();
-        if (!Names.keepsPrincipal(name) || !Names.keeps(clientId)) return false;
         Entry old = principals.entry(name);
         if (old == null && principals.isFull()) return false;
         Scope[] none = new Scope[QuotaTable.TYPES];

