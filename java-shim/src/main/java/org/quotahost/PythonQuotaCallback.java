@@ -65,7 +65,7 @@ public class PythonQuotaCallback implements ClientQuotaCallback, AutoCloseable, 
             QuotaTable now = table;
             if (type.ordinal() >= QuotaTable.TYPES) return now.unlimited();
             if (type == ClientQuotaType.REQUEST && Mute.isFor(principal)) return now.turnedBack();
-            return now.tags(type.ordinal(), principal, clientId == null ? "" : clientId);
+            return now.tags(type.ordinal(), principal, clientId);
         } catch (Throwable e) {
             return table.newcomers();
         }

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Names;
 
 /**
  * Who is never held up: the exempt have no quota and pass the fence, super users pass the fence alone; and the topics
@@ -15,11 +16,6 @@ import org.quotahost.util.BrokerConfigs;
  * Group:alice goes for User:alice; a principal without a type is a User for Kafka, too.
  */
 public final class Exemptions {
-    /**
-     * A longer client-id is neither hashed nor compared, here or by the quota table: it is only a claim, and Kafka's own
-     * are short.
-     */
-    public static final int LONGEST_CLIENT_ID = 256;
     private static final String BLANKS = " \t\n\u000B\f\r";
 
     private static volatile Clients clients = new Clients(Map.of(), Set.of(), new String[0]);
@@ -33,7 +29,7 @@ public final class Exemptions {
     private record Clients(Map<String, String> users, Set<String> anonymousClientIds, String[] internalClientIds) {
         /** Why an ANONYMOUS who is not exempt as a whole is exempt under a client-id; null if it is not. */
         String reasonById(String clientId) {
-            if (clientId == null || clientId.length() > LONGEST_CLIENT_ID) return null;
+            if (clientId == null || !Names.keeps(clientId)) return null;
             boolean isKnown = anonymousClientIds.contains(clientId);
             for (String form : internalClientIds) isKnown = isKnown || hasForm(clientId, form);
             return !isKnown ? null : clientId.startsWith("quotahost-") ? "plugin" : "broker";

@@ -14,6 +14,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.quotahost.internals.Internals;
 import org.quotahost.internals.Mute;
 import org.quotahost.internals.Requests;
+import org.quotahost.util.Names;
 
 /**
  * What a turned back request costs its client (beyond its allowance a mute), and what is kept of it: lately whose
@@ -23,7 +24,7 @@ import org.quotahost.internals.Requests;
  * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
  * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
- * <p>At most MOST_CLIENTS are kept, none whose names are too long, and each for LATELY_NANOS after its last request. While
+ * <p>At most MOST_CLIENTS are kept, none of a principal whose name is too long (Names), and each for LATELY_NANOS after its last request. While
  * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
  * counted under OTHERS.
  */
@@ -59,7 +60,7 @@ public final class TurnedBack {
             String topic, double bytesPerSecond, LongAdder counter) {
         KafkaPrincipal principal = context.principal();
         try {
-            note(new Client(principal.getName(), context.clientId() == null ? "" : context.clientId()),
+            note(new Client(principal.getName(), Names.kept(context.clientId())),
                     new Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
             counter.add(count(actions, results));
             long size = Requests.bytes();
@@ -86,7 +87,7 @@ public final class TurnedBack {
     }
 
     static void note(Client client, Last last) {
-        if (Math.max(client.principal.length(), client.clientId.length()) > Exemptions.LONGEST_CLIENT_ID) return;
+        if (!Names.keepsPrincipal(client.principal)) return;
         if (clients.size() < MOST_CLIENTS || clients.containsKey(client)) clients.put(client, last);
     }
 
@@ -97,7 +98,7 @@ public final class TurnedBack {
 
     /** What has lately turned a request of this client back: "fence", "topics", or "" for nothing. */
     public static String by(String principal, String clientId) {
-        Last last = clients.get(new Client(principal, clientId));
+        Last last = clients.get(new Client(principal, Names.kept(clientId)));
         return last == null ? "" : last.by;
     }
 

@@ -87,11 +87,10 @@ public final class PythonHost {
         return current;
     }
 
-    public static void release(PythonHost host) {
-        synchronized (PythonHost.class) {
-            if (--host.references > 0) return;
-            if (current == host) current = null;
-        }
+    /** A host that is acquired meanwhile waits: the end of this one takes away MBeans, socket and fence, and its Python calls by `calls`. */
+    public static synchronized void release(PythonHost host) {
+        if (--host.references > 0) return;
+        current = null;
         host.close();
     }
 

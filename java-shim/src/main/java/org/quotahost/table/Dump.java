@@ -100,7 +100,8 @@ public final class Dump {
         }
         return Json.object("principal", principal, "client_id", clientId, "exempt", exempt,
                 "passes", Exemptions.passes(principal, clientId), "mark", mark(principal, clientId),
-                "address", address(principal, clientId), "turned_back", TurnedBack.by(principal, clientId), "quotas", quotas);
+                "address", table.principals.address(principal, clientId), "turned_back", TurnedBack.by(principal, clientId),
+                "quotas", quotas);
     }
 
     /** Every principal and client that was seen lately and that Kafka measures, for one type (addHolder has the order). */
@@ -151,7 +152,7 @@ public final class Dump {
                 "rate", own.rate(), "delay_ms", own.delayMs(), "slowed_rate", slowed.rate(), "slowed_delay_ms", slowed.delayMs(),
                 "tokens", Double.isNaN(own.tokens()) ? slowed.tokens() : own.tokens(),
                 "idle_ms", Math.max(0, table.now - scope.seen()) * QuotaTable.BEAT_MS, "turned_back", row.turnedBack);
-        fields.put("address", isOfOneUser(scope) ? address(decoded(scope), scope.own.clientId) : "");
+        fields.put("address", isOfOneUser(scope) ? table.principals.address(decoded(scope), scope.own.clientId) : "");
         if (user != null) {
             fields.put("mark", mark(user, scope.own.clientId));
             fields.put("passes", Exemptions.passes(user, scope.own.clientId));
@@ -161,13 +162,6 @@ public final class Dump {
 
     private static String decoded(Scope scope) {
         return URLDecoder.decode(scope.own.user, StandardCharsets.UTF_8);
-    }
-
-    /** From where a user wrote or read last under this client-id, or, of a user as a whole, under any; or "". */
-    private String address(String principal, String clientId) {
-        Entry entry = table.principals.entry(principal);
-        TagHolder client = entry == null ? null : entry.client(clientId);
-        return client != null ? client.address() : entry == null ? "" : entry.address();
     }
 
     private Map<String, Object> mark(String principal, String clientId) {

@@ -14,6 +14,7 @@ import java.util.function.Predicate;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.quotahost.fence.Fence;
 import org.quotahost.table.QuotaTable.SlowedTopics;
+import org.quotahost.util.Names;
 
 /**
  * Who asked to write to an affected topic in the last 15 s, and to which one last.
@@ -25,7 +26,7 @@ import org.quotahost.table.QuotaTable.SlowedTopics;
  *
  * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
  * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
- * be kept (Principals) share one mark.
+ * be kept (Names) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
  * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
@@ -36,7 +37,7 @@ final class Marks {
     static final int LIFE_BEATS = (int) (15_000 / QuotaTable.BEAT_MS);
     static final int MOST_CLIENT_IDS = 1_000;
     /** In place of a client-id in the mark of a whole principal; too long for a name that is kept. */
-    private static final String WHOLE = "*".repeat(Principals.LONGEST_CLIENT_ID + 1);
+    private static final String WHOLE = "*".repeat(Names.LONGEST_CLIENT_ID + 1);
 
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
@@ -92,7 +93,7 @@ final class Marks {
         public RuntimeException mark(KafkaPrincipal principal, String clientId, String topic) {
             AffectedTopic asked = topics.get(topic);
             if (asked == null) return others;
-            marks.mark(principal.getName(), clientId == null ? "" : clientId, topic, this);
+            marks.mark(principal.getName(), clientId, topic, this);
             return asked.held ? asked.of.error() : others;
         }
 
@@ -143,7 +144,7 @@ final class Marks {
 
     void mark(String principal, String clientId, String topic, Affected affected) {
         String name = principal(principal);
-        String id = Principals.kept(clientId);
+        String id = Names.kept(clientId);
         Map<String, Mark> ofPrincipal = marks.get(name);
         Mark mark = ofPrincipal == null ? null : ofPrincipal.get(id);
         if (mark == null) {
@@ -168,7 +169,7 @@ final class Marks {
     }
 
     private static String principal(String name) {
-        return Principals.keepsPrincipal(name) ? name : Principals.LONG;
+        return Names.keepsPrincipal(name) ? name : Names.LONG;
     }
 
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
@@ -205,7 +206,7 @@ final class Marks {
     private Mark find(String principal, String clientId) {
         Map<String, Mark> ofPrincipal = marks.get(principal(principal));
         if (ofPrincipal == null) return everybody;
-        Mark mark = ofPrincipal.get(Principals.kept(clientId));
+        Mark mark = ofPrincipal.get(Names.kept(clientId));
         if (mark == null) mark = ofPrincipal.get(WHOLE);
         return mark != null ? mark : everybody;
     }

@@ -10,6 +10,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.quotahost.fence.Exemptions;
+import org.quotahost.util.Names;
 import org.quotahost.util.Sanitized;
 
 /**
@@ -25,14 +26,6 @@ import org.quotahost.util.Sanitized;
  * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
  */
 final class Principals {
-    /**
-     * Kafka takes client-ids of 32,767 bytes, and a new one with each request. The table, the inbox and the tags that Kafka
-     * keeps in its sensors may only grow by count and by length together: nothing posts, keeps or hashes a longer name.
-     */
-    static final int LONGEST_CLIENT_ID = Exemptions.LONGEST_CLIENT_ID;
-    static final int LONGEST_PRINCIPAL = 1_024;
-    /** In place of a longer client-id: those of a principal are one client. Who really has this name is the same one. */
-    static final String LONG = "<long>";
     private static final int QUICK = 1 << 15;
     private static final int KEPT_FOR_PRINCIPALS = 10;
 
@@ -88,12 +81,6 @@ final class Principals {
         /** On a request thread. An address is immutable, so a race loses one at most. */
         final void from(InetAddress now) {
             if (!now.equals(address)) address = now;
-        }
-
-        /** In digits; "" if none is known. */
-        final String address() {
-            InetAddress last = address;
-            return last == null ? "" : last.getHostAddress();
         }
 
         /** For how many beats Kafka has not asked for it. */
@@ -155,12 +142,12 @@ final class Principals {
         }
 
         TagHolder client(String clientId) {
-            return clients.get(kept(clientId));
+            return clients.get(Names.kept(clientId));
         }
 
-        /** Where a look-up with this client-id ends, or null. */
+        /** Where a look-up with this client-id, as it is kept, ends, or null. */
         TagHolder holder(String clientId) {
-            return tags(0) != null ? this : client(clientId);
+            return tags(0) != null ? this : clients.get(clientId);
         }
 
         /** The scope of client-ids that are not known yet. */
@@ -170,23 +157,11 @@ final class Principals {
         }
     }
 
-    static boolean keeps(String clientId) {
-        return clientId.length() <= LONGEST_CLIENT_ID;
-    }
-
-    static String kept(String clientId) {
-        return keeps(clientId) ? clientId : LONG;
-    }
-
-    static boolean keepsPrincipal(String name) {
-        return name.length() <= LONGEST_PRINCIPAL;
-    }
-
     // ---- request threads -------------------------------------------------------------------------------------
 
     /** Where the look-up of a client ends, if that is found without a map; else null. */
     TagHolder quick(String name, String clientId) {
-        if (!keepsPrincipal(name)) return null;
+        if (!Names.keepsPrincipal(name)) return null;
         TagHolder holder = quick.getAcquire(place(name));
         if (holder == null || !holder.principal.equals(name)) return null;
         return holder.clientId == null || holder.clientId.equals(clientId) ? holder : null;
@@ -197,8 +172,24 @@ final class Principals {
         InetAddress address = context.clientAddress();
         Entry entry = address == null ? null : entry(context.principal().getName());
         if (entry == null) return;
-        TagHolder client = context.clientId() == null ? null : entry.client(context.clientId());
+        TagHolder client = entry.client(context.clientId());
         (client == null ? entry : client).from(address);
+    }
+
+    /**
+     * From where a user wrote or read last, in digits, "" if that isn't known: under a client-id, if that has something of its own;
+     * as a whole (without a client-id) under any.
+     */
+    String address(String name, String clientId) {
+        Entry entry = entry(name);
+        if (entry == null) return "";
+        TagHolder client = entry.client(clientId), last = client == null ? entry : client;
+        if (clientId.isEmpty()) {
+            for (TagHolder each : entry.clients.values()) {
+                if (each.address != null && (last.address == null || each.seen - last.seen > 0)) last = each;
+            }
+        }
+        return last.address == null ? "" : last.address.getHostAddress();
     }
 
     private static int place(String name) {
@@ -207,7 +198,7 @@ final class Principals {
     }
 
     Entry entry(String name) {
-        return keepsPrincipal(name) ? entries.get(name) : null;
+        return Names.keepsPrincipal(name) ? entries.get(name) : null;
     }
 
     boolean isFull() {

@@ -37,7 +37,6 @@ final class Publication {
      */
     boolean store(Batch.Lookup lookup, Answer answer) {
         String name = lookup.principal(), clientId = lookup.clientId();
-        if (!Principals.keepsPrincipal(name) || !Principals.keeps(clientId)) return false;
         Entry old = principals.entry(name);
         if (old == null && principals.isFull()) return false;
         Scope[] none = new Scope[QuotaTable.TYPES];

@@ -23,6 +23,7 @@ import org.quotahost.table.Principals.TagHolder;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Histogram;
 import org.quotahost.util.LineLimit;
+import org.quotahost.util.Names;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -104,7 +105,7 @@ public final class QuotaTable {
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String claimed) {
-        String name = principal.getName(), clientId = Principals.kept(claimed);
+        String name = principal.getName(), clientId = Names.kept(claimed);
         TagHolder holder = principals.quick(name, clientId);
         Entry entry = null;
         if (holder == null) {
@@ -144,7 +145,7 @@ public final class QuotaTable {
         // Without a place for the client, the answer for its principal is still to be had.
         boolean asks = entry == null ? !principals.isFull() : !entry.answered() || principals.hasPlaceFor(entry);
         if (!asks) unadmitted.increment();
-        else if (Principals.keepsPrincipal(name)) inbox.postClient(name, clientId);
+        else if (Names.keepsPrincipal(name)) inbox.postClient(name, clientId);
     }
 
     /**
@@ -217,7 +218,7 @@ public final class QuotaTable {
 
     /** A set of client-ids that the host hands over once and refers to in many answers. */
     public static Set<String> clientIds(String[] ids) {
-        return Arrays.stream(ids).filter(Principals::keeps).collect(Collectors.toSet());
+        return Arrays.stream(ids).filter(Names::keeps).collect(Collectors.toSet());
     }
 
     /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */

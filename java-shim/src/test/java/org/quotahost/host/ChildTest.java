@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
@@ -28,6 +29,7 @@ import org.apache.kafka.common.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.inbox.Inboxes;
 import org.quotahost.python.PythonEnvironment;
@@ -299,6 +301,33 @@ class ChildTest {
 
         while (Files.readString(lives).length() < 3) Thread.sleep(10);
         end(host);
+    }
+
+    /** Such as where tests have clusters of their own in one JVM: what the end of a host takes away is not the next one's. */
+    @Test
+    @Timeout(60)
+    void aHostBeginsOnceTheOneBeforeItHasEnded() throws Exception {
+        Path first = Files.writeString(folder.resolve("first"), ""), second = Files.writeString(folder.resolve("second"), "");
+        var config = new BrokerConfigs(python("echo executable=$0", START + "file=" + first + "; [ -e $file ] || file=" + second
+                + "; while [ -e $file ]; do sleep 0.02; done"), Map.of("node.id", "1"));
+        PythonHost one = PythonHost.acquire(config);
+        Thread ends = new Thread(() -> PythonHost.release(one));
+        ends.start();
+        while (!one.lives.first.closing()) Thread.sleep(1);
+        var begins = new FutureTask<>(() -> PythonHost.acquire(config));
+        Thread next = new Thread(() -> {
+            begins.run();
+            Fence.install(); // Kafka makes the authorizer after the callback
+        });
+        next.start();
+        while (next.getState() != Thread.State.BLOCKED && next.isAlive()) Thread.sleep(1);
+        Files.delete(first);
+        ends.join();
+        next.join();
+
+        assertTrue(Fence.installed());
+        Files.delete(second);
+        PythonHost.release(begins.get());
     }
 
     /** The thread that has called waits for nothing else. */

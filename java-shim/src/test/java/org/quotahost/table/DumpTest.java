@@ -14,11 +14,14 @@ import javax.management.JMException;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.fence.FenceFixture;
 import org.quotahost.util.Beans;
 import org.quotahost.util.Json;
+import org.quotahost.util.Names;
 
 /** What the table knows, raw: a row for each scope that Kafka measures, and what one client has. */
 class DumpTest {
@@ -102,8 +105,9 @@ class DumpTest {
         assertEquals(1, dump.marks(10).size());
     }
 
-    @Test
-    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt() throws JMException {
+    @ParameterizedTest
+    @ValueSource(strings = {"web", "other"}) // one that has something of its own, and one that isn't known
+    void aRowTellsFromWhereItsUserWroteOrReadLastAsTheAuthorizerSeesIt(String clientId) throws JMException {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
         client("alice", "app", Scopes.CLIENT, 1_000);
         client("bob", "web", Scopes.USER, 1_000);
@@ -118,7 +122,7 @@ class DumpTest {
         assertEquals(List.of("127.0.0.1", ""), column(dump.uses(2), "address"), "only who writes or reads is noted");
         assertEquals("127.0.0.1", dump.client("alice", "app").get("address"));
 
-        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", "other"), FenceFixture.write("orders"));
+        fence.authorize(FenceFixture.from(ApiKeys.FETCH, "bob", clientId), FenceFixture.write("orders"));
         assertEquals(List.of("127.0.0.1", "127.0.0.1"), column(dump.uses(2), "address"), "of a user, whatever the client-id");
         assertEquals("", dump.client("stranger", "x").get("address"));
         client("alice", "app", Scopes.CLIENT, 2_000);
@@ -128,13 +132,15 @@ class DumpTest {
     @Test
     void whoWasTurnedBackIsThereThoughKafkaMeasuresNothingOfIt() {
         QuotaFence fence = FenceFixture.fence("none", Map.of());
-        client("alice", "app", Scopes.CLIENT, 1_000);
         table.factor(0, "full", null);
-        assertThrows(FenceFixture.PAUSED,
-                () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, "alice", "app"), FenceFixture.write("t")));
-
-        assertEquals(List.of("fence"), column(dump.uses(10), "turned_back"));
-        assertEquals("fence", dump.client("alice", "app").get("turned_back"));
+        String longest = "u".repeat(Names.LONGEST_PRINCIPAL), tooLong = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
+        for (String[] who : new String[][] {{"alice", "app"}, {"alice", tooLong}, {longest, "app"}}) {
+            client(who[0], Names.kept(who[1]), Scopes.CLIENT, 1_000);
+            assertThrows(FenceFixture.PAUSED,
+                    () -> fence.authorize(FenceFixture.from(ApiKeys.PRODUCE, who[0], who[1]), FenceFixture.write("t")));
+            assertEquals("fence", dump.client(who[0], who[1]).get("turned_back"));
+        }
+        assertEquals(List.of("fence", "fence", "fence"), column(dump.uses(10), "turned_back"));
         assertEquals(false, dump.client("alice", "app").get("passes"));
     }
 

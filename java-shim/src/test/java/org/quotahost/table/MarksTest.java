@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.table.QuotaTable.SlowedTopics;
+import org.quotahost.util.Names;
 
 /** The marks are bounded by number and by the length of names, and each ends. */
 class MarksTest {
@@ -112,9 +113,9 @@ class MarksTest {
 
     @Test
     void namesThatAreTooLongShareOneMark() {
-        String longId = "x".repeat(Principals.LONGEST_CLIENT_ID + 1);
+        String longId = "x".repeat(Names.LONGEST_CLIENT_ID + 1);
         for (int i = 0; i < 10_000; i++) marks.mark("alice", longId + i, "t", affected);
-        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Principals.LONGEST_PRINCIPAL + 1) + i, longId, "t", affected);
+        for (int i = 0; i < 10_000; i++) marks.mark("p".repeat(Names.LONGEST_PRINCIPAL + 1) + i, longId, "t", affected);
 
         assertNotNull(marks.topic("alice", longId + "never seen"));
         assertNull(marks.topic("alice", "short"));

@@ -1,0 +1,27 @@
+package org.quotahost.util;
+
+/**
+ * How long the names of principals and clients are that quotahost keeps. Kafka takes client-ids of 32,767 bytes, and a new one
+ * with each request. What is kept of them, also the tags that Kafka keeps in its sensors, may only grow by count and by length
+ * together: nothing posts, keeps, hashes or compares a longer name. A client-id is only a claim, and Kafka's own are short.
+ */
+public final class Names {
+    public static final int LONGEST_CLIENT_ID = 256, LONGEST_PRINCIPAL = 1_024;
+    /** In place of a longer client-id: those of a principal are one client. Who really has this name is the same one. */
+    public static final String LONG = "<long>";
+
+    private Names() {}
+
+    public static boolean keeps(String clientId) {
+        return clientId.length() <= LONGEST_CLIENT_ID;
+    }
+
+    /** A client-id as it is kept; "" for none. */
+    public static String kept(String claimed) {
+        return claimed == null ? "" : keeps(claimed) ? claimed : LONG;
+    }
+
+    public static boolean keepsPrincipal(String name) {
+        return name.length() <= LONGEST_PRINCIPAL;
+    }
+}
