@@ -39,8 +39,10 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("checkpoint", None, "Field required"),
-        ("tick", "5x", "unknown unit 'x'"),
+        ("checkpoint", None, ") is missing; give it"),
+        ("tick", "5x", ")=5x: has the unknown unit 'x'"),
+        ("batch", 0, ")=0: "),
+        *((name, "", ")='': String should have at least 1") for name in ("history", "metrics_address", "master")),
         ("topics_prefix", "a b", ""),
         *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
         ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
@@ -50,7 +52,7 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
     ],
 )
 def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
-    option: str, value: str | None, problem: str
+    option: str, value: str | int | None, problem: str
 ) -> None:
     with pytest.raises(OptionsError) as raised:
         options(**GIVEN | {option: value})
