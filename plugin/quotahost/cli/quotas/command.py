@@ -22,7 +22,7 @@ from rich.text import Text
 
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
-from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
+from quotahost.cli.asking import ClientConfig, Clusters, check_out, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
 from quotahost.cli.quotas.plan import UNITS, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.records.topics import QUOTAS
@@ -153,6 +153,8 @@ def usage(
 ) -> None:  # fmt: skip
     """Sum by the labels of the files who used what in a month: bytes in, out and stored, for a bill."""
     check_packages("quotas usage", "pyspark")
+    if csv is not None:
+        check_out("--csv", csv)  # before Spark works for minutes
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
