@@ -45,7 +45,7 @@ NO_PID = str(2**22 + 1)
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
-        *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
+        *(("explain", ("--client", client), f"--client {client!r} is not USER/CLIENT") for client in ("alice", "/app")),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
