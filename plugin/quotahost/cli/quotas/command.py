@@ -225,8 +225,12 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
         return
     if not yes:
         typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
-    refusals = cluster.change(planned)
-    left = cluster.not_made(planned, refusals)
+    try:
+        refusals = cluster.change(planned)
+        left = cluster.not_made(planned, refusals)
+    except KeyboardInterrupt:
+        say("\nInterrupted: some of it may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
+        raise
     made = len(planned.changes) - len(left)
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
     _show_changes(console(), left)

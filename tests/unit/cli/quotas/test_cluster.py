@@ -208,6 +208,18 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     return made
 
 
+def test_who_interrupts_an_apply_is_told_that_some_of_it_may_be_applied(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(topic, "write", interrupted)
+    (tmp_path / "quotas.yaml").write_text("cluster-quotas: [{user: alice, produce: 5}]")
+    done = run("quotas", "apply", "--yes", "--bootstrap", "b", tmp_path / "quotas.yaml")
+    assert (done.exit_code, "Interrupted: some of it may be applied" in done.stderr) == (130, True)
+
+
 @pytest.mark.parametrize("prune", [True, False])
 def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     topic: Topic, monkeypatch: pytest.MonkeyPatch, prune: bool
