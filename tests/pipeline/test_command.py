@@ -39,8 +39,10 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("checkpoint", None, "Field required"),
-        ("tick", "5x", "unknown unit 'x'"),
+        ("checkpoint", None, ") is missing; give it"),
+        ("tick", "5x", ")=5x: has the unknown unit 'x'"),
+        ("batch", 0, ")=0: "),
+        *((name, "", ")='': String should have at least 1") for name in ("history", "metrics_address", "master")),
         ("topics_prefix", "a b", ""),
         *(("snapshots_topic", two, "name each topic once, with a cluster") for two in ("a,b", "a=A,b=A", "a=A,a=B")),
         ("snapshots_topic", "a=", "'a=' is neither TOPIC nor TOPIC=CLUSTER"),
@@ -50,7 +52,7 @@ GIVEN = {"bootstrap": "a:1", "checkpoint": "/x"}
     ],
 )
 def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
-    option: str, value: str | None, problem: str
+    option: str, value: str | int | None, problem: str
 ) -> None:
     with pytest.raises(OptionsError) as raised:
         options(**GIVEN | {option: value})
@@ -123,12 +125,13 @@ def test_a_file_with_a_malformed_escape_shows_nothing_of_its_secrets(tmp_path: P
 
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
-    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1")
+    made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1", history="None")
     line = submit_line(made, "spark://h:7077")
     shell = ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"]
     words = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
-    given = dict(zip(words[-8::2], words[-7::2], strict=True))
+    given = dict(zip(words[-10::2], words[-9::2], strict=True))
     expected = {"--bootstrap": "a:1,b:2", "--checkpoint": "/my dir", "--snapshots-topic": "x,y=ID_1", "--tick": "10s"}
+    expected["--history"] = "None"
     assert given == expected
     assert words[:2] == ["--master", "spark://h:7077"]
     (log4j,) = (word.rpartition("=")[2] for word in " ".join(words).split() if word.startswith("-Dlog4j2"))

@@ -49,9 +49,9 @@ def check_packages(command: str, *names: str, extra: str = "spark") -> None:
 
 
 def check_out(option: str, out: Path, *endings: str) -> None:
-    """See that a file with one of the endings can be written there. Raises typer.BadParameter if not."""
-    if out.suffix.lower() not in endings or not out.absolute().parent.is_dir():
-        names = " or ".join(f"FILE{ending}" for ending in endings)
+    """See that a file with one of the endings, if there are any, can be written. Raises typer.BadParameter if not."""
+    if not out.name.lower().endswith(endings or "") or not out.absolute().parent.is_dir():
+        names = " or ".join(f"FILE{ending}" for ending in endings or ("",))
         raise typer.BadParameter(f"{out} must be a {names} in a folder that exists", param_hint=option)
 
 

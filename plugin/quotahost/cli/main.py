@@ -35,6 +35,9 @@ class Commands(TyperGroup):
         """Run the command; the ``exit_code`` of an error becomes the process's."""
         try:
             return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's words, of some versions of typer
+            raise
         except QuotahostError as error:
             say(str(error), to_stderr=True)
             raise typer.Exit(error.exit_code) from None

@@ -181,8 +181,7 @@ def submit_line(options: Options, master: str) -> str:
     ``spark://host:7077``. Raises Unusable if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
-    given = options.model_dump(exclude={"kafka", "master"})
-    usual = {name: as_text(field.default) for name, field in Options.model_fields.items()}
+    given = options.model_dump(exclude={"kafka", "master"}, exclude_defaults=True)
     parts = [
         ["spark-submit", "--master", master],
         ["--properties-file", str(path(DEFAULTS))],
@@ -190,6 +189,6 @@ def submit_line(options: Options, master: str) -> str:
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],
         ["--jars", ",".join(map(str, jars()))],
         [str(files("quotahost") / "cli/__main__.py"), "pipeline"],
-        *([option(name), as_text(value)] for name, value in given.items() if as_text(value) != usual[name]),
+        *([option(name), as_text(value)] for name, value in given.items()),
     ]
     return " \\\n  ".join(map(shlex.join, parts))

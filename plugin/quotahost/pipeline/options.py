@@ -15,7 +15,9 @@ import javaproperties
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Json, SecretStr, ValidationError, model_validator
 
 from quotahost.base.errors import Unusable
+from quotahost.base.text import printable
 from quotahost.records.topics import PREFIX, SNAPSHOTS, Topic
+from quotahost.settings.declaration import reason
 from quotahost.settings.sections import revealed
 from quotahost.settings.types import TopicPrefix
 from quotahost.units import Duration
@@ -66,7 +68,7 @@ class Options(BaseModel):
         min_length=1,
         description="Directory, or URL for Hadoop, of Spark's checkpoint. If lost, it is rebuilt from the topics.",
     )
-    master: str = Field("local[2]", description="Spark's master; spark-submit's own wins.")
+    master: str = Field("local[2]", min_length=1, description="Spark's master; spark-submit's own wins.")
     kafka_config: Path | None = Field(
         None, description="Properties file of Kafka's Java client: security.protocol, ssl.*, sasl.*."
     )
@@ -95,9 +97,9 @@ class Options(BaseModel):
         ge=1,
         description="Most records in one batch, ten times as many of the history; a backlog is read in such parts.",
     )
-    history: str | None = Field(None, description="Directory for every reading as Parquet; off without.")
+    history: str | None = Field(None, min_length=1, description="Directory for every reading as Parquet; off without.")
     metrics_port: int | None = Field(None, ge=1, le=65535, description="Port for Prometheus; off without.")
-    metrics_address: str = Field("127.0.0.1", description="Address that the port listens on.")
+    metrics_address: str = Field("127.0.0.1", min_length=1, description="Address that the port listens on.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -148,11 +150,11 @@ def options(**given: Any) -> Options:
         made.client()
     except ValidationError as error:
         # Without the cause: pydantic's error contains the values, which a traceback would show.
-        raise OptionsError("; ".join(map(_problem, error.errors(include_input=False)))) from None
+        raise OptionsError("; ".join(map(_problem, error.errors()))) from None
     except (OSError, ValueError) as error:
         # Without the text of javaproperties, which may repeat the beginning of a secret.
-        reason = error.strerror if isinstance(error, OSError) else "it is no properties file"
-        raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {reason}") from None
+        problem = error.strerror if isinstance(error, OSError) else "it is no properties file"
+        raise OptionsError(f"--kafka-config {made.kafka_config} can't be read: {problem}") from None
     return made
 
 
@@ -174,6 +176,9 @@ def as_text(value: object) -> str:
 
 def _problem(details: Any) -> str:
     name = str(details["loc"][0]) if details["loc"] else ""
-    where = f"{option(name)} (or {_ENV}{name.upper()}): " if name else ""
-    # pydantic puts these words before the text of a ValueError.
-    return f"{where}{details['msg'].removeprefix('Value error, ')}"
+    where = f"{option(name)} (or {_ENV}{name.upper()})" if name else ""
+    if details["type"] == "missing":
+        return f"{where} is missing; give it"
+    # Not that of all options together, nor secrets.
+    value = "" if name in ("", "kafka") else f"={printable(str(details['input']))}"
+    return f"{where}{value}: {reason(details)}".removeprefix(": ")

@@ -111,9 +111,8 @@ def test_its_entry_point_is_the_class_and_its_readme_names_it_with_its_propertie
     ((name, value),) = entries.items()
     assert (group, name) == (kind.role.group, "my-quotas")
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.delitem(sys.modules, "my_quotas", raising=False)
     made = EntryPoint(name, value, group).load()
-    monkeypatch.delitem(sys.modules, "my_quotas")
+    del sys.modules["my_quotas"]  # else the next test's would be taken
     (block,) = re.findall(r"```properties\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     settings = Settings.from_properties(javaproperties.loads(block))
     assert "my-quotas" in str(getattr(settings, kind.role.broker_property.replace(".", "_")))
@@ -128,11 +127,17 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / GIVEN).iterdir()] == ["my_quotas.py"]
 
 
-@pytest.mark.parametrize("name", ["", "My", "a b", "../up", "1st", "a--b", "-a", "class", "json", "quotahost", "ä"])
+@pytest.mark.parametrize("name", ["", "My", "a b", "../x", "1st", "a--b", "-a", "class", "json", "yaml", "pytest", "ä"])
 def test_a_name_that_no_module_can_have_or_another_has_is_refused(name: str, tmp_path: Path) -> None:
     done = run("new", "--directory", tmp_path, "supplier", "--", name)
     assert (done.exit_code, "can't be a plugin's name" in done.output) == (1, True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_role_that_there_is_not_is_told_without_words_of_the_library() -> None:
+    done = run("new", "plugin", "x")
+    told = "Invalid value for 'role': 'plugin' is not one of" in done.output
+    assert (done.exit_code, told, "Value error" in done.output) == (2, True, False)
 
 
 def test_the_wheel_carries_every_file_of_every_example() -> None:

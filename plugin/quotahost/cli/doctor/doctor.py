@@ -154,7 +154,7 @@ def ask_cluster(
         tell = note if problem.lets_others_in and not config and not role else wrong
         text = f"{against} doesn't answer {who}: {problem}"
         return [tell(text, "another listener, or --client-config FILE")], []
-    return topics, list(check_stored(admin, broker, config)) if broker else []
+    return topics, list(check_stored(admin, against, broker, config)) if broker else []
 
 
 def check_client_software() -> Iterator[Finding]:

@@ -74,8 +74,7 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     except subprocess.TimeoutExpired:
         raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
     if done.returncode:
-        problem = printable(done.stderr.strip().rpartition("\n")[2] or "no message")
-        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {problem}")
+        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {_last_words(done, 'no message')}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if not facts.get("version"):
@@ -90,6 +89,11 @@ def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.Comp
         command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
         stdin=subprocess.DEVNULL, **more,
     )  # fmt: skip
+
+
+def _last_words(done: subprocess.CompletedProcess[str], otherwise: str) -> str:
+    """The last line of its standard error."""
+    return printable(done.stderr.strip().rpartition("\n")[2] or otherwise)
 
 
 def check_python(interpreter: Interpreter) -> Iterator[Finding]:
@@ -196,7 +200,7 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         done = _run_java(*options, f"{libs}/*{ours}", "org.quotahost.internals.Internals")
         *lines, end = done.stdout.splitlines() or [""]
         if end != "end":  # the folder may have no Kafka in it
-            raise QuotahostError(done.stderr.strip().rpartition("\n")[2] or "java printed nothing")
+            raise QuotahostError(_last_words(done, "java printed nothing"))
     except (QuotahostError, OSError, subprocess.TimeoutExpired) as error:
         yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
         return

@@ -99,7 +99,7 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
 
 
-def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
+def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping[str, str]) -> Iterator[Finding]:
     """Whether a running cluster stores values that hold before those of its broker's file, by ``kafka-configs.sh``.
 
     It tells their names alone, and which of these are unknown: Kafka hides the values of properties that it doesn't
@@ -116,7 +116,8 @@ def check_stored(admin: Admin, broker: BrokerFile, config: Mapping[str, str]) ->
     # A hidden value may be the file's own.
     others = [name for name, value in sorted(stored.items()) if value is None or value != broker.get(name)]
     names = {name: "" for name in others if name in broker.properties or name.startswith(PREFIX)}
-    which = f"kafka-configs.sh --alter --entity-type brokers --entity-name {node}, or --entity-default, --delete-config"
+    alter = f"kafka-configs.sh --bootstrap-server {against} --alter --entity-type brokers"
+    which = f"{alter} --entity-name {node}, or --entity-default, --delete-config"
     try:
         read_properties(names)
     except SettingsError as error:  # Kafka asks quotahost about the names that it knows alone, and stores any other

@@ -92,7 +92,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
     # At the last slash: a principal may be a distinguished name that contains some.
     name, slash, rest = client.rpartition("/")
     if not slash or not name:
-        raise ArgumentTypeError("--client is USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
+        raise ArgumentTypeError(f"--client {client!r} is not USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
     return Client(name, rest)
 
 

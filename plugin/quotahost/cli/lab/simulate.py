@@ -33,7 +33,7 @@ from quotahost.throttling import (
     samples_of_burst,
     simple_delay_s,
 )
-from quotahost.units.parse import parse_bytes, parse_count, parse_duration, parse_quantity, parse_size
+from quotahost.units.parse import MAX_SIZE, parse_bytes, parse_count, parse_duration, parse_quantity, parse_size
 from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ def disk(
     lasts = parsed("--time", time, _time)
     clients = _clients(demands, rate, request, lasts)
     size = _size("--capacity", capacity) if budget is None else _size("--budget", budget)
-    start = None if used is None else parsed("--used", used, parse_bytes)
+    most = size if budget is None else MAX_SIZE  # a budget may be lowered
+    start = None if used is None else parsed("--used", used, lambda text: at_most(most, "bytes", parse_bytes(text)))
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
     lump = ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)

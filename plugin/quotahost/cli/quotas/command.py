@@ -22,7 +22,7 @@ from rich.text import Text
 
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
-from quotahost.cli.asking import ClientConfig, Clusters, check_packages, parsed
+from quotahost.cli.asking import ClientConfig, Clusters, check_out, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
 from quotahost.cli.quotas.plan import UNITS, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.records.topics import QUOTAS
@@ -153,6 +153,8 @@ def usage(
 ) -> None:  # fmt: skip
     """Sum by the labels of the files who used what in a month: bytes in, out and stored, for a bill."""
     check_packages("quotas usage", "pyspark")
+    if csv is not None:
+        check_out("--csv", csv)  # before Spark works for minutes
     labels = _declared(files).labels
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
@@ -223,8 +225,12 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
         return
     if not yes:
         typer.confirm(f"\nApply {_counted(planned)}?", abort=True)
-    refusals = cluster.change(planned)
-    left = cluster.not_made(planned, refusals)
+    try:
+        refusals = cluster.change(planned)
+        left = cluster.not_made(planned, refusals)
+    except KeyboardInterrupt:
+        say("\nInterrupted: some of it may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
+        raise
     made = len(planned.changes) - len(left)
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
     _show_changes(console(), left)

@@ -3,6 +3,8 @@
 import os
 import re
 import select
+import signal
+import sys
 import termios
 import textwrap
 import threading
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, Self
 
@@ -66,19 +69,32 @@ class Watched(Protocol):
 def watch(watched: Watched, choice: Choice, interval: float) -> None:
     """Show the live table until the user leaves it; ``interval`` in seconds is between two looks."""
     terminal, screen = Terminal(), Screen(choice)
-    with (
-        _unbuffered(_KEYBOARD),
-        Background(watched, interval) as background,
-        Live(console=terminal, screen=True, auto_refresh=False) as live,
-    ):
-        keys: Sequence[str] | None = ()
-        while keys is not None and not screen.done:
-            for key in keys:
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an escape of what its encoding has not would be wider than its place
+    with Background(watched, interval) as background:
+        # By default it would leave the terminal on its second screen, and without an echo.
+        for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
+        while not screen.done:
+            signal.signal(signal.SIGTSTP, lambda *_: background.put(Screen.stop))
+            _show(terminal, screen, background)
+            if screen.stopped:
+                signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+                signal.raise_signal(signal.SIGTSTP)  # nothing where no shell could let it go on
+                screen.stopped = False
+
+
+def _show(terminal: Terminal, screen: "Screen", background: "Background") -> None:
+    """Show it until the user leaves it, or stops it for a while."""
+    with _unbuffered(_KEYBOARD), Live(console=terminal, screen=True, auto_refresh=False) as live:
+        while not (screen.done or screen.stopped):
+            live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
+            keys = _pressed(_KEYBOARD, background.wake)
+            screen.done = keys is None
+            for key in keys or ():
                 if question := screen.press(key):
                     background.ask(question)
             background.hand_over(screen)
-            live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
-            keys = _pressed(_KEYBOARD, background.wake)
 
 
 # ---- looks and answers -----------------------------------------------------------------------------------------
@@ -112,9 +128,9 @@ class Background:
     def _run(self) -> None:
         while not self._closed.is_set():
             try:
-                self._put(partial(Screen.show, look=self._watched.look()))
+                self.put(partial(Screen.show, look=self._watched.look()))
             except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
-                self._put(partial(Screen.show, look=None, problem=_problem(error)[0]))
+                self.put(partial(Screen.show, look=None, problem=_problem(error)[0]))
             self._closed.wait(self._interval)
 
     def _ask(self, question: Question) -> None:
@@ -122,9 +138,9 @@ class Background:
             panel = self._watched.answer(question)
         except Exception as error:  # else the user would wait for an answer for ever
             panel = Panel(_problem(error))
-        self._put(partial(Screen.tell, question=question, panel=panel))
+        self.put(partial(Screen.tell, question=question, panel=panel))
 
-    def _put(self, event: "Callable[[Screen], None]") -> None:
+    def put(self, event: "Callable[[Screen], None]") -> None:
         self._events.put(event)
         os.write(self._waker, b"!")
 
@@ -180,6 +196,7 @@ class Screen:
     panel: Panel | None = None  # the answer that is shown instead of the rows
     question: Question | None = None  # what was asked last and is not answered yet
     done: bool = False  # the user wants to leave
+    stopped: bool = False  # the user wants a shell for a while, by Ctrl-Z
     _first: int = 0  # the first line or row that is shown
     _height: int = 24
 
@@ -192,6 +209,9 @@ class Screen:
     def tell(self, question: Question, panel: Panel) -> None:
         if self.question is question:
             self.question, self.panel, self._first = None, panel, 0
+
+    def stop(self) -> None:
+        self.stopped = True
 
     def rows(self) -> list[ClientUse]:
         return self.choice.rows(self.look.uses) if self.look else []

@@ -7,7 +7,6 @@
    which :meth:`Attached.answer` or the cluster answers.
 """
 
-import signal
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -82,15 +81,12 @@ def main(arguments: Sequence[str]) -> int:
                 made.error(f"--interval: at most {MOST_SECONDS}s with --bootstrap, as brokers stop telling after that")
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
-        look = watched.look()
+        look, screen = watched.look(), console()
         if given.json:
             say(json_text(values(look, choice)))
-        elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            screen = console()
+        elif given.once or screen.is_dumb_terminal or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen.print(whole(look, choice, screen.width))
         else:
-            # By default it would leave the terminal on its second screen, and without an echo.
-            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
             watch(watched, choice, given.interval)
     return 0
 

@@ -283,6 +283,7 @@ def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
     else:
         asked.set_exception(KafkaException(KafkaError(entries)))
     client: Any = SimpleNamespace(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    found = [each.text for each in check_stored(client, broker_file(tmp_path, *lines), {})]
-    assert [word in text for word, text in zip(words, found, strict=True)] == [True] * len(words)
-    assert "16" not in str(found)
+    findings = list(check_stored(client, "b:9092", broker_file(tmp_path, *lines), {}))
+    assert [word in each.text for word, each in zip(words, findings, strict=True)] == [True] * len(words)
+    assert not {each.remedy[:43] for each in findings} - {"", "kafka-configs.sh --bootstrap-server b:9092 "}
+    assert "16" not in str(findings)

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -44,7 +45,7 @@ NO_PID = str(2**22 + 1)
         ("explain", (), "give --client USER/CLIENT, or both --user and --client-id; or --volume"),
         *(("explain", options, "give --client USER/CLIENT, or both") for options in (
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
-        *(("explain", ("--client", client), "--client is USER/CLIENT") for client in ("alice", "/app")),
+        *(("explain", ("--client", client), f"--client {client!r} is not USER/CLIENT") for client in ("alice", "/app")),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
         ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
@@ -240,7 +241,18 @@ def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSo
     assert (done.returncode, done.stderr, rb"Zo\xeb" in done.stdout) == (0, b"", True)
 
 
-def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSocket) -> None:
+def test_a_terminal_that_has_no_second_screen_gets_one_look(broker: FakeAdminSocket) -> None:
+    broker.answers["uses"] = dump.uses(dump.row())
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", OURS]
+    done = subprocess.run(command, stdin=terminal, stdout=terminal, env=os.environ | {"TERM": "dumb"}, timeout=60)
+    assert (done.returncode, b"alice" in os.read(ours, 65536)) == (0, True)
+    os.close(ours)
+    os.close(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT])
+def test_a_top_that_is_stopped_or_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSocket, number: int) -> None:
     broker.answers["uses"] = dump.uses(dump.row())
     ours, terminal = pty.openpty()
     before, seen = termios.tcgetattr(terminal), b""
@@ -252,12 +264,19 @@ def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSock
         return what in seen
 
     command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", OURS]
-    environment = os.environ | {"TERM": "xterm"}
-    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as top:
-        eventually(lambda: shows(b"\x1b[?1049h"), what="the second screen")
-        top.terminate()
+    environment = os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "ascii"}
+    options: Any = {**dict.fromkeys(("stdin", "stdout", "stderr"), terminal), "env": environment, "process_group": 0}
+    with subprocess.Popen(command, **options) as top:
+        eventually(lambda: shows(b" ? client  v volumes  q quit"), what="the second screen, as wide as it is reckoned")
+        top.send_signal(signal.SIGTSTP)
+        eventually(lambda: os.waitid(os.P_PID, top.pid, os.WSTOPPED | os.WNOHANG), what="its stop")
+        assert (shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (True, before)
+        seen = b""
+        top.send_signal(signal.SIGCONT)
+        eventually(lambda: shows(b"\x1b[?1049h") and termios.tcgetattr(terminal) != before, what="the second screen")
+        top.send_signal(number)
         eventually(lambda: top.poll() is not None, what="its end")
-    assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (143, True, before)
+    assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (128 + number, True, before)
     os.close(ours)
     os.close(terminal)
 

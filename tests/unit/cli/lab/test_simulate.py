@@ -42,6 +42,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
         ([*DISK, "--budget", "1G"], 2, "has no other limits"),
         (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
+        ([*DISK, "--used", "101G"], 2, "take 100,000,000,000 at most"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
         ([*DISK, "--policy", "nope"], 1, "there is none"),
         ([*DISK, "--time", "1s"], 2, "write 10s to 2h"),

@@ -208,6 +208,18 @@ def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
     return made
 
 
+def test_who_interrupts_an_apply_is_told_that_some_of_it_may_be_applied(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(topic, "write", interrupted)
+    (tmp_path / "quotas.yaml").write_text("cluster-quotas: [{user: alice, produce: 5}]")
+    done = run("quotas", "apply", "--yes", "--bootstrap", "b", tmp_path / "quotas.yaml")
+    assert (done.exit_code, "Interrupted: some of it may be applied" in done.stderr) == (130, True)
+
+
 @pytest.mark.parametrize("prune", [True, False])
 def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     topic: Topic, monkeypatch: pytest.MonkeyPatch, prune: bool
@@ -341,6 +353,8 @@ def test_a_record_that_claims_more_bytes_than_there_are_ends_no_bill(
     monkeypatch.setattr(history, "started", lambda *_: nullcontext())
     monkeypatch.setattr(usage, "bill", lambda *_: made)
     done = run("quotas", "usage", file, "--history", "h", "--csv", out)
+    nowhere = run("quotas", "usage", file, "--history", "h", "--csv", tmp_path / "none" / "bill.csv")
+    assert (nowhere.exit_code, "in a folder that exists" in nowhere.output) == (2, True), "before Spark has worked"
     assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
 
 
