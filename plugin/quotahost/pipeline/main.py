@@ -22,6 +22,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from quotahost.base.background import LoggedOnce
 from quotahost.base.errors import QuotahostError
@@ -102,7 +103,7 @@ def _in_words(problem: str, remedy: str) -> Iterator[None]:
     """Say what is wrong where the system, or a client of Java's, has an error."""
     try:
         yield
-    except (OSError, Py4JError) as error:
+    except (OSError, Py4JError, PySparkException) as error:  # PySpark has exceptions of its own for some of Java's
         raise QuotahostError(f"{problem}: {short(error)}; {remedy}") from None
 
 
