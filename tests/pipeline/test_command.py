@@ -63,7 +63,7 @@ def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"tick": "60s", "validity": "60s"}, r"validity .* must be longer than tick"),
+        *(({each: "60s", "validity": "60s"}, r"validity .* must be longer than tick") for each in ("tick", "interval")),
         ({"validity": "60s", "expiry": "59s"}, r"expiry .* must not be shorter than validity"),
         ({"kafka_config": "/none"}, r"--kafka-config /none can't be read: No such file"),
     ],
