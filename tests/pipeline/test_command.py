@@ -65,7 +65,7 @@ def test_the_error_names_option_and_variable_of_what_is_missing_or_wrong(
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"tick": "60s", "validity": "60s"}, r"validity .* must be longer than tick"),
+        *(({each: "60s", "validity": "60s"}, r"validity .* must be longer than tick") for each in ("tick", "interval")),
         ({"validity": "60s", "expiry": "59s"}, r"expiry .* must not be shorter than validity"),
         ({"kafka_config": "/none"}, r"--kafka-config /none can't be read: No such file"),
     ],
@@ -165,6 +165,14 @@ def test_the_command_without_spark_says_what_to_install() -> None:
     assert "pip install 'quotahost[spark]'" in done.stderr
 
 
+def test_without_a_java_the_command_says_which_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "absent"))
+    command = [sys.executable, "-m", "quotahost.cli", "pipeline", "--bootstrap", "a:1", "--checkpoint", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH"
+
+
 def test_the_command_shows_defaults_that_it_reads_back_and_no_option_for_secrets() -> None:
     parameters = get_command(app).commands["pipeline"].params  # type: ignore[attr-defined]
     defaults = {each.name: each.show_default for each in parameters if isinstance(each.show_default, str)}
@@ -226,11 +234,11 @@ def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_firs
 
 
 def test_a_pipeline_does_not_wait_for_itself_where_both_directories_are_one(tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path)
-    for same in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", str(link)):
+    link, place = tmp_path / "link", tmp_path / "a%20b#c"  # for Hadoop a name like any other
+    link.symlink_to(place)
+    for same in (str(place), f"{place}/", f"file:{place}", f"file://{place}", str(link)):
         with pytest.raises(OptionsError, match="give each a directory of its own"):
-            lock([str(tmp_path), same])
+            lock([str(place), same])
 
 
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
@@ -392,14 +400,19 @@ def test_what_ends_the_pipeline_is_told_in_a_sentence(
     assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
 
 
-def test_a_directory_in_a_file_system_that_spark_does_not_know_is_named(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("directory", "why"),
+    [("s3://bucket/checkpoint", 'No FileSystem for scheme "s3"'), ("file:a", "Relative path in absolute URI: file:a")],
+)
+def test_a_directory_that_spark_can_not_use_is_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, directory: str, why: str
 ) -> None:
     Job().by(monkeypatch)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "file_system", lambda _, place: spark_session.file_system(spark, place))
-    code, text = run("s3://bucket/checkpoint")
-    assert (code, "--checkpoint s3://bucket/checkpoint can't be used: " in text) == (1, True), text
-    assert 'No FileSystem for scheme "s3"' in text
+    code, text = run(directory)
+    assert (code, f"--checkpoint {directory} can't be used: " in text) == (1, True), text
+    assert why in text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

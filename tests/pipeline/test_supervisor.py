@@ -73,9 +73,10 @@ class World:
 
     def look(self, kafka_answers: bool = True) -> None:
         """After a time that is long enough for any pause."""
-        self.now += 31
-        if kafka_answers:
-            self.supervisor.kafka_answers()
+        for _ in range(4):
+            self.now += 8
+            if kafka_answers:
+                self.supervisor.kafka_answers()
         self.supervisor.look()
 
     def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True) -> None:
@@ -197,7 +198,13 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
         world.reports(batch)
         world.fail(1)
     world.fail(3 * ATTEMPTS, kafka_answers=False)
-    assert world.aside == []
+    world.query.isActive = False
+    world.supervisor.look()
+    world.supervisor.kafka_answers()
+    world.supervisor.look()
+    assert world.query.isActive, "once Kafka answers again, no pause is waited for"
+    world.fail(1)
+    assert world.aside == [], "nor do failures from before that count"
 
 
 def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tmp_path: Path) -> None:

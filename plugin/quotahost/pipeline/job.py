@@ -10,11 +10,9 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from quotahost.base.background import LoggedOnce, Periodic
-from quotahost.base.errors import Unusable
 from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, ensure_topics
@@ -131,7 +129,7 @@ class Job:
             ensure_topics(self._kafka, self._options, stop.wait)
             self._supervisor.kafka_answers()
             self._fault.healed()
-        except (Py4JError, Unusable, OSError) as problem:
+        except Exception as problem:  # of Java's clients, of any kind, or a topic of no use; the next one may succeed
             if stop.is_set():
                 return
             text = "the cluster can't be asked for its brokers and topics; the brokers known so far stay: %s"

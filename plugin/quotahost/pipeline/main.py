@@ -19,9 +19,10 @@ from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from quotahost.base.background import LoggedOnce
 from quotahost.base.errors import QuotahostError
@@ -102,7 +103,7 @@ def _in_words(problem: str, remedy: str) -> Iterator[None]:
     """Say what is wrong where the system, or a client of Java's, has an error."""
     try:
         yield
-    except (OSError, Py4JError) as error:
+    except (OSError, Py4JError, PySparkException) as error:  # PySpark has exceptions of its own for some of Java's
         raise QuotahostError(f"{problem}: {short(error)}; {remedy}") from None
 
 
@@ -127,7 +128,8 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
     HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
     OptionsError if two are the same: this process would wait for itself.
     """
-    places = [_path(directory) / _LOCK for directory in filter(on_this_machine, directories)]
+    # As Hadoop reads a URL: it takes no %20 for a blank, and no # for an end.
+    places = [Path(each.removeprefix("file:")) / _LOCK for each in filter(on_this_machine, directories)]
     if len({place.resolve() for place in places}) < len(places):
         raise OptionsError("--checkpoint and --history are one directory; give each a directory of its own")
     with ExitStack() as locks:
@@ -139,11 +141,6 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
             except BlockingIOError:
                 return None
         return locks.pop_all()
-
-
-def _path(directory: str) -> Path:
-    parts = urlsplit(directory)
-    return Path(unquote(parts.path) if parts.scheme else directory)
 
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:

@@ -103,8 +103,9 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.validity <= self.tick:
-            raise ValueError(f"validity ({self.validity}) must be longer than tick ({self.tick})")
+        # Between two batches all brokers would become stale.
+        if self.validity <= (longer := max(self.tick, self.interval)):
+            raise ValueError(f"validity ({self.validity}) must be longer than tick and interval ({longer})")
         # A broker would be forgotten while it reports.
         if self.expiry < self.validity:
             raise ValueError(f"expiry ({self.expiry}) must not be shorter than validity ({self.validity})")

@@ -14,9 +14,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import javaproperties
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from quotahost.base.errors import Unusable
+from quotahost.base.errors import QuotahostError, Unusable
 
 # Files of the package quotahost.pipeline, for path().
 DEFAULTS: Final = "spark/conf/spark-defaults.conf"
@@ -34,7 +35,8 @@ def session(
     """A session with the pipeline's configuration; a session that runs in this process already is returned as it is.
 
     Under spark-submit, the master, memory and jars that it was given stay. ``conf`` replaces the defaults; ``kafka`` is
-    whether the session needs Spark's Kafka connector. Raises Unusable if the connector's jars are missing.
+    whether the session needs Spark's Kafka connector. Raises Unusable if the connector's jars are missing,
+    QuotahostError without a Java that Spark runs on.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is first in PATH
     # Under spark-submit the JVM runs already, with the properties that spark-submit was given.
@@ -42,7 +44,10 @@ def session(
     builder = SparkSession.builder.appName(name)
     for key, value in ((later if submitted() else local(master, kafka)) | dict(conf or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except (PySparkRuntimeError, FileNotFoundError):
+        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
 
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:

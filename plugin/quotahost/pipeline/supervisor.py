@@ -96,6 +96,10 @@ class Supervisor:
             query.stop()
 
     def kafka_answers(self) -> None:
+        # What failed while it did not answer says nothing of a checkpoint, and need not wait any longer.
+        if self._clock() - self._answered_at >= _ANSWERED_WITHIN:
+            for query in self._queries.values():
+                query.due, query.failures = 0.0, 0
         self._answered_at = self._clock()
 
     def look(self) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -56,10 +56,7 @@ def started(command: str, *places: str) -> Iterator[SparkSession]:
     begin("Starting Spark")
     # Spark's own bar: which stage it is at, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
-    try:
-        spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
-    except (PySparkRuntimeError, FileNotFoundError):
-        raise QuotahostError("Spark didn't start: it needs Java 17 or 21, by JAVA_HOME or on the PATH") from None
+    spark = session(f"quotahost {command}", conf=_CONF | bar, kafka=False)
     try:
         yield spark
     except (Py4JError, PySparkException) as error:

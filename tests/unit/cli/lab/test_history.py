@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JError
 
+from quotahost.base.errors import QuotahostError
 from quotahost.cli.lab import history
 from quotahost.cli.quotas import usage
 from tests.unit.cli.commands import run
@@ -31,7 +32,7 @@ def test_a_folder_that_is_not_there_is_told_before_spark_starts(
         (tmp_path / name).mkdir()
 
     def started(*_: object, **__: object) -> None:
-        raise FileNotFoundError
+        raise QuotahostError("Spark didn't start")
 
     monkeypatch.setattr(history, "session", started)
     given = place.replace("absent", f"{tmp_path}/absent").replace("there", f"{tmp_path}/there")
