@@ -50,8 +50,9 @@ def _name(name: str, source: str) -> Iterator[str]:
             yield "\n".join(["| attribute | type, or value | meaning |", "|---|---|---|", *fields])
         for each in node.body:
             said = ast.get_docstring(each) if isinstance(each, ast.FunctionDef) else None
-            if isinstance(each, ast.FunctionDef) and said and not each.name.startswith("_"):
-                yield f"- `{_signature(each)}`\n\n" + indent(_text(said), "  ")
+            if isinstance(each, ast.FunctionDef) and said and (each.name == "__init__" or each.name[0] != "_"):
+                form = _signature(each).replace("__init__", name, 1).removesuffix(" -> None" * (each.name[0] == "_"))
+                yield f"- `{form}`\n\n" + indent(_text(said), "  ")
     else:
         below = [each.value for each in body[at + 1 :][:1] if isinstance(each, ast.Expr)]
         texts = [str(each.value) for each in below if isinstance(each, ast.Constant)]

@@ -109,7 +109,9 @@ class ClusterVolumes:
     """The newest fresh volumes of every broker in service, or why they are not known. Raises ValueError as a Volume."""
 
     volumes: tuple[Volume, ...]  # those that are known; they decide the factor even while others are unknown
-    unknown: tuple[str, ...] = ()  # a sentence for each broker or volume whose state is unknown
+    #: A sentence for each broker or volume whose state is unknown. ``fallback.action`` applies at once: a source waits
+    #: itself before it says so, such as for ``validity``.
+    unknown: tuple[str, ...] = ()
     #: What a source that has just started still waits for, "" for nothing; no failure until ``startup.grace`` is over.
     waiting: str = ""
     #: The budgets of storage, each as the volume that stands for it (``quotahost.model.budgets``); only quotahost's own

@@ -200,6 +200,9 @@ class FakeHost(Generic[PluginT]):
 
     def _settings(self, properties: Properties) -> Settings:
         given = {PREFIX + key.removeprefix(PREFIX): text for key, text in properties.items()}
+        for name, text in given.items():
+            if not isinstance(text, str):
+                raise TypeError(f"{name}={text!r}: write a property as text, as in a broker's file")
         # The settings refuse plugin.NAME.* of a plugin that no property names.
         given.setdefault(PREFIX + self._role.broker_property, self._name)
         return Settings.from_properties(given)

@@ -292,6 +292,8 @@ def test_a_live_change_goes_to_reconfigure_or_builds_the_plugin_anew() -> None:
         assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
         with pytest.raises(SettingsError):
             host.reconfigure({"plugin.demanding.rate": "fast"})
+        with pytest.raises(TypeError, match=r"plugin\.demanding\.rate=3\.0: write a property as text"):
+            host.reconfigure({"plugin.demanding.rate": 3.0})  # type: ignore[dict-item]
         assert host.quota("a", "b", QuotaType.FETCH) == Quota(2.0)
     with FakeHost(Role.FACTOR_SOURCE, Fixed) as fixed:
         before = fixed.plugin

@@ -76,6 +76,7 @@ class FactorLoop:
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
         self._shown = Shown(shim, "Factor")
+        self._unknown = LoggedOnce(log, clock=clock)
 
     def forget(self) -> None:
         """After a live change: what was read before it counts no more, and the interval may be shorter."""
@@ -150,6 +151,8 @@ class FactorLoop:
             return last if leave else smaller(known_now, last)
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
+        # The change of state may be for another cause, or there is none.
+        self._unknown.report("fallback.action=%s applies to what is unknown: %s", action, unknown)
         # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
         decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
@@ -182,6 +185,8 @@ class FactorLoop:
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
         self._shown.show({"": {"LackOfData": float(lacking), "Unknown": float(unknown)}})
+        if not unknown and self._unknown.healed():
+            log.info("nothing is unknown any more")
 
 
 def _line(text: str) -> str:

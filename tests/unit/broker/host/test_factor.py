@@ -292,6 +292,19 @@ def test_each_change_of_state_is_counted_and_logged_once_and_its_cause_shown(cap
     ]
 
 
+@pytest.mark.parametrize(("action", "known"), [("OPEN", EMPTY), ("OPEN", HALF), ("PAUSE", FULL)])
+def test_what_is_unknown_is_logged_where_the_state_does_not_change(
+    action: str, known: Volume, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(fallback__action=action)
+    world.step(cluster(known))
+    with caplog.at_level(logging.INFO, "quotahost.factor"):
+        world.step(cluster(known, unknown=("broker 4 is silent",)), 5)
+        world.step(cluster(known), 5)
+    told = f"fallback.action={action} applies to what is unknown: broker 4 is silent"
+    assert [text for text in caplog.messages if "->" not in text] == [told, "nothing is unknown any more"]
+
+
 def test_the_source_is_read_once_in_its_interval_and_at_once_after_a_live_change_of_it() -> None:
     world, reads = World(factor__interval="5s"), list[float]()
     world.step(lambda: reads.append(world.clock.now), 17)
