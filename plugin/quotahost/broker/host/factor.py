@@ -151,8 +151,8 @@ class FactorLoop:
             return last if leave else smaller(known_now, last)
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
-        # The change of state may be for another cause, or there is none.
-        self._unknown.report("fallback.action=%s applies to what is unknown: %s", action, unknown)
+        if action is State.OPEN:  # a PAUSE has its cause in the log; the factor of this says nothing
+            self._unknown.report("fallback.action=OPEN applies to what is unknown: %s", unknown)
         # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
         decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
