@@ -98,9 +98,7 @@ def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: p
     assert options(checkpoint="/x", bootstrap="given:1").bootstrap == "given:1"
 
 
-def test_secrets_come_by_file_or_environment_and_are_shown_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_come_by_file_or_environment_and_are_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"security.protocol=SSL\nssl.key.password={SECRET}\n")
     monkeypatch.setenv("QUOTAHOST_PIPELINE_KAFKA", f'{{"sasl.jaas.config": "x {SECRET}"}}')
@@ -140,9 +138,7 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 
 
-def test_a_package_in_a_folder_with_a_space_gives_the_jvm_one_option(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_with_a_space_gives_the_jvm_one_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = spark_session.path("spark")
     (tmp_path / "my dir").mkdir()
     (tmp_path / "my dir/spark").symlink_to(package)
@@ -298,9 +294,7 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late:
     assert int(configs["t.refused"]["retention.bytes"]) == 2**30
 
 
-def test_with_few_brokers_the_log_says_so_and_names_no_topic_that_it_may_not_see(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_with_few_brokers_the_log_says_so_and_names_no_hidden_topic(caplog: pytest.LogCaptureFixture) -> None:
     kafka = Kafka(brokers=1, hidden="t.snapshots")
     with caplog.at_level("INFO"):
         assert {replicas for replicas, _ in kafka.ensure().values()} == {1}

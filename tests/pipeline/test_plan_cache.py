@@ -44,9 +44,7 @@ ROWS = [[(1, 20, "w2")], [(1, 30, "w3")], [(1, 40, "w4")]]
 
 
 @pytest.mark.parametrize(("keys", "built"), [("", 1), ("abb", 2)])
-def test_it_is_built_once_for_all_batches_and_anew_when_what_it_depends_on_changes(
-    numbers: DataFrame, keys: str, built: int
-) -> None:
+def test_it_is_built_once_and_anew_when_what_it_depends_on_changes(numbers: DataFrame, keys: str, built: int) -> None:
     plans = PlanCache()
     for stream in (numbers, numbers.selectExpr("word", "tens + 0 AS tens")):  # which has a plan of its own
         assert run(plans, stream, *keys) == (ROWS, built)

@@ -135,9 +135,7 @@ def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spar
     assert sent.records[-1].sequence == 2, "a query that begins anew has its first batch again, and newer records"
 
 
-def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_known_has_changed(
-    spark: SparkSession,
-) -> None:
+def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_known_changes(spark: SparkSession) -> None:
     sent = Sent()
     assert not sent.publisher.again()
     sent.publisher(batch(spark, age=10), 7)
@@ -247,9 +245,7 @@ def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
     assert (clock.now(), clock.ahead) == (wall, 0)
 
 
-def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_machines(
-    clock: KafkaClock,
-) -> None:
+def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_ones(clock: KafkaClock) -> None:
     """It leads a topic of the pipeline: its clock would make all brokers look silent."""
     hour = 3_600_000
     assert corrected(clock, hour).ahead == pytest.approx(hour, abs=10), "at the start, when nobody has been heard"

@@ -120,9 +120,7 @@ def test_a_record_holds_the_busiest_clients_and_no_more_than_fit(spark: SparkSes
     }
 
 
-def test_usage_of_brokers_that_the_cluster_never_listed_and_of_expired_ones_counts_for_nothing(
-    spark: SparkSession,
-) -> None:
+def test_usage_of_brokers_that_were_never_listed_and_of_expired_ones_counts_for_nothing(spark: SparkSession) -> None:
     honest = [usage("1", ("alice", 1e6, None)), usage("2", ("alice", 1e6, None))]
     invented = [usage(str(n), ("alice", 1e308, None)) for n in range(100, 400)]
     late = [replace(usage("3", ("alice", 1.0, None)), captured_at=NOW - timedelta(days=2))]

@@ -285,9 +285,7 @@ def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession,
     assert differently(spark, values) == []
 
 
-def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1970_in_the_history(
-    spark: SparkSession,
-) -> None:
+def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1970(spark: SparkSession) -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     given = [
         record(0, "1", snapshot("1", epoch, GOOD)),  # with LogAppendTime it is taken, by Kafka's time
@@ -310,9 +308,7 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
     assert taken == times.TAKEN
 
 
-def test_of_a_broker_that_the_cluster_does_not_list_little_of_a_large_snapshot_is_remembered(
-    spark: SparkSession,
-) -> None:
+def test_of_a_broker_that_is_not_listed_little_of_a_large_snapshot_is_remembered(spark: SparkSession) -> None:
     """A stranger who invents 1,000 brokers of 256 KiB each doesn't fill the memory; a full disk counts on."""
     many = [volume(f"/{n}".ljust(200, "x"), 1000, n, topics=["t"]) for n in range(200)]
     large = snapshot("1", NOW, many, offlineLogDirs=["/o" * 99] * 99)

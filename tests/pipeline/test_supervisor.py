@@ -217,9 +217,7 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
-def test_the_history_is_not_begun_anew_since_its_files_belong_to_its_checkpoint(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_history_is_not_begun_anew_because_of_its_files(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.add("history", "/h/history")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")

@@ -38,9 +38,7 @@ SETTINGS: Final = {
 
 
 @pytest.mark.proves("faults.full-disk")
-def test_a_full_disk_and_a_used_up_budget_stop_producers_by_the_record_that_spark_makes(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark: SparkSession, tmp_path: Path) -> None:
     with callback_node(tmp_path / "node", SETTINGS, properties=FENCE) as node:
         create_topic(node, "orders.eu")
         fill_topic(node.client_config(), "orders.eu", 60_000)
@@ -64,9 +62,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_the_record_that_spar
             running.end()
 
 
-def test_after_the_topics_have_got_another_prefix_no_broker_is_listed_twice(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_after_the_topics_got_another_prefix_no_broker_is_listed_twice(spark: SparkSession, tmp_path: Path) -> None:
     """A broker would look stale as well, by what the checkpoint has of the topic of before: all brokers would pause."""
     with KafkaNode(tmp_path / "node") as node:
         # Long enough for what came by the first topics to be stale.

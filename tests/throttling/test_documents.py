@@ -105,9 +105,7 @@ def test_version_15_refuses_at_the_quota_itself_for_a_wait_of_0_s_and_the_other_
     ("rate", "burst", "samples"),
     [(5, 500, 100), (5, 501, 101), (5, 1, 1), (0.1, 0.7, 7), (0.1, 1.1, 11), (0.1, 0.3, 3)],
 )
-def test_nobody_has_less_than_the_burst_where_it_is_no_whole_number_of_samples(
-    rate: float, burst: float, samples: int
-) -> None:
+def test_nobody_has_less_than_a_burst_of_no_whole_number_of_samples(rate: float, burst: float, samples: int) -> None:
     assert samples_of_burst(rate, burst) == samples
     assert samples_of_burst(rate, burst, window_ms=100) in range(10 * samples - 9, 10 * samples + 1)
     form = Version15Rate(rate, samples, SECOND)

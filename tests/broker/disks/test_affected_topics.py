@@ -100,9 +100,7 @@ def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNo
     assert there.errors == beside.errors == elsewhere.errors == []
 
 
-def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(
-    node: KafkaNode, disk: Disk
-) -> None:
+def test_who_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(node: KafkaNode, disk: Disk) -> None:
     disk.fill(160, THROTTLE, "orders")
     first = node.client_config("bob", "id-0")
     eventually(lambda: attempt(first, "orders") is None and slowed(node, "bob", "id-0"))
@@ -115,9 +113,7 @@ def test_one_that_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_no
     eventually(lambda: attempt(first, "other") is None and not slowed(node, "bob", "id-0"))
 
 
-def test_while_the_host_is_silent_all_are_stopped_and_after_it_those_of_the_full_disk_alone(
-    node: KafkaNode, disk: Disk
-) -> None:
+def test_a_silent_host_stops_all_and_then_those_of_the_full_disk_alone(node: KafkaNode, disk: Disk) -> None:
     disk.fill(160, THROTTLE, "orders")
     config = node.client_config("bob", "elsewhere")
     assert attempt(config, "other") is None

@@ -117,9 +117,7 @@ def test_a_limit_of_one_volume_alone_stops_producers_everywhere_and_is_changed_l
 
 @pytest.mark.proves("proposal-035.pause", "proposal-035.states", "proposal-035.metrics-store", "mission.volumes")
 @pytest.mark.proves("faults.full-disk", "faults.pipeline-silent")
-def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_by_the_standby_while_records_are_missing(
-    cluster: Cluster,
-) -> None:
+def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_without_it_the_standby(cluster: Cluster) -> None:
     first = cluster.brokers[0]
     with (
         changed(first, {"factor.source": RECORD_SOURCE}),
@@ -258,9 +256,7 @@ def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_
 @pytest.mark.proves("proposal-035.active-brokers", "proposal-035.quick-start")
 @pytest.mark.long
 @pytest.mark.proves("faults.killed-broker")
-def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_the_broker_is_unregistered(
-    cluster: Cluster,
-) -> None:
+def test_a_disk_that_was_full_when_its_broker_died_stays_full_until_it_is_unregistered(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     alter_broker_config(first, {HARD: "1"}, broker=3)
     wait_for_state(cluster, PAUSE)

@@ -61,9 +61,7 @@ def rejections(node: KafkaNode) -> float:
     return gauge(node, "Fence", "Rejections")
 
 
-def test_in_a_pause_top_shows_the_cluster_to_who_is_not_excluded_too(
-    node: KafkaNode, topic: str, tmp_path: Path
-) -> None:
+def test_in_a_pause_top_shows_the_cluster_to_who_is_not_excluded(node: KafkaNode, topic: str, tmp_path: Path) -> None:
     alice = connect_as(node, "alice", tmp_path)
     wait_for_watch_topic(node)
     set_factor(node, 0)
@@ -74,9 +72,7 @@ def test_in_a_pause_top_shows_the_cluster_to_who_is_not_excluded_too(
 @pytest.mark.proves("kip-13.refused-before-append")
 @pytest.mark.parametrize("idempotent", [False, True], ids=["default", "idempotent"])
 @pytest.mark.proves("faults.full-disk")
-def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing_by_it(
-    node: KafkaNode, topic: str, idempotent: bool
-) -> None:
+def test_a_producer_appends_nothing_in_a_pause_and_loses_nothing(node: KafkaNode, topic: str, idempotent: bool) -> None:
     config = node.client_config("alice", "numbers") | {"enable.idempotence": idempotent}
     with ProducerLoad(config, topic, rate=1_500, numbered=True) as numbers:
         eventually(lambda: numbers.meter.messages > 50)
@@ -166,9 +162,7 @@ def test_consumers_read_on_and_commit_their_offsets(node: KafkaNode, topic: str)
 
 
 @pytest.mark.proves("proposal-035.own-updates")
-def test_excluded_principals_and_the_brokers_client_ids_pass_the_fence_and_other_clients_do_not(
-    node: KafkaNode, topic: str
-) -> None:
+def test_excluded_principals_and_the_brokers_client_ids_alone_pass_the_fence(node: KafkaNode, topic: str) -> None:
     set_factor(node, 0)
     assert attempt(node.client_config("root", "any"), topic) is None
     assert attempt(node.client_config(client_id=str(node.node_id)), topic) is None

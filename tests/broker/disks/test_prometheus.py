@@ -146,9 +146,7 @@ def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel
 
 
 @pytest.mark.proves("proposal-035.freshness", "faults.prometheus-down")
-def test_a_prometheus_that_is_down_leads_to_a_pause_after_validity_until_it_is_back(
-    node: KafkaNode, server: Server
-) -> None:
+def test_a_prometheus_that_is_down_pauses_after_validity_until_it_is_back(node: KafkaNode, server: Server) -> None:
     eventually(lambda: state(node) == OPEN)
     server.kill()
     eventually(lambda: state(node) == PAUSE, what="fallback.action")

@@ -66,9 +66,7 @@ def send_until_muted(client: RawClient, topic: str) -> list[RoundTrip]:
 
 
 @pytest.mark.proves("kip-13.error-rejected")
-def test_a_closed_fence_mutes_a_client_that_sends_on_for_a_window_and_one_that_sends_little_not_at_all(
-    node: KafkaNode, topic: str
-) -> None:
+def test_a_closed_fence_mutes_who_sends_on_for_a_window_and_who_sends_little_never(node: KafkaNode, topic: str) -> None:
     set_factor(node, 0)
     before = gauge(node, "Fence", "Mutes")
     with RawClient(node, "little") as client:

@@ -70,9 +70,7 @@ def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
     "proposal-035.replication", "proposal-035.pause", "proposal-035.states", "proposal-035.properties-new"
 )
 @pytest.mark.proves("faults.replication-fills")
-def test_a_followers_disk_that_replication_fills_stops_the_producers_of_the_leader_and_nothing_is_lost(
-    cluster: Cluster,
-) -> None:
+def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(cluster: Cluster) -> None:
     leader, follower = cluster.brokers
     place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
     fill_topic(leader.client_config(client_id="before"), "old", OLD)

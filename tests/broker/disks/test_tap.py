@@ -47,9 +47,7 @@ def settled(meter: Meter, begin: float, rate: float) -> bool:
     return now - begin > 2 * WINDOWS and meter.rate(now - WINDOWS, now) == pytest.approx(rate, rel=0.2)
 
 
-def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(
-    node: KafkaNode, eager: ProducerLoad
-) -> None:
+def test_after_a_pause_a_producer_gets_its_quota_not_its_windows_at_once(node: KafkaNode, eager: ProducerLoad) -> None:
     set_factor(node, 0)
     paused, meter = time.monotonic(), eager.meter
     eventually(lambda: time.monotonic() - paused > WINDOWS and meter.rate_over(WINDOWS) == 0, what="empty windows")
@@ -69,9 +67,7 @@ def test_after_a_pause_a_producer_gets_its_quota_and_not_its_windows_at_once(
     eventually(lambda: meter.rate_over(WINDOWS) >= 0.7 * QUOTA)
 
 
-def test_a_factor_that_falls_at_once_silences_nobody_for_as_long_as_kafka_would(
-    node: KafkaNode, eager: ProducerLoad
-) -> None:
+def test_a_factor_falling_at_once_silences_nobody_as_long_as_kafka_would(node: KafkaNode, eager: ProducerLoad) -> None:
     begin = time.monotonic()
     set_factor(node, 0.3)
     eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.3)

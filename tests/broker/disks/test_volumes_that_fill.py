@@ -54,9 +54,7 @@ def ramp(consumed: int) -> float:
 
 
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.properties-old")
-def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_share_of_their_quota(
-    node: KafkaNode,
-) -> None:
+def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of_their_quota(node: KafkaNode) -> None:
     create_topic(node, "held", config=SEGMENTS | {"retention.bytes": str(KEPT)})
     place = node.data_dirs.index(directory_of("held", node.data_dirs))
     config = node.client_config(client_id="eager")
@@ -92,9 +90,7 @@ def test_a_volume_that_retention_holds_between_its_limits_gives_producers_that_s
     "proposal-035.properties-old",
     "proposal-035.properties-new",
 )
-def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_that_write_to_an_empty_one(
-    node: KafkaNode,
-) -> None:
+def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to_an_empty_one(node: KafkaNode) -> None:
     to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
     ballast = node.data_dirs[0] / "ballast"
     ballast.write_bytes(bytes(34 * MEGA))  # another program's

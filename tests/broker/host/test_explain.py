@@ -156,9 +156,7 @@ def test_a_supplier_tried_in_shadow_limits_nobody_and_tells_whom_it_would(node: 
     eventually(lambda: counted(node, "supplier.client-quotas", "Over") == 0)
 
 
-def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_nobody_while_the_factor_is_in_shadow(
-    node: KafkaNode,
-) -> None:
+def test_in_a_pause_the_fence_limits_all_clients_but_the_exempt_and_in_shadow_nobody(node: KafkaNode) -> None:
     with changed(node, {"plugin.fixed.factor": "0"}):
         ends(node, "alice", PAUSED)
         assert fact(node, "alice", "state") == "PAUSE"

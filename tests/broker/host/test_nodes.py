@@ -50,9 +50,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def test_every_metric_of_the_catalogue_is_shown_and_no_other_by_the_monitored_callback_among_kafkas_own_too(
-    monitored: KafkaNode,
-) -> None:
+def test_every_metric_of_the_catalogue_is_shown_and_no_other_and_among_kafkas_own_too(monitored: KafkaNode) -> None:
     numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
 
     def shows_all() -> bool:

@@ -106,9 +106,7 @@ def test_with_properties_of_its_own_it_connects_with_its_own_certificate(tmp_pat
 
 @pytest.mark.proves("proposal-035.client", "proposal-035.own-updates")
 @pytest.mark.parametrize("in_place", [False, True])
-def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certificates(
-    tmp_path: Path, in_place: bool
-) -> None:
+def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp_path: Path, in_place: bool) -> None:
     old, new, both, used = (tmp_path / name for name in ("old", "new", "both", "used"))
     for directory in (old, new, both, used):
         directory.mkdir()
@@ -157,9 +155,7 @@ def test_by_default_it_connects_as_the_broker_itself_also_with_renewed_certifica
             eventually(lambda: node.log_text().rfind("the cluster answers again") >= node.log_text().rfind(alone))
 
 
-def test_without_rights_readers_and_writers_try_again_after_some_seconds_since_the_authorizer_logs_each_try(
-    tmp_path: Path,
-) -> None:
+def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_logs_each_try(tmp_path: Path) -> None:
     node = callback_node(tmp_path, users={"weak": "hush-hush"})
     weak = {
         "fence.authorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

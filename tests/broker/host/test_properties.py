@@ -201,9 +201,7 @@ def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(no
     unset(node, "static.fecth", "kafka.socket.timeout.ms")
 
 
-def test_a_change_of_what_is_not_live_is_refused_by_its_name_and_nothing_of_the_request_is_stored(
-    node: KafkaNode,
-) -> None:
+def test_a_change_of_what_is_not_live_is_refused_by_name_and_nothing_of_the_request_is_stored(node: KafkaNode) -> None:
     for name, text in {"clients.max": "777", "python.executable": "/nowhere", "topics.prefix": "other-"}.items():
         with pytest.raises(HelperError, match=f"{name}: can't change while the broker runs"):
             alter_broker_config(node, {PREFIX + name: text, PREFIX + "static.scope": "user"})
@@ -289,9 +287,7 @@ def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
 
 
 @pytest.mark.proves("faults.host-restart")
-def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason_for_it(
-    node: KafkaNode, directory: Path
-) -> None:
+def test_a_pause_ends_with_a_host_that_starts_again_and_knows_no_reason(node: KafkaNode, directory: Path) -> None:
     (directory / "consumed").write_text("1000")
     alter_broker_config(node, {PREFIX + "factor.source": "outsider", PREFIX + "policy": "outsider"})
     eventually(lambda: state(node) == PAUSE)

@@ -162,9 +162,7 @@ def test_each_failure_is_counted_logged_once_and_ends_in_the_stated_fallback(wor
 
 
 @pytest.mark.proves("proposal-035.supplier", "faults.plugin-error")
-def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_is_asked_again_and_answers(
-    world: World,
-) -> None:
+def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_answers(world: World) -> None:
     clients = {mood: f"faulty-{mood}" for mood in (*ERRORS, "zero", "long-group")}
     for mood, client_id in clients.items():
         world.tell("supplier", mood)

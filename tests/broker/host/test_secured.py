@@ -151,9 +151,7 @@ def findings(node: KafkaNode, user: str | None, role: AclRole | None = None) -> 
 
 
 @pytest.mark.parametrize("role", list(AclRole), ids=lambda role: role.name.lower())
-def test_each_has_the_rights_that_the_table_says_and_no_other_and_doctor_finds_so(
-    whole: KafkaNode, role: AclRole
-) -> None:
+def test_each_has_the_rights_of_the_table_and_no_other_and_doctor_finds_so(whole: KafkaNode, role: AclRole) -> None:
     wanted: dict[str, set[str]] = {topic.name: set(topic.operations(role)) for topic in topics.TOPICS}
     implied = {name: {"Describe"} if of & {"Read", "Write"} else set() for name, of in wanted.items()}
     assert operations(whole, PRINCIPALS[role]) == {name: of | implied[name] for name, of in wanted.items()}

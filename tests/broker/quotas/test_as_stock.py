@@ -61,9 +61,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaN
 
 
 @pytest.mark.proves("kip-13.client-id", "kip-13.dynamic-config", "kip-599.levels")
-def test_every_level_gives_a_producer_the_tags_and_the_limit_that_the_stock_broker_gives(
-    nodes: dict[str, KafkaNode],
-) -> None:
+def test_every_level_gives_a_producer_the_tags_and_limit_of_the_stock_broker(nodes: dict[str, KafkaNode]) -> None:
     up = [(level, 1e6 * n, 1e6 * n) for n, level in enumerate(LEVELS, start=1)]
     down = [(level, None, 1e6 * (n - 1)) for n, level in reversed(list(enumerate(LEVELS, start=1)))]
     with ThreadPoolExecutor(len(nodes)) as both:
@@ -236,9 +234,7 @@ def test_an_older_client_gets_everything_without_a_message_and_is_muted(
 
 
 @pytest.mark.proves("kip-599.retry", "kip-599.no-retry")
-def test_kafkas_client_tries_again_by_itself_until_it_succeeds_unless_told_otherwise(
-    nodes: dict[str, KafkaNode],
-) -> None:
+def test_kafkas_client_tries_again_until_it_succeeds_unless_told_otherwise(nodes: dict[str, KafkaNode]) -> None:
     node = nodes["plugin"]
     for client_id in ("impatient", "patient"):
         with limited(node, client_id, rate=1):

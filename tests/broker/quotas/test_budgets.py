@@ -151,9 +151,7 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
 
 
 @pytest.mark.proves("faults.topic-deleted")
-def test_quotas_of_a_deleted_topic_hold_until_the_topic_is_made_anew(
-    node: KafkaNode, client: list[str], tmp_path: Path
-) -> None:
+def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, client: list[str], tmp_path: Path) -> None:
     """Also if that takes less time than brokers need to see it, and the topic has more records than the old one."""
     file = tmp_path / "budgets.yaml"
 
@@ -194,9 +192,7 @@ def test_a_reader_keeps_nothing_of_its_looks_at_the_topic(node: KafkaNode, monke
 
 
 @pytest.mark.long
-def test_no_byte_counts_twice_or_not_at_all_when_pythons_or_brokers_end_and_others_lead_what_they_led(
-    tmp_path: Path,
-) -> None:
+def test_each_byte_counts_once_when_pythons_or_brokers_end_and_others_lead_what_they_led(tmp_path: Path) -> None:
     # Others show a broker as out of service once its last snapshot is older than validity.
     size, settings = 3_000_000, {**SETTINGS, "budget.soft.share": "0.9", "validity": "25s"}
     used_up, half_used = "used-up", "half-used"

@@ -171,9 +171,7 @@ def size_of_filled(node: KafkaNode) -> int:
 
 
 @pytest.mark.proves("kip-13.append-first", "kip-13.throttle-time-field")
-def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_is_muted_for_the_time_it_states(
-    node: KafkaNode,
-) -> None:
+def test_a_throttled_batch_is_appended_and_answered_at_once_and_its_connection_muted_as_stated(node: KafkaNode) -> None:
     make_known(node, "greedy")
 
     def answered_at_once() -> bool:

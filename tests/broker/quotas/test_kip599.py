@@ -116,9 +116,7 @@ def test_a_topic_that_kafka_creates_by_itself_is_charged_to_the_client_that_aske
 
 @pytest.mark.proves("kip-599.two-quotas", "kip-599.throttle-time", "kip-599.throttle-time-of-topics")
 @pytest.mark.parametrize(("client_id", "strict"), [("both", True), ("both-old", False)])
-def test_with_a_request_quota_too_the_longer_throttle_time_applies(
-    cluster: Cluster, client_id: str, strict: bool
-) -> None:
+def test_with_a_request_quota_the_longer_throttle_time_applies(cluster: Cluster, client_id: str, strict: bool) -> None:
     make_known(cluster, client_id)
     broker = cluster.brokers[0]
     set_quota(broker, {"request_percentage": 1e-4}, user=ANYONE, client_id=client_id)  # 11 us in its windows

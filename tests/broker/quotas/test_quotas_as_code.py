@@ -67,9 +67,7 @@ def _empty(client: list[str], tmp_path: Path) -> Iterator[None]:
     assert applied(client, tmp_path / "nothing.yaml", NOTHING).exit_code == 0
 
 
-def test_the_example_is_applied_as_it_stands_and_the_second_time_changes_nothing(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
+def test_the_example_is_applied_and_again_changes_nothing(node: KafkaNode, client: list[str], file: Path) -> None:
     planned = run(client, "plan", EXAMPLE)
     assert (planned.exit_code, describe_quotas(node)) == (0, [])
     assert "Plan: 15 to add, 0 to change, 0 to remove." in planned.output
@@ -90,9 +88,7 @@ def test_the_example_is_applied_as_it_stands_and_the_second_time_changes_nothing
     assert read_declared([file]).quotas == read_declared([EXAMPLE]).quotas
 
 
-def test_what_is_applied_is_enforced_and_changed_and_removed_live(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
+def test_what_is_applied_is_enforced_changed_and_removed_live(node: KafkaNode, client: list[str], file: Path) -> None:
     introduce_clients(node, ["as-code", "live"])
     for rate in ("3M", "2M"):
         text = f"quotas: [{{client-id: as-code, producer_byte_rate: {rate}}}]\n"
@@ -161,9 +157,7 @@ def test_what_is_refused_is_named_and_the_rest_is_done(client: list[str], file: 
     assert "Plan: 1 to add, 0 to change, 0 to remove." in run(client, "plan", file).output
 
 
-def test_a_record_that_no_broker_takes_is_named_and_what_was_before_stays(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
+def test_a_refused_record_is_named_and_what_was_before_stays(node: KafkaNode, client: list[str], file: Path) -> None:
     assert applied(client, file, "cluster-quotas: [{client-id: kept, produce: 3M}]").exit_code == 0
     introduce_clients(node, ["kept"])
     eventually(lambda: limit_of(node, ANYONE, "kept") == 3e6)
@@ -208,9 +202,7 @@ def test_nothing_is_changed_without_a_yes(node: KafkaNode, client: list[str], fi
     assert (refused.exit_code, describe_quotas(node)) == (1, [])
 
 
-def test_it_says_where_the_brokers_suppliers_enforce_other_quotas(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
+def test_it_says_where_brokers_enforce_other_quotas(node: KafkaNode, client: list[str], file: Path) -> None:
     file.write_text("quotas: [{user: alice, producer_byte_rate: 1M}]")
     before = len(node.log_text())
     for each in (file, EXAMPLE):
@@ -263,9 +255,7 @@ MANY: Final = 100_000
 
 # The last one, as it leaves many records in the topic until Kafka compacts it.
 @pytest.mark.long
-def test_a_hundred_thousand_entities_are_applied_followed_asked_for_and_removed(
-    node: KafkaNode, client: list[str], file: Path
-) -> None:
+def test_100_000_entities_are_applied_followed_and_removed(node: KafkaNode, client: list[str], file: Path) -> None:
     quotas = {Entity(f"user-{n:06}", in_cluster=True): {"produce": 1e6 + n} for n in range(MANY)}
     quotas[Entity(None, "many", in_cluster=True)] = {"produce": 5e6}
     file.write_text(in_yaml(quotas))

@@ -43,9 +43,7 @@ def test_a_producer_and_a_consumer_get_their_static_rates_and_see_throttle_times
 
 
 @pytest.mark.proves("kip-13.dynamic-config")
-def test_a_client_that_is_connected_gets_a_quota_and_a_property_that_are_set_live_and_static_again_without_them(
-    node: KafkaNode,
-) -> None:
+def test_a_connected_client_gets_quotas_and_properties_live_and_static_again_without_them(node: KafkaNode) -> None:
     def limited_to(rate: float) -> None:
         eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == rate)
 

@@ -117,9 +117,7 @@ def wait_for_topic_rates(node: KafkaNode) -> None:
 
 @pytest.mark.long
 @pytest.mark.proves("v1.where")
-def test_a_topic_within_its_share_keeps_its_rate_though_kafkas_producer_packs_it_with_a_greedy_one(
-    node: KafkaNode,
-) -> None:
+def test_a_topic_within_its_share_keeps_its_rate_packed_by_kafkas_producer_with_a_greedy_one(node: KafkaNode) -> None:
     # The buffer is small, because its content is sent at the greedy topic's share at the end.
     own = {"acks": "all", "buffer.memory": "8000000"}
     config = {"bootstrap.servers": node.bootstrap, "client.id": "mixed", **own}
@@ -173,9 +171,7 @@ def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
 
 
 @pytest.mark.proves("v1.where")
-def test_librdkafkas_producer_sends_one_topic_a_request_so_others_of_its_topics_go_on(
-    node: KafkaNode, full: str
-) -> None:
+def test_librdkafkas_producer_sends_one_topic_a_request_so_its_other_topics_go_on(node: KafkaNode, full: str) -> None:
     create_topic(node, "neighbour")
     own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
     producer = Producer(node.client_config("alice", "both") | own)

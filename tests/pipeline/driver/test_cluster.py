@@ -53,9 +53,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
 
 
 @pytest.mark.proves("faults.killed-broker")
-def test_by_sparks_record_a_broker_that_is_down_stops_nobody_and_its_full_disk_counts(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_by_sparks_record_a_broker_down_stops_nobody_and_its_full_disk_counts(cluster: Cluster, tmp_path: Path) -> None:
     first, third = cluster.brokers[0], cluster.brokers[2]
     with PipelineProcess(tmp_path / "pipeline", cluster.bootstrap, tick="1s", validity=VALIDITY, expiry=EXPIRY):
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)

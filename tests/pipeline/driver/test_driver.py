@@ -85,9 +85,7 @@ class Story:
 
 
 @pytest.mark.proves("faults.driver-killed")
-def test_a_driver_killed_five_times_ends_with_the_right_record_and_every_dead_letter(
-    node: KafkaNode, tmp_path: Path
-) -> None:
+def test_a_driver_killed_five_times_has_the_right_record_and_every_dead_letter(node: KafkaNode, tmp_path: Path) -> None:
     driver = pipeline(node, tmp_path / "pipeline")
     story = Story(node)
     runs = []

@@ -70,9 +70,7 @@ def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSessio
         assert [row["soft"], row["hard"]] == [one and one.hard for one in alone]
 
 
-def test_restarts_neither_lose_nor_repeat_a_reading_and_a_batch_is_one_file_for_each_day(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark: SparkSession, tmp_path: Path) -> None:
     log, history = Log(tmp_path / "in"), tmp_path / "history"
 
     def stored() -> list[tuple[int, int]]:

@@ -73,9 +73,7 @@ def test_a_volume_counts_by_its_hard_limit_or_else_its_capacity_and_one_that_emp
     assert [curve.fill_rate for curve in curves] == [0, 0, pytest.approx(-0.3), 0, None], "by least squares"
 
 
-def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_of_other_days(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days(spark: SparkSession, tmp_path: Path) -> None:
     written(spark, [reading(at, at) for at in (-1, 0, 60, 120)], tmp_path)
     for day in ("day=2026-11-19", "day=2026-11-23"):
         (tmp_path / day).mkdir()
@@ -86,9 +84,7 @@ def test_a_range_includes_its_first_time_and_not_its_last_and_opens_no_folders_o
     assert made.curves[0].newest.last == 60
 
 
-def test_a_day_is_drawn_from_at_most_500_buckets_that_keep_each_peak_and_dip(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_day_is_drawn_by_at_most_500_buckets_that_keep_each_peak_and_dip(spark: SparkSession, tmp_path: Path) -> None:
     day = [reading(minute * 60, {300: 100, 700: 900}.get(minute, 500)) for minute in range(24 * 60)]
     (curve,) = found(spark, written(spark, day, tmp_path)).curves
     assert 400 < len(curve.buckets) <= 500

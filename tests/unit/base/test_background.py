@@ -13,9 +13,7 @@ from tests.fakes.plugin_context import WITHIN, Clock
 
 
 @pytest.mark.parametrize("module", [sys, threading])
-def test_a_plugin_that_takes_a_hook_of_errors_away_keeps_no_thread_from_its_start(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_hook_of_errors_keeps_no_thread_from_its_start(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "excepthook", None)
     start_daemon("test", lambda: None).join(WITHIN)
 

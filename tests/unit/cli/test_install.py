@@ -92,9 +92,7 @@ def tool(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_its_test_lint_format_and_types_pass(
-    written: tuple[Kind, Path], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_test_lint_format_and_types_pass(written: tuple[Kind, Path], tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, cache = written[1], tmp_path_factory.getbasetemp() / "mypy"  # with the libraries' types, for all roles
     assert " passed" in tool(folder, "pytest", "-q", "-p", "no:cacheprovider")
     tool(folder, "ruff", "check", *RUFF, "--select", "E,F,W,I,B,UP,SIM,C4,RET,RUF,PTH,PT", ".")

@@ -370,9 +370,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, *consumers: Looks) -> Watching:
     return Watching({}, "watch", "looks")
 
 
-def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_is_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_flooded_topic_is_read_for_a_bounded_time_and_the_newest_look_told(monkeypatch: pytest.MonkeyPatch) -> None:
     consumer = Looks(0.05, 10**6)
     looks = dict(watching(monkeypatch, consumer).read(0.1))
     assert consumer.now < 5
@@ -385,9 +383,7 @@ def test_where_nothing_comes_for_long_another_client_reads(monkeypatch: pytest.M
     assert [look for look in looks if look] == [{b"0": b"0"}]
 
 
-def test_a_topic_that_is_made_anew_while_a_command_reads_it_is_not_taken_for_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_topic_made_anew_while_a_command_reads_it_is_not_taken_for_read(monkeypatch: pytest.MonkeyPatch) -> None:
     mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
     (address,) = mock.list_topics("t", timeout=10).brokers.values()
     topic = CompactedTopic({"bootstrap.servers": f"{address.host}:{address.port}"}, "t", "test")

@@ -95,9 +95,7 @@ def test_there_are_so_many_budgets_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("between", [(), (None,), (encode(ClusterQuota(6.0)), None)])
-def test_a_refused_record_leaves_what_was_there_before_it_and_nothing_that_a_tombstone_removed(
-    between: tuple[bytes | None, ...],
-) -> None:
+def test_a_refused_record_leaves_what_was_there_and_nothing_that_was_removed(between: tuple[bytes | None, ...]) -> None:
     latest, alice = LatestQuotas(), Entity("alice", None)
     latest.begins()
     latest.record(key_of(alice), encode(ClusterQuota(5.0)), live=False)

@@ -85,9 +85,7 @@ SHARE, BYTES = "static__storage__{}__min_free_percent", "static__storage__{}__mi
         (BYTES, "0.05", r"min-free-bytes=0\.05"),  # a share was meant
     ],
 )
-def test_0_bytes_used_may_mean_always_or_never_and_a_share_is_0_to_1(
-    side: str, name: str, text: str, words: str
-) -> None:
+def test_0_bytes_may_mean_always_or_never_and_a_share_is_0_to_1(side: str, name: str, text: str, words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         settings(**{name.format(side): text})
 

@@ -94,9 +94,7 @@ OFF = "disks are not protected"
          "30s", ""),
     ],
 )  # fmt: skip
-def test_what_a_file_says_and_leaves_out_means(
-    file: dict[str, str], interval: str, action: State, validity: str, warning: str
-) -> None:
+def test_what_a_file_means(file: dict[str, str], interval: str, action: State, validity: str, warning: str) -> None:
     settings = read(file)
     source = ("log-dirs", "limits", {"log-dirs": {"interval": interval}}) if interval else (None, None, {})
     assert (settings.factor_source, settings.policy, settings.plugin) == source

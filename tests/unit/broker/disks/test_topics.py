@@ -54,9 +54,7 @@ def test_what_can_not_be_told_whole_stands_for_all_topics(tmp_path: Path, monkey
     assert topics([one]) is None, "it is not read to its end"
 
 
-def test_a_look_lists_topics_above_the_soft_limit_only_and_once_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_topics_are_listed_above_soft_only_and_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, directory = Clock(), made(tmp_path, "a-0")
     (volume,) = file_stores.read_disks("1", [directory]).volumes
     in_force, broker = [settings()], FakeBroker({"log.dirs": directory})

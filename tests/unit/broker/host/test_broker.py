@@ -280,9 +280,7 @@ def heard(look: ClusterQuery) -> list[Cluster]:
     return clusters
 
 
-def test_a_kafka_that_does_not_tell_is_asked_and_neither_an_answer_nor_a_silence_told_twice(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_kafka_that_does_not_tell_is_asked_and_nothing_is_told_twice(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     look, found = ClusterQuery(shim := FakeShim()), list[Cluster]()
     silent, one = ConnectionError("TimeoutException: no answer"), ["id", [[1, False]]]

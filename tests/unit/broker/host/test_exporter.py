@@ -92,9 +92,7 @@ def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are
         assert threading.active_count() <= before + 10
 
 
-def test_of_many_connections_the_newest_stay_and_none_is_a_line_of_the_log(
-    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_newest_connections_stay_and_none_is_logged(endpoint: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
     with ExitStack() as stack:
         half_sent = [stack.enter_context(endpoint.connect(HALF_SENT)) for _ in range(3 * exporter.CONNECTIONS)]
         eventually(lambda: not any(map(is_open, half_sent[: -exporter.CONNECTIONS])))

@@ -129,9 +129,7 @@ def test_a_pause_outlives_a_restart_of_the_broker_until_the_disks_are_known(tmp_
     assert without.step(None) == 1.0, "without a fence it would mute new clients for minutes"
 
 
-def test_a_file_that_can_not_be_written_on_a_full_disk_leaves_the_one_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_a_full_disk_refuses_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: Path, text: str) -> None:
         with file.open("w"):
             raise OSError(errno.ENOSPC, "no space left")
@@ -156,9 +154,7 @@ def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_
     assert world.step(None) == 1.0
 
 
-def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_own_disk_alone_is_known_to_be_full(
-    tmp_path: Path,
-) -> None:
+def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_disk_alone_is_known_full(tmp_path: Path) -> None:
     pause = Scoped(Factor(0.0, "the disk"), Affected({"theirs": "the disk"}, frozenset({"theirs"})))
     world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics")
     own = replace(FULL, topics=frozenset({"own"}))

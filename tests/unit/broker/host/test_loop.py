@@ -89,9 +89,7 @@ def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, 
     assert not any(type == "Connection" for type, *_ in shim.shown)
 
 
-def test_a_volumes_period_that_is_shortened_live_counts_at_once(
-    mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shorter_volumes_period_counts_at_once(mine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = threading.Semaphore(0)
     monkeypatch.setattr(DiskMonitor, "look", lambda _monitor: looks.release())
     given = {"factor.source": "disky", "volumes.period": "1h"}
@@ -213,9 +211,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
-    mine: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unfit_change_is_refused_and_what_was_there_serves_on(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     mine.Disky.__init__ = leaves
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
@@ -231,9 +227,7 @@ def test_a_change_that_can_not_be_built_is_refused_and_what_was_there_serves_on(
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
-def test_what_was_built_for_the_verdict_serves_afterwards_unless_another_change_comes(
-    mine: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
     shim.arrive(("alice", "a"))
@@ -318,9 +312,7 @@ def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(m
 
 
 @pytest.mark.parametrize("second_life", [False, True], ids=["a change", "a host that starts again"])
-def test_what_is_not_live_stays_as_the_broker_has_started_with_it(
-    mine: Any, caplog: pytest.LogCaptureFixture, second_life: bool
-) -> None:
+def test_what_is_not_live_stays_as_at_the_start(mine: Any, caplog: pytest.LogCaptureFixture, second_life: bool) -> None:
     started, stored = {"supplier": "mine", "clients.max": "777"}, {"clients.max": "888", "kafka.group.id": "g"}
     shim = FakeShim({**started, **(stored if second_life else {})}, started=started, second_life=second_life)
     shim.validate("1", **stored)
@@ -361,9 +353,7 @@ def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog:
     assert shim.rate("alice", "a") == 0.75
 
 
-def test_a_change_that_java_takes_by_half_ends_the_host_which_leaves_no_plugin_open(
-    mine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_taken_by_half_ends_the_host_with_no_plugin_open(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     shim, problems = FakeShim({"supplier": "mine", "tasks": "idle"}), [None, ConnectionError("OutOfMemoryError")]
 
     def configure(*_: Any) -> None:
@@ -381,9 +371,7 @@ def test_a_change_that_java_takes_by_half_ends_the_host_which_leaves_no_plugin_o
 
 
 @pytest.mark.parametrize("change", ["keystores", "cluster"])
-def test_exemptions_that_java_takes_by_half_end_the_host_too(
-    mine: Any, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
+def test_exemptions_taken_by_half_end_the_host_too(mine: Any, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     shim, broken = FakeShim({"supplier": "mine"}, node_of(1, "ANONYMOUS")), list[bool]()
     monkeypatch.setattr(FakeShim, "spare", lambda *_: broken and fails())
     shim.script.append(lambda: broken.append(True))

@@ -300,9 +300,7 @@ def test_client_ids_that_may_differ_by_the_supplier_in_shadow_are_each_asked_abo
 
 
 @pytest.mark.parametrize(("number", "shadow"), [(2, ""), (2, "supplier.mine"), (MOST_APART + 2, "supplier.mine")])
-def test_whom_a_supplier_failed_for_it_is_asked_for_again_and_one_in_shadow_harms_nobody(
-    mine: Any, number: int, shadow: str
-) -> None:
+def test_a_supplier_that_failed_is_asked_again_and_in_shadow_harms_nobody(mine: Any, number: int, shadow: str) -> None:
     broken = [True]
     mine.Supplier.quota = lambda *_: fails() if broken else Quota(1.0)
     shim = FakeShim({"supplier": "mine,static", "shadow": shadow, "static.produce": "5M"}, pace=1)

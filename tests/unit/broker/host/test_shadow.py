@@ -102,9 +102,7 @@ PAUSED = {"factor": 0.0, "limit_factor": 0.0}
         (None, {}, 0),
     ],
 )
-def test_the_factor_in_force_lowers_what_the_supplier_would_give(
-    rate: float | None, changes: dict[str, Any], beyond: float
-) -> None:
+def test_a_factor_lowers_what_would_be_given(rate: float | None, changes: dict[str, Any], beyond: float) -> None:
     row = holder("alice", "a", rate=900, shadow=would(CLIENT, rate))
     found = compared(dump(row, **({"shadow": [TRIED], "factor": 0.5, "limit_factor": 0.5} | changes)))
     assert sum(count.beyond for rule, count in found.counts.items() if rule == TRIED) == pytest.approx(beyond)

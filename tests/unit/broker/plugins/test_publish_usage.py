@@ -299,9 +299,7 @@ def test_whoever_asks_last_is_answered_in_a_crowd(looks: Looks, caplog: pytest.L
     assert caplog.text.count("more than 16 watch: the newest questions are answered") == 1
 
 
-def test_looks_that_take_long_are_published_less_often_whoever_asks(
-    looks: Looks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_looks_are_published_less_often_whoever_asks(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     looks.passes(5)
     quick = FakeBroker.look
 
@@ -318,9 +316,7 @@ def test_looks_that_take_long_are_published_less_often_whoever_asks(
     assert looks.passes(9) == []
 
 
-def test_of_the_volumes_that_are_opened_a_broker_measures_its_own_alone(
-    looks: Looks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_opened_volumes_a_broker_measures_its_own_alone(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(name: str, *arguments: Any) -> Any:
         return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
 

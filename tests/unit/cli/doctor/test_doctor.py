@@ -252,9 +252,7 @@ FACTS = {
      ("child", {"quotahost": ""}, ["quotahost is not installed"]),
      ("child", {"version": "3.10.1"}, ["3.11 or newer"])],
 )  # fmt: skip
-def test_an_interpreter_of_no_use_is_told_with_its_remedy(
-    process: str, changes: dict[str, str], words: list[str]
-) -> None:
+def test_a_useless_interpreter_is_told_with_its_remedy(process: str, changes: dict[str, str], words: list[str]) -> None:
     told = ["; ".join(problem) for problem in problems(FACTS | changes, "0.1.0", "1.7.1", process)]
     assert len(told) == bool(words)
     assert [word for word in words if word not in told[0]] == []

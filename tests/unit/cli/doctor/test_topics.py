@@ -301,9 +301,7 @@ def test_a_network_that_swallows_all_or_a_broker_that_hangs_is_not_taken_for_a_l
         connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 
 
-def test_a_listener_that_closes_later_than_the_first_question_waits_is_no_network_that_swallows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_listener_that_closes_late_is_no_network_that_swallows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy broker with SASL: the second question, as it was connected, lasts longer than a connection may take."""
     now, outcomes = [0.0], iter((KafkaError._TIMED_OUT, KafkaError._TRANSPORT))
 
@@ -331,9 +329,7 @@ def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatc
         kafka_rights.ask(AdminClient({"bootstrap.servers": f"{address.host}:{address.port}"}), ("t",))
 
 
-def test_whether_a_topic_may_be_created_is_not_taken_for_told_while_no_controller_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_whether_topics_may_be_created_is_not_told_while_no_controller_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The brokers themselves answer all but that. For want of a coordinator of groups nobody lacks a right."""
     cluster, topic = Future[Any](), Future[Any]()
     cluster.set_result(SimpleNamespace(authorized_operations=[], nodes=[1]))

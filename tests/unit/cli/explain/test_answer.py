@@ -235,9 +235,7 @@ def rated(rate: float | None) -> dict[str, Any]:
          "the quota would be the limit; uses 1,000,000 bytes/s (1M); would be delayed"),
     ],
 )  # fmt: skip
-def test_a_fact_about_the_broker_the_client_or_its_quota(
-    one: dict[str, Any], changes: dict[str, Any], label: str, words: str
-) -> None:
+def test_each_fact_has_its_words(one: dict[str, Any], changes: dict[str, Any], label: str, words: str) -> None:
     found = answer(quota(**one), **changes)
     facts = [*common_facts(found), *quota_facts(found, found.quotas[0])]
     told = "".join(text for name, text in facts if name == label)

@@ -42,9 +42,7 @@ def test_beyond_the_soft_share_writers_are_held_back_and_at_all_bytes_the_budget
         pytest.param(1000, 1000, 1.0, None, id="nor with a later begin"),
     ],
 )
-def test_what_other_sizes_would_have_done_is_told_where_it_is_known(
-    then: int, new: int, share: float, held: BudgetTimes | None
-) -> None:
+def test_what_other_sizes_would_have_done_is_told(then: int, new: int, share: float, held: BudgetTimes | None) -> None:
     (found,), _ = judge_budgets([use(500, 850, 950, 1010)], declared(then, new, share), 4 * PART)
     assert found.new == held
     assert found.sizes == (then, new)

@@ -109,9 +109,7 @@ def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond
 
 
 @pytest.mark.parametrize("of", [("--limits", "soft=4G,hard=5G"), ("--budget", "5G")])
-def test_a_disk_of_which_nothing_is_used_is_empty_and_one_of_which_nobody_says_it_as_full_as_its_soft_limit(
-    of: tuple[str, str],
-) -> None:
+def test_an_unused_disk_is_empty_and_one_of_unknown_use_as_full_as_its_soft_limit(of: tuple[str, str]) -> None:
     options = ("disk", *of, "--demand", "paced:100M", "--quota", "100M", "--batch", "1M", "--time", "20s")
     empty, one_byte, unsaid = (outcome(simulated(*options, *used)) for used in (("--used", "0"), ("--used", "1"), ()))
     assert empty == one_byte

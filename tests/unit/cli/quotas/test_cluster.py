@@ -64,9 +64,7 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
 
 
 @pytest.mark.parametrize("answers", [0, 1, 2])
-def test_where_the_cluster_answers_no_more_it_is_told_what_was_not_changed(
-    monkeypatch: pytest.MonkeyPatch, answers: int
-) -> None:
+def test_where_nobody_answers_it_is_told_what_was_not_changed(monkeypatch: pytest.MonkeyPatch, answers: int) -> None:
     planned = compare({Entity(user): {"producer_byte_rate": 1e6} for user in ("a", "b", "c")}, {}, prune=False)
     told = iter([Answer(entries=[])] * answers)
 
@@ -343,9 +341,7 @@ def test_a_month_ends_where_the_next_begins() -> None:
             parse_month(text)
 
 
-def test_a_record_that_claims_more_bytes_than_there_are_ends_no_bill(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_record_with_more_bytes_than_there_are_ends_no_bill(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file, out = tmp_path / "quotas.yaml", tmp_path / "bill.csv"
     file.write_text("quotas: []")
     made = usage.Bill(*parse_month("2026-11"))

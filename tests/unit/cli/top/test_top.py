@@ -83,9 +83,7 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         assert list(cluster._known) == ["2"], "a broker that was taken out is forgotten"
 
 
-def test_who_leaves_does_not_wait_for_a_look_at_a_cluster_that_is_gone(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_leaves_waits_for_no_look_at_a_lost_cluster(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LEAVE", 0.05)
     brokers.answers.clear()
     with ThreadPoolExecutor() as pool:

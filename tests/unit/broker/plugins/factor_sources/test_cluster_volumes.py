@@ -113,9 +113,7 @@ def begun(world: World) -> World:
     return world
 
 
-def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_monitor, "cluster_id", lambda *_: "")
     with closing(World()) as world:
         unknown_id = "the cluster's id is not read from the log directories yet"
@@ -393,9 +391,7 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     assert world.number("Switches", "snapshots") == 1
 
 
-def test_nobody_is_let_go_while_the_topic_comes_to_its_end_during_a_read(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_is_let_go_while_a_read_sees_the_topics_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.knows("1", "2")
     told = iter(("it is not read yet", "it is not read yet", ""))
     monkeypatch.setattr(FakeThread, "waits_for", property(lambda _: next(told)))

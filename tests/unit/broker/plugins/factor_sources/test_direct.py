@@ -68,9 +68,7 @@ def test_what_a_broker_does_not_report_is_unknown(make: Make, directory: LogDir 
     eventually(lambda: known(source) == (ONE, (words,)))
 
 
-def test_of_a_fenced_broker_the_last_answer_counts_and_in_the_strict_form_none_until_it_is_unregistered(
-    make: Make,
-) -> None:
+def test_of_a_fenced_broker_the_last_answer_counts_and_in_strict_form_none_until_it_is_unregistered(make: Make) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
     lenient, strict = make(broker, clock), make(broker, clock, fenced__brokers="unknown")
     eventually(lambda: known(lenient) == known(strict) == (BOTH, ()))

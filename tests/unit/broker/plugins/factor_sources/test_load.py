@@ -172,9 +172,7 @@ def test_without_counters_for_two_minutes_it_fails_and_gives_no_factor(host: Fak
 
 
 @pytest.mark.parametrize(("lacking", "counter"), [("request handlers", "handlers"), ("network threads", "network")])
-def test_one_counter_that_lacks_is_a_failure_where_it_has_a_target(
-    host: FakeHost[LoadSource], lacking: str, counter: str
-) -> None:
+def test_a_lacking_counter_fails_where_it_has_a_target(host: FakeHost[LoadSource], lacking: str, counter: str) -> None:
     assert read(host, 500, **{counter: False}) == read(host, 619, **{counter: False}) == Factor(1.0)
     with pytest.raises(LookupError, match=f"how busy its {lacking} are"):
         read(host, 622, **{counter: False})

@@ -71,7 +71,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monitor(made.context).close()
 
 
-def test_this_brokers_disks_are_reported_from_the_first_read_on_while_the_rest_is_waited_for(world: World) -> None:
+def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: World) -> None:
     assert world.read() == ClusterVolumes((OWN,), waiting="the cluster has not listed its brokers yet")
     assert world.source._follower is None, "it would not know whose records to take"
     listed(world.source, "1")
@@ -346,9 +346,7 @@ def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() 
     assert (world.consumed("2"), world.view.missing) == (None, 1), "what was known of it is forgotten"
 
 
-def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return_is_over_and_no_lost_directory() -> (
-    None
-):
+def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return_ends_and_no_lost_directory() -> None:
     world = Rosters("1")
     world.roster.take(replace(snapshot("1", WALL, 7), offline=("/e",)), True, VALIDITY)
     assert "broker 1, log dir /e" in world.view.unknown
@@ -436,9 +434,7 @@ def test_whatever_the_clocks_do_a_broker_is_fresh_for_validity_only(steps: list[
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
-def test_of_snapshots_in_any_order_the_newest_is_kept_but_for_one_that_a_clock_set_back_has_dated(
-    published: list[tuple[int, bool]],
-) -> None:
+def test_in_any_order_the_newest_is_kept_but_one_dated_by_a_clock_set_back(published: list[tuple[int, bool]]) -> None:
     world, kept = Rosters("1"), 0
     world.publishes("1", ahead=-50)
     for second, live in published:
