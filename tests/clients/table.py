@@ -68,7 +68,7 @@ def _libraries() -> str:
     rates, refusals = _kept("throttle"), _kept("refused")  # by library
     head = [
         "| library | THROTTLE at a limit of 500 kB/s: kB/s | what its admin says of a refused topic |",
-        "|---|---|---|",
+        3 * "|---" + "|",
     ]
     names = [library.name for library in LIBRARIES if library.name in rates and library.name in refusals]
     return "\n".join(head + [f"| {name} | {rates[name]} | {refusals[name]} |" for name in names])

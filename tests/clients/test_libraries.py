@@ -99,9 +99,8 @@ def _outcome(node: KafkaNode, ride: Ride, driver: Running, paused: float, releas
 def _ridden(directory: Path, rides: Sequence[Ride], seconds: int) -> dict[Ride, Outcome]:
     """What becomes of the rides, all at once against one broker, in a PAUSE."""
     with broker(directory, [ride.topic for ride in rides]) as node, ExitStack() as stack:
-        drivers = {
-            ride: stack.enter_context(running(node, ride.library, ride.topic, settings=ride.settings)) for ride in rides
-        }
+        started = {ride: running(node, ride.library, ride.topic, settings=ride.settings) for ride in rides}
+        drivers = {ride: stack.enter_context(each) for ride, each in started.items()}
         for ride, driver in drivers.items():
             eventually(lambda d=driver: len(d.acked) >= WARM, 240, f"{ride.topic} sends")
         set_factor(node, 0)

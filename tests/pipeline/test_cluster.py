@@ -205,13 +205,10 @@ UNIONS: Final[dict[str, tuple[list[dict[str, Any]], frozenset[str] | None]]] = {
 }
 
 
-def affected(
-    spark: SparkSession, cases: dict[str, list[dict[str, Any]]], at: float = 1
-) -> dict[str, frozenset[str] | None]:
+def affected(spark: SparkSession, cases: dict[str, list[Any]], at: float = 1) -> dict[str, frozenset[str] | None]:
     """The union of each case, a cluster of brokers with one volume each."""
-    given = [
-        told(f"{name} {n}", at, each, clusterId=name) for name, case in cases.items() for n, each in enumerate(case)
-    ]
+    volumes = [(name, n, each) for name, case in cases.items() for n, each in enumerate(case)]
+    given = [told(f"{name} {n}", at, each, clusterId=name) for name, n, each in volumes]
     return {name: record.affected for name, record in in_spark(spark, given).items()}
 
 

@@ -3,18 +3,11 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Consumer, KafkaException
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient
 
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
@@ -29,7 +22,7 @@ from harness.system.waiting import eventually
 from quotahost.cli.console import Level
 from quotahost.cli.doctor.doctor import ask_cluster
 from quotahost.records.topics import TIERING
-from tests.broker.support.acls import acl, give
+from tests.broker.support.acls import acl, any_acl, give
 from tests.broker.support.commands import connect_as, top
 from tests.broker.support.node import FIXED, callback_node, callback_properties, set_factor, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
@@ -238,14 +231,6 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
         assert [each.principal for each in deleted.result(120)] == ["User:alice"]
         eventually(lambda: outcomes()["alice"] is not None)
         assert "Unexpected error" not in node.log_text()
-
-
-def any_acl(principal: Any = None) -> AclBindingFilter:
-    pattern = ResourcePatternType.ANY
-    anything: Any = None  # the stubs don't allow None
-    return AclBindingFilter(
-        ResourceType.ANY, anything, pattern, principal, anything, AclOperation.ANY, AclPermissionType.ANY
-    )
 
 
 @pytest.mark.parametrize(

@@ -141,9 +141,8 @@ def drill() -> list[list[str]]:
     text = (ROOT / "docs/operate.md").read_text(encoding="utf-8").partition("## A drill before you enforce\n")[2]
     section = text.partition("```sh\n")[2].partition("```")[0]
     (common,) = re.findall(r'^b="--bootstrap-server \S+ (.*)"$', section, re.MULTILINE)
-    return [
-        shlex.split(f"{common} {line}") for line in re.findall(r"^kafka-configs.sh \$b (.*)$", section, re.MULTILINE)
-    ]
+    commands = re.findall(r"^kafka-configs.sh \$b (.*)$", section, re.MULTILINE)
+    return [shlex.split(f"{common} {line}") for line in commands]
 
 
 def test_the_commands_of_the_drill_pause_producers_and_take_the_pause_back(node: KafkaNode, topic: str) -> None:

@@ -54,9 +54,8 @@ def test_after_a_pause_a_producer_gets_its_quota_not_its_windows_at_once(node: K
 
     released = time.monotonic()
     alter_broker_config(node, {FACTOR: "1"})
-    eventually(
-        lambda: meter.total_at(time.monotonic()) > meter.total_at(released) + 3 * QUOTA, what="three seconds' bytes"
-    )
+    after = meter.total_at(released) + 3 * QUOTA
+    eventually(lambda: meter.total_at(time.monotonic()) > after, what="three seconds' bytes")
 
     # Kafka's two windows, empty, would let it send 2 s of its quota at once. A busy machine makes the acknowledgements
     # later and not earlier, so no total runs further ahead of the quota because of it.

@@ -33,7 +33,7 @@ def start_fails(directory: Path, settings: dict[str, str]) -> StartFailed:
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected_words"),
+    ("settings", "words"),
     [
         ({"static.prodcue": "1M"}, ["client.quota.callback.static.prodcue", "static.produce"]),
         ({"static.produce": "fast"}, ["client.quota.callback.static.produce", "fast", "10M"]),
@@ -53,13 +53,11 @@ def start_fails(directory: Path, settings: dict[str, str]) -> StartFailed:
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 @pytest.mark.proves("faults.unfit-start")
-def test_a_wrong_property_is_named_with_its_remedy(
-    tmp_path: Path, settings: dict[str, str], expected_words: list[str]
-) -> None:
+def test_a_wrong_property_is_named_with_its_remedy(tmp_path: Path, settings: dict[str, str], words: list[str]) -> None:
     failed = start_fails(tmp_path, settings | {"kafka.sasl.password": "hunter2"})
     assert failed.exit_code == 1
     (_,) = {line.partition("ConfigException")[2] for line in failed.log.splitlines() if "ConfigException" in line}
-    assert [word for word in expected_words if word not in failed.log] == []
+    assert [word for word in words if word not in failed.log] == []
     assert "hunter2" not in failed.log
 
 
@@ -230,9 +228,7 @@ def test_a_supplier_that_was_removed_costs_no_other_property(
     guest_removed(True)
     begin = restart(node)
     holds(node, 4)
-    node.wait_for_log(
-        "ERROR the new properties are rejected; the old ones stay in force.*supplier 'guest'", start=begin
-    )
+    node.wait_for_log("ERROR the new properties are rejected; the old ones stay.*supplier 'guest'", start=begin)
     eventually(lambda: refused(node))
     store(node, 5)
     end_host(node, directory)

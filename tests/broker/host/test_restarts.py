@@ -105,9 +105,8 @@ def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Pa
         node.stop()
     node.properties |= callback_properties(settings | {"static.storage.hard": "1"})
 
-    producer = Producer(
-        node.client_config(client_id="p") | {"log_level": 0, "reconnect.backoff.max.ms": 100, "linger.ms": 0}
-    )
+    own = {"log_level": 0, "reconnect.backoff.max.ms": 100, "linger.ms": 0}
+    producer = Producer(node.client_config(client_id="p") | own)
     for _ in range(500):
         producer.produce("t", bytes(1000))
     with node:

@@ -170,9 +170,8 @@ def test_each_failure_leaves_its_client_among_the_newcomers_until_the_supplier_a
         introduce_clients(world.node, [client_id])
         eventually(lambda b=before: world.errors("supplier") > b, what=mood)
         assert quota_now(world.node, ANYONE, client_id).newcomer
-    world.node.wait_for_log(
-        r"plugin outsider failed in quota\(\); its clients, such as user ANONYMOUS, client-id faulty-raise,"
-    )
+    whose = "its clients, such as user ANONYMOUS, client-id faulty-raise,"
+    world.node.wait_for_log(rf"plugin outsider failed in quota\(\); {whose}")
     check_serves(world.node, clients["raise"])
     world.heal()
     for client_id in clients.values():

@@ -16,18 +16,7 @@ from typing import Final
 import javaproperties
 import pytest
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, NewTopic, ResourcePatternType
 
 from harness.kafka.admin import kafka_tool
 from harness.kafka.node import KafkaNode
@@ -43,7 +32,7 @@ from quotahost.kafka.admin import BrokerConfig
 from quotahost.kafka.client import NoAnswer
 from quotahost.records import topics
 from quotahost.records.topics import AclRole
-from tests.broker.support.acls import acl, give
+from tests.broker.support.acls import acl, any_acl, give
 from tests.broker.support.commands import connect_as, quotahost, top
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
@@ -189,8 +178,7 @@ def test_doctor_finds_the_topics_closed_and_then_open_to_all_by_one_acl(whole: K
         anybody = "a client without credentials may Describe, Write __quotahost_snapshots: whoever does stops"
         assert anybody in weak(None)[0]
     finally:
-        everybody = (ResourceType.TOPIC, "__quota", ResourcePatternType.PREFIXED, "User:*", "*", AclOperation.WRITE)
-        admin.delete_acls([AclBindingFilter(*everybody, AclPermissionType.ALLOW)])
+        admin.delete_acls([any_acl("User:*")])
         eventually(lambda: operations(whole, None)[topics.SNAPSHOTS.name] == set())
 
 
@@ -219,9 +207,7 @@ def test_top_shows_the_cluster_by_the_rights_of_the_script(whole: KafkaNode) -> 
 
 def test_the_scripts_optional_rights_are_what_quotas_as_code_and_cordon_need(whole: KafkaNode, tmp_path: Path) -> None:
     declared = tmp_path / "quotas.yaml"
-    declared.write_text(
-        "quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]\n"
-    )
+    declared.write_text("quotas: [{user: alice, producer_byte_rate: 5M}]\ncluster-quotas: [{user: alice, produce: 9M}]")
 
     def quotas(command: str, *more: str) -> int:
         """The exit code of ``quotahost quotas``, by the principal of the script."""
@@ -270,9 +256,6 @@ def test_the_real_pipeline_works_with_the_file_of_its_principal(node: KafkaNode,
 
 def test_after_a_live_change_a_broker_asks_the_cluster_as_before(node: KafkaNode) -> None:
     """From then on Kafka hands on its own login as it has parsed it, with classes in place of their names."""
-    entry = ConfigEntry(PREFIX + "factor.source", "snapshots", incremental_operation=AlterConfigOpType.SET)
-    broker = ConfigResource(ConfigResource.Type.BROKER, str(node.node_id), incremental_configs=[entry])
-    admin = admin_of(node, "admin")
-    admin.incremental_alter_configs([broker])[broker].result(30)
+    BrokerConfig(admin_of(node, "admin"), node.node_id, {}).change(put={PREFIX + "factor.source": "snapshots"})
     # The new plugin knows of no broker before it has asked.
     eventually(lambda: gauge(node, "Factor", "Unknown") == 0, what="the cluster has listed its brokers")

@@ -139,9 +139,8 @@ def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_u
     apply(client, tmp_path / "budgets.yaml", "1K")
     eventually(lambda: attempt(node.client_config("alice", "new"), "orders.asia") == "NOT_ENOUGH_REPLICAS")
     end_before = end_offset(node, "orders.asia")
-    with ProducerLoad(
-        node.client_config("alice", "there") | {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}, "orders.asia"
-    ):
+    often = {"retry.backoff.ms": 5, "retry.backoff.max.ms": 5}
+    with ProducerLoad(node.client_config("alice", "there") | often, "orders.asia"):
         for size, end in enumerate((end_child, upgrade), start=2):
             end(node)
             apply(client, tmp_path / "budgets.yaml", f"{size}K")

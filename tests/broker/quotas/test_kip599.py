@@ -218,8 +218,7 @@ def is_explained_as_limited(cluster: Cluster, early: TokenBucket, late: TokenBuc
     tokens, burst = map(float, re.findall(r"-?[\d.]+", field(text, "tokens"))[:2])
     assert least - 0.01 <= tokens <= most + 0.01
     assert burst == 500
-    limited = last_line(text).startswith(
-        "CONTROLLER_MUTATION is limited by the client-id's quota of controller-mutation"
-    )
+    words = "CONTROLLER_MUTATION is limited by the client-id's quota of controller-mutation"
+    limited = last_line(text).startswith(words)
     assert limited == (tokens < 0), text
     return limited

@@ -23,9 +23,8 @@ BYTES: Final = 20 * MEGA
 QUOTA: Final = 1 * MEGA  # bytes/s
 LOCK: Final = 15  # seconds; Kafka's least is configured so, too
 SHARES: Final = {
-    "share.coordinator.state.topic.num.partitions": "2",
-    "group.share.min.record.lock.duration.ms": f"{LOCK}000",
-}
+    "share.coordinator.state.topic.num.partitions": "2", "group.share.min.record.lock.duration.ms": f"{LOCK}000",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -232,9 +232,8 @@ def test_make_test_leaves_out_what_other_targets_run_and_the_documents_tell() ->
     assert set(re.findall(r"not (\w+)", PROJECT["tool"]["pytest"]["ini_options"]["addopts"])) == targets.keys()
     for marker, target in targets.items():
         (folder,) = re.findall(rf"^{target}:.*\n\t.* -m {marker} (\S+)$", MAKEFILE, re.M)
-        marked = [
-            path for path in ROOT.glob("tests/**/test_*.py") if re.search(rf"mark\.{marker}\b", path.read_text("utf-8"))
-        ]
+        tests = ROOT.glob("tests/**/test_*.py")
+        marked = [path for path in tests if re.search(rf"mark\.{marker}\b", path.read_text("utf-8"))]
         assert all(path.is_relative_to(ROOT / folder) for path in marked), "no target runs it"
         for document in ("README.md", "CONTRIBUTING.md"):
             assert f"make {target}" in SPANS[ROOT / document], f"{document} tells what make test leaves out"

@@ -62,10 +62,8 @@ def as_published(node: Node, volumes: list[Volume]) -> Snapshot:
 
 def rolled_up(*snapshots: Snapshot) -> ClusterRecord:
     """The pipeline's record of these brokers, as a broker reads it."""
-    records = [
-        pipeline.Record("t", 0, number, NOW, each.broker.encode(), encode(each))
-        for number, each in enumerate(snapshots)
-    ]
+    told = [(each.broker.encode(), encode(each)) for each in snapshots]
+    records = [pipeline.Record("t", 0, number, NOW, *each) for number, each in enumerate(told)]
     brokers = pipeline.state(records, timedelta(minutes=10))
     (record,) = pipeline.rollup(brokers, Rules("c"), 1, 1, round(NOW.timestamp() * 1000))
     return cluster_volumes.decode(b"c", cluster_volumes.encode(record))
@@ -95,9 +93,8 @@ both = st.tuples(limits, limits)
 def clusters(draw: st.DrawFn) -> list[Volume]:
     """More kinds of volumes than a record lists, most of them almost full, one at any place."""
     soft, hard = draw(st.sampled_from([(Limit(FREE, 50), Limit(FREE, 10)), (Limit(PERCENT, 1.0), Limit(PERCENT, 0.5))]))
-    many = [
-        Volume("1", f"/{n}", 10_000 + n, draw(st.integers(0, 10_000 + n)), soft, hard) for n in range(2 * MAX_LISTED)
-    ]
+    sizes_of_many = range(10_000, 10_000 + 2 * MAX_LISTED)
+    many = [Volume("1", f"/{size}", size, draw(st.integers(0, size)), soft, hard) for size in sizes_of_many]
     some = st.builds(lambda capacity, consumed, own: Volume("1", "/any", capacity, consumed, *own), sizes, sizes, both)
     return [*many, draw(some)]
 

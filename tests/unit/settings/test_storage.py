@@ -54,9 +54,8 @@ def test_two_entries_for_one_volume_are_joined_and_the_first_that_sets_a_side_ap
     two = Override("/data/1", soft=bytes_used(3), hard=bytes_used(9))
     matched = match([one, two], ["/dev/sda"], {"/data/1": "/dev/sda"})
     assert matched.limits == {"/dev/sda": (bytes_used(3), bytes_used(5))}
-    assert matched.conflicts == (
-        "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes",
-    )
+    (conflict,) = matched.conflicts
+    assert conflict == "/data/1 is the volume /dev/sda, whose hard limit is set before: ConsumedBytes 5 bytes"
 
 
 def test_a_name_of_no_volume_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

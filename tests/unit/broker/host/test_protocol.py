@@ -68,9 +68,7 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         shim.ask("fail")
 
 
-@pytest.mark.parametrize(
-    "call", [Shim.registered, lambda shim: shim.ask("slow"), lambda shim: shim.log("a", 20, "slow")]
-)
+@pytest.mark.parametrize("call", [Shim.registered, lambda shim: shim.ask("slow"), lambda shim: shim.log("", 0, "slow")])
 def test_however_many_threads_of_plugins_call_the_hosts_own_calls_have_places(call: Callable[[Shim], object]) -> None:
     places, answers, refused = threading.Semaphore(32), threading.Event(), list[Exception]()  # as Child.java has them
 

@@ -88,18 +88,14 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
 
 
 def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    judge, others = policy(Limit(CONSUMED, 10)), Volume("2\n", "/data", 20, 12)
+    judge, other = policy(Limit(CONSUMED, 10)), Volume("2\n", "/data", 20, 12)
     # It slows nobody, or is this broker's own or the volume's, or no number of bytes.
-    for volume in (
-        replace(others, consumed=10),
-        replace(others, broker="1"),
-        replace(others, hard=Limit(CONSUMED, 13)),
-    ):
+    for volume in (replace(other, consumed=10), replace(other, broker="1"), replace(other, hard=Limit(CONSUMED, 13))):
         judge.quota_factor(volume)
-    policy(Limit(PERCENT, 50)).quota_factor(others)
+    policy(Limit(PERCENT, 50)).quota_factor(other)
     assert caplog.messages == []
     for _ in range(2):
-        judge.quota_factor(others)
+        judge.quota_factor(other)
     (line,) = caplog.messages
     assert "broker '2\\n' publishes no limits" in line
 

@@ -99,13 +99,11 @@ def test_secrets_are_never_printed(site: Path, package: Path, tmp_path: Path) ->
             def __init__(self, context): pass
     """
     distribute(site, "acme", {Role.SUPPLIER.group: {"mine": "acme_mine:plugin"}}, {"acme_mine": code})
+    mine = f"{PREFIX}plugin.mine"
     properties = (
-        f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n"
-        f"{PREFIX}plugin.mine.open-sesame=S3CR3T-2\n{PREFIX}plugin.mine.hour="
+        f"{CLASS}{PREFIX}supplier=mine\n{PREFIX}kafka.sasl.password=S3CR3T-1\n{mine}.open-sesame=S3CR3T-2\n{mine}.hour="
     )
-    misplaced = (
-        f"22\n{PREFIX}plugin.mine.open-sezame=S3CR3T-4\n{PREFIX}plugin.mine.server=http://me:S3CR3T-5@host/?S3CR3T-6"
-    )
+    misplaced = f"22\n{mine}.open-sezame=S3CR3T-4\n{mine}.server=http://me:S3CR3T-5@host/?S3CR3T-6"
     shown = (f"{PREFIX}plugin.mine.open-sesame", "***")
     outputs = [doctor(tmp_path, late, shown, properties + hour) for late, hour in enumerate(("22", "late"))]
     outputs.append(doctor(tmp_path, 1, [f"{PREFIX}plugin.mine.server=http://***@host/?***: "], properties + misplaced))

@@ -55,9 +55,8 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
     ],
 )  # fmt: skip
 def test_each_weakness_is_found_once_with_a_remedy(found: Found, lines: list[str], words: str) -> None:
-    (weak,) = found(
-        check_weaknesses, EVEN, "super.users=User:a", *([] if "listeners" in lines[0] else [CLOSED]), *lines
-    )
+    lines = lines if "listeners" in lines[0] else [CLOSED, *lines]
+    (weak,) = found(check_weaknesses, EVEN, "super.users=User:a", *lines)
     assert (weak.level, words in weak.text, bool(weak.remedy)) == (Level.WEAK, True, True)
 
 

@@ -81,9 +81,7 @@ def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocke
 
 
 ORDERS = {"topic": "orders.eu", "place": "budget orders of 500 bytes", "held": True, "budget": "orders", "factor": 0.0}
-USED = [
-    ["Budget", "orders", name, value] for name, value in (("Bytes", "5e11"), ("Used", "4.99e11"), ("Factor", "0.0"))
-]
+USED = [["Budget", "orders", *each] for each in (("Bytes", "5e11"), ("Used", "4.99e11"), ("Factor", "0.0"))]
 
 
 def test_a_client_that_a_budget_turns_back_is_told_who_fills_it(broker: FakeAdminSocket) -> None:

@@ -135,7 +135,7 @@ def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Ret
 
 
 @pytest.mark.parametrize(
-    "made", [os.mkfifo, Path.touch, partial(os.symlink, "../secret")], ids=["pipe", "empty", "link"]
+    "made", [os.mkfifo, Path.touch, partial(os.symlink, "../secret")], ids=["pipe", "none", "link"]
 )
 def test_a_segment_without_a_true_index_counts_by_its_file(tmp_path: Path, made: Callable[[Path], None]) -> None:
     folder = partition(tmp_path, "a-0", 80, 0)
@@ -152,9 +152,8 @@ def test_the_facts_say_when_it_is_full() -> None:
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
     assert told["growth"] == "+10 B/s over 5 s; at this growth its hard limit in 30 s, full in 40 s"
-    assert told["state"] == (
-        "this volume's factor is 0.5; THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
-    )
+    in_force = "THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
+    assert told["state"] == f"this volume's factor is 0.5; {in_force}"
     assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
     unknown = dict(volume_facts("1", look(), measured()))
     assert unknown["limits"].startswith("unknown: nothing tells them")

@@ -143,9 +143,8 @@ def test_without_the_fence_more_comes_beyond_hard_and_longer_windows_make_longer
     fenced, bare = found(FENCE, options=filling), found(options=filling)
     assert fenced == outcome(simulated(*DISK, *filling))
     assert float(bare["beyond hard"].split()[0]) > 2 * float(fenced["beyond hard"].split()[0])
-    short, long = (
-        found(FENCE, f"quota.window.size.seconds={seconds}", options=(*EAGER, "--time", "2m")) for seconds in (1, 3)
-    )
+    eager = (*EAGER, "--time", "2m")
+    short, long = (found(FENCE, f"quota.window.size.seconds={seconds}", options=eager) for seconds in (1, 3))
     assert float(short["longest silence"].split()[0]) < float(long["longest silence"].split()[0])
     # A host that rarely reads the factor is no silent one: no fallback holds clients of an empty disk.
     rarely = [f"client.quota.callback.{each}" for each in ("factor.interval=20s", "validity=5s", "volumes.period=1s")]

@@ -268,10 +268,8 @@ def test_wrong_properties_of_earlier_versions_are_told(file: Path, text: str, to
         read_properties(file)
 
 
-PRESENT = {
-    Entity("alice"): {"producer_byte_rate": 1e6, "request_percentage": 50.0},
-    Entity("bob"): {"producer_byte_rate": 2e6},
-}
+OF_ALICE = {"producer_byte_rate": 1e6, "request_percentage": 50.0}
+PRESENT = {Entity("alice"): OF_ALICE, Entity("bob"): {"producer_byte_rate": 2e6}}
 
 
 def test_what_is_declared_is_added_changed_and_removed_and_what_nobody_declared_goes_when_asked() -> None:

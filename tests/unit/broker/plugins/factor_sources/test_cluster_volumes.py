@@ -263,10 +263,8 @@ def budgeted(world: World) -> World:
     world.context.settings = settings(**GIVEN, budgets="on")
     world.started()
     followed: Any = world.source._budgets
-    followed.by_name = {
-        "orders": Budget("orders", ("orders.*",), 100),
-        "all": Budget("all", ("*",), 100, replicas=True),
-    }
+    both = Budget("orders", ("orders.*",), 100), Budget("all", ("*",), 100, replicas=True)
+    followed.by_name = {budget.name: budget for budget in both}
     world.context.disks.budgets.parts = {}
     return world
 
