@@ -208,9 +208,7 @@ def taken(*directories: object) -> ExitStack:
     return locks
 
 
-def test_of_two_pipelines_with_one_directory_the_second_stands_by_until_the_first_ends(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_second_pipeline_of_a_directory_waits_for_the_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = taken(tmp_path)
     progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
     directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
@@ -427,9 +425,7 @@ def test_a_signal_stops_the_pipeline_though_a_spark_context_takes_sigint_for_its
         ({"sasl.jaas.config": ""}, "sasl.jaas.config"),
     ],
 )
-def test_what_is_wrong_with_the_clients_configuration_is_named_without_its_secrets(
-    spark: SparkSession, client: dict[str, str], named: str
-) -> None:
+def test_a_wrong_client_is_named_without_its_secrets(spark: SparkSession, client: dict[str, str], named: str) -> None:
     sasl = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     with pytest.raises(Py4JJavaError) as raised:
         JvmKafka(spark, sasl | client).producer()

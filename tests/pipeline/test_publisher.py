@@ -88,9 +88,7 @@ def test_while_a_backlog_is_read_nothing_is_published(spark: SparkSession) -> No
     assert len(sent.ticks) == 1, "it causes the next batch, also at the end of the backlog"
 
 
-def test_a_batch_that_took_too_long_is_not_published_but_logged_once_and_counted(
-    spark: SparkSession, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_late_batch_is_counted_and_logged_once_instead(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     sent, late = Sent(), batch(spark, age=55)
     for number in range(2):
         sent.publisher(late, number)
@@ -158,9 +156,7 @@ def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_kno
     assert not sent.publisher.again()
 
 
-def test_a_record_that_cannot_be_written_is_counted_and_the_other_clusters_go_on(
-    spark: SparkSession, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unwritten_record_is_counted_and_others_go_on(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     sent = Sent(failing="home")
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)

@@ -151,9 +151,7 @@ def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(
     assert world.supervisor.reading() is None
 
 
-def test_what_fails_without_its_checkpoint_too_keeps_the_next_one_until_it_has_a_batch_from_0_on(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_fails_again_keeps_its_checkpoint_until_a_batch(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.reports(7)
     world.fail(ATTEMPTS - 1)
     assert world.aside == []

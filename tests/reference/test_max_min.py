@@ -24,9 +24,7 @@ Demands = dict[str, float | None]
 
 @given(demanded, counts, counts)
 @example(dict.fromkeys(map(str, range(10_000))), 0, 0)
-def test_the_sum_never_exceeds_the_quota_in_whatever_order_it_is_added_and_wastes_little(
-    demands: Demands, others: int, silent: int
-) -> None:
+def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little(demands: Demands, others: int, silent: int) -> None:
     divided = divide(demands, others, silent)
     given = [*divided.asking.values(), *[divided.others] * others, *[divided.silent] * silent]
     assert math.fsum(given) <= 1

@@ -237,7 +237,7 @@ def test_acls_hold_as_with_kafkas_own_authorizer_in_a_pause_too(tmp_path: Path, 
     "controllers_have",
     ["org.apache.kafka.metadata.authorizer.StandardAuthorizer", pytest.param(None, marks=pytest.mark.long)],
 )
-def test_a_broker_that_starts_in_a_pause_turns_back_the_first_request_whatever_controllers_have(
+def test_a_broker_starting_in_a_pause_turns_back_the_first_request(
     tmp_path: Path, controllers_have: str | None
 ) -> None:
     settings = FIXED | {"plugin.fixed.factor": "0", "fence.authorizer": controllers_have or "none"}

@@ -113,9 +113,7 @@ def fill(node: KafkaNode, used: int) -> None:
 
 
 @pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
-def test_a_disk_that_fills_stops_the_broker_by_way_of_prometheus_and_every_panel_and_alert_shows_it(
-    node: KafkaNode, server: Server
-) -> None:
+def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(node: KafkaNode, server: Server) -> None:
     alerts, since = {"QuotahostPause", "QuotahostVolumeOverSoftLimit"}, time.time()
     bound = 'quotahost_client_bound{{client_id="greedy",type="PRODUCE",by="{}"}}'.format
     eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")

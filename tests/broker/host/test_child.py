@@ -118,9 +118,7 @@ def test_a_kill_under_load_fails_no_request_and_new_clients_are_answered_again(n
     [("segfault", "by SIGSEGV"), ("abort", "by SIGABRT"), ("end", "with exit code 3"), ("fork", "with exit code 3")],
 )
 @pytest.mark.proves("faults.native-crash")
-def test_a_crash_of_native_code_ends_python_alone_and_who_was_asked_for_is_answered_by_the_next(
-    node: KafkaNode, how: str, ended: str
-) -> None:
+def test_a_native_crash_ends_python_alone_and_the_next_one_answers(node: KafkaNode, how: str, ended: str) -> None:
     start = node.log.end()
     harm(node, how)
     known_again(node, f"faulty-{how}")

@@ -91,9 +91,7 @@ def is_shown(node: KafkaNode) -> bool:
     return bool(Jmx(node).query("quotahost:type=Budget,*"))
 
 
-def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_deleted(
-    node: KafkaNode, client: list[str], tmp_path: Path
-) -> None:
+def test_its_writers_alone_are_slowed_stopped_and_let_go_on(node: KafkaNode, client: list[str], tmp_path: Path) -> None:
     file = tmp_path / "budgets.yaml"
     apply(client, file, "20M")
     eventually(lambda: is_shown(node))
@@ -131,7 +129,7 @@ def test_its_writers_alone_are_slowed_stopped_and_let_go_on_when_topics_are_dele
     eventually(lambda: not is_shown(node))
 
 
-def test_a_python_that_is_killed_or_upgraded_lets_nobody_write_to_what_is_used_up(
+def test_no_killed_or_upgraded_python_opens_a_used_up_budget(
     node: KafkaNode, client: list[str], tmp_path: Path
 ) -> None:
     create_topic(node, "orders.asia")

@@ -145,9 +145,7 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
      (None, DEFAULT, 15_000)],
     ids=["override", "default", "special characters", "without client-id"],
 )  # fmt: skip
-def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
-    node: KafkaNode, client_id: str | None, bound: float, size: int
-) -> None:
+def test_a_producer_is_throttled_as_predicted(node: KafkaNode, client_id: str | None, bound: float, size: int) -> None:
     make_known(node, client_id)
     ledger = played(node, client_id, producing(size), bound)
     assert ledger.throttle_times[0] == 0
@@ -157,7 +155,7 @@ def test_a_producer_is_throttled_as_the_sampled_rate_predicts(
 
 @pytest.mark.proves("kip-13.client-id", "kip-13.bytes-read", "kip-13.jmx")
 @pytest.mark.parametrize(("client_id", "bound"), [("clientC", 40_000.0), ("reader", DEFAULT)])
-def test_a_consumer_is_throttled_as_the_sampled_rate_predicts(node: KafkaNode, client_id: str, bound: float) -> None:
+def test_a_consumer_is_throttled_as_predicted(node: KafkaNode, client_id: str, bound: float) -> None:
     make_known(node, client_id)
     ledger = played(node, client_id, fetching(size_of_filled(node)), bound, takes_back=True)
     assert ledger.throttle_times[0] == 0

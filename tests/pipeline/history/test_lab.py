@@ -255,9 +255,7 @@ def test_of_more_means_than_fit_the_largest_of_each_part_is_left(spark: SparkSes
     ("own", "lines", "says"),
     [(SAME, "budgets: [{topics: [a], bytes: 1G}]", "budgets=on"), (WITH_BUDGETS, "quotas: []", "declares no budgets")],
 )
-def test_where_no_budget_would_hold_anybody_it_ends_before_spark_starts(
-    tmp_path: Path, own: dict[str, str], lines: str, says: str
-) -> None:
+def test_where_no_budget_would_hold_no_spark_starts(tmp_path: Path, own: dict[str, str], lines: str, says: str) -> None:
     (tmp_path / "quotas.yaml").write_text(lines)
     result = replay(tmp_path, tmp_path, own, "--quotas", str(tmp_path / "quotas.yaml"))
     assert result.exit_code == 1

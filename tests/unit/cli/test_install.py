@@ -100,7 +100,7 @@ def test_test_lint_format_and_types_pass(written: tuple[Kind, Path], tmp_path_fa
     tool(folder, "mypy", "--strict", "--cache-dir", str(cache), "my_quotas.py", "test_my_quotas.py")
 
 
-def test_its_entry_point_is_the_class_and_its_readme_names_it_with_its_properties(
+def test_its_entry_point_is_the_class_of_its_readme(
     written: tuple[Kind, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind, folder = written

@@ -51,9 +51,7 @@ GIVE = "kafka-acls.sh --add --allow-principal"
         (SASL, KafkaError._TRANSPORT, None),
     ],
 )  # fmt: skip
-def test_who_lacks_which_right_is_told_with_the_command_that_gives_it(
-    config: dict[str, str], code: int, words: tuple[str, str] | None
-) -> None:
+def test_who_lacks_which_right_is_told(config: dict[str, str], code: int, words: tuple[str, str] | None) -> None:
     assert lacked(KafkaError(code), "Read", "t", config) == words
 
 

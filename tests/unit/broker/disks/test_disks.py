@@ -97,9 +97,7 @@ def looks_at(directory: Path, clock: Clock | None = None, *shown: str) -> DiskMo
     return DiskMonitor(broker, broker, 1, settings, clock or Clock(), shown={name: {} for name in shown})
 
 
-def test_a_disk_that_hangs_blocks_nobody_is_waited_for_at_the_start_and_unknown_after_validity(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_hanging_disk_is_waited_for_at_the_start_and_unknown_after_validity(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, free, hangs = Clock(), threading.Event(), threading.Event()
     known = ClusterVolumes((Volume("1", "/d", 100, 10),))
 

@@ -115,9 +115,7 @@ class Failing(logging.Handler):
     ],
     ids=["dictConfig", "basicConfig", "disable", "handler", "levels", "handlers", "filters"],
 )
-def test_what_a_plugin_does_to_logging_silences_no_line_of_the_broker_and_fails_none(
-    harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_plugin_silences_or_fails_the_hosts_log(harm: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     shim = FakeShim()
     with Logs(shim) as logs, redirect_stdout(printed()):

@@ -224,9 +224,7 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     assert world.rate("alice", "app") == 3.5e6
 
 
-def test_shares_of_a_second_pipeline_of_a_run_to_come_and_late_ones_are_refused_counted_and_logged(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_shares_of_other_runs_and_late_ones_are_refused(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.sequence = 5
     world.shares(3.5e6, run=2)
     for _ in range(2):
@@ -296,9 +294,7 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
     assert world.rate("alice", "app") == 4e6, "there is this broker at least"
 
 
-def test_brokers_that_are_counted_during_a_look_leave_the_host_no_rate_that_is_not_given(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_brokers_counted_during_a_look_leave_no_rate_not_given(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     names, rate, calls = ("bob", "dave"), world.quotas.rate, iter((False, True))
     asked: dict[str, float | None] = {}
 

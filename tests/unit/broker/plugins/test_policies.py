@@ -55,9 +55,7 @@ def by_hand(limit: Limit, capacity: int) -> Fraction:
 @given(some_limits, some_limits, capacities, st.floats(0, 1.1) | st.just(2.0), st.integers(0, 2**60))
 @example(Limit(CONSUMED, 5), Limit(CONSUMED, 5), 10, 0.5, 0)
 @example(Limit(PERCENT, 5), Limit(PERCENT, 5), 0, 0.0, 0)
-def test_the_factor_is_the_exact_ramp(
-    soft: Limit | None, hard: Limit | None, capacity: int, share: float, more: int
-) -> None:
+def test_it_is_the_exact_ramp(soft: Limit | None, hard: Limit | None, capacity: int, share: float, more: int) -> None:
     consumed, judge = int(capacity * share), policy(soft, hard)
     factor, later = (judge.quota_factor(used(each, capacity)) for each in (consumed, consumed + more))
     assert 0.0 <= later <= factor <= 1.0

@@ -273,9 +273,7 @@ OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=facto
         (["node.id=${env:ID}", "config.providers=env"], {}, []),
     ],
 )  # fmt: skip
-def test_stored_values_that_hold_before_a_files_are_named_and_not_shown(
-    tmp_path: Path, lines: list[str], entries: Any, words: list[str]
-) -> None:
+def test_stored_values_are_named_not_shown(tmp_path: Path, lines: list[str], entries: Any, words: list[str]) -> None:
     asked: Future[Any] = Future()
     if isinstance(entries, dict):
         asked.set_result({n: SimpleNamespace(value=value, source=source) for n, (value, source) in entries.items()})

@@ -64,9 +64,7 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip
-def test_topics_that_everybody_may_write_to_or_read_are_weak(
-    found: Callable[..., list[Finding]], lines: list[str], words: list[str]
-) -> None:
+def test_topics_open_to_all_are_weak(found: Callable[..., list[Finding]], lines: list[str], words: list[str]) -> None:
     findings = found(check_rights, *lines)
     assert [text in finding.text for text, finding in zip(words, findings, strict=True)] == [True] * len(words)
     assert all(finding.level is Level.WEAK and finding.remedy for finding in findings)

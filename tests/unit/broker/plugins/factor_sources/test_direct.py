@@ -83,7 +83,7 @@ def test_of_a_fenced_broker_the_last_answer_counts_and_in_strict_form_none_until
     eventually(lambda: known(lenient) == known(strict) == (ONE, ()))
 
 
-def test_a_broker_or_a_cluster_that_stops_answering_counts_for_validity_and_is_unknown_then(
+def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
