@@ -37,23 +37,6 @@ def warnings(file: dict[str, str]) -> list[str]:
     return [note.text for note in Translation(full(file)).notes if note.warns]
 
 
-def test_a_whole_file_of_strimzi_s_means_what_it_meant() -> None:
-    settings = read({
-        "class": "org.quotahost.PythonQuotaCallback", "static.produce": "1000000", "static.fetch": "2.0E6",
-        "static.request": "200.0", "static.excluded.principal.name.list": "User:a;User:CN=b,OU=c",
-        BYTES: "5368709120", INTERVAL: "30", FALLBACK: "0.0", VALIDITY: "PT10M", **BOOTSTRAP,
-    })  # fmt: skip
-    static = settings.static
-    assert (static.produce, static.fetch, static.request, static.scope) == (1e6, 2e6, 200, "broker")
-    assert settings.excluded_principals == ("a", "CN=b,OU=c")
-    assert settings.static.storage.soft_limit is None
-    assert settings.static.storage.hard_limit == Limit(LimitType.MIN_FREE_BYTES, 5368709120)
-    assert (settings.factor_source, settings.policy) == ("log-dirs", "limits")
-    assert settings.plugin == {"log-dirs": {"interval": "30s"}}
-    assert (settings.fallback_action, settings.validity) == (State.PAUSE, timedelta(minutes=10))
-    assert settings.kafka_admin["bootstrap.servers"].get_secret_value() == "localhost:9092"
-
-
 @pytest.mark.parametrize(
     ("limit", "text", "free"),
     [
