@@ -47,7 +47,7 @@ PLUGINS = """
             return None
         def read(self):
             SEEN["volumes"] = self.disks.known().volumes
-            SEEN["looking"] = [t.name for t in threading.enumerate()].count("quotahost-disks")
+            SEEN["looking"] = {t for t in threading.enumerate() if t.name == "quotahost-disks"}
             return Factor(1.0)
         def run(self):
             assert self.disks.latest()[1] is not None
