@@ -77,13 +77,6 @@ def test_a_client_of_kafkas_quotas_has_its_whole_quota_on_each_broker(cluster: C
         eventually(lambda node=node: limit(node, "each") == rate)
 
 
-@pytest.mark.proves("kip-13.cluster-wide")
-def test_without_a_pipeline_each_broker_gives_an_equal_part(cluster: Cluster) -> None:
-    with load(cluster, 1, "q"):
-        eventually(lambda: limit(cluster.brokers[0], "q") == QUOTA / 3)
-    assert gauge(cluster.brokers[0], "Shares", "Stale") == 1
-
-
 def test_top_shows_a_client_of_all_brokers_in_one_row(cluster: Cluster) -> None:
     with load(cluster, 1, "q"), load(cluster, 2, "q"):
 

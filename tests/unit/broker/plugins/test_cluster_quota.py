@@ -202,7 +202,7 @@ def test_a_share_is_given_and_announced_for_its_client_alone_and_goes_with_the_s
     assert world.host.quota("alice", "app", QuotaType.REQUEST) is None
     assert (world.rate("free", "app"), world.rate("alice", "app", FETCH)) == (None, 3e6)
     world.host.announced.clear()
-    assert world.broker.number("Shares", "Age") is None, "there is none yet"
+    assert [world.broker.number("Shares", name) for name in ("Age", "Stale")] == [None, 1], "there is none yet"
     world.shares(3.5e6)
     assert world.host.announced == [("alice", "app")]
     assert world.rate("alice", "app") == 3.5e6
