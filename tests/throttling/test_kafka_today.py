@@ -41,9 +41,8 @@ def test_a_throttled_channel_is_muted_at_once_and_no_response_is_handed_to_whoev
     assert today["throttled-in-all"] == {"muted", "unmuted"}
 
 
-@pytest.mark.proves(
-    "kip-13.static-config", "kip-13.migration", "kip-599.zookeeper", "v1.total-threshold", "v1.topic-threshold"
-)
+@pytest.mark.proves("kip-13.static-config", "kip-13.migration", "kip-599.zookeeper", "v1.total-threshold")
+@pytest.mark.proves("v1.topic-threshold")
 def test_static_quotas_thresholds_the_brokers_protocol_and_zookeeper_are_configs_of_no_broker_or_topic(
     today: Today,
 ) -> None:
@@ -171,9 +170,8 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
     assert oracle.replay(lines) == same(numbers)
 
 
-@pytest.mark.proves(
-    "kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait", "kip-599.even-spread"
-)
+@pytest.mark.proves("kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait")
+@pytest.mark.proves("kip-599.even-spread")
 @hypothesis_settings(max_examples=500)
 @given(
     events=timed(["record", "measure", "debt"], AMOUNTS),

@@ -66,9 +66,8 @@ def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
     return len(content), hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.proves(
-    "proposal-035.replication", "proposal-035.pause", "proposal-035.states", "proposal-035.properties-new"
-)
+@pytest.mark.proves("proposal-035.replication", "proposal-035.pause", "proposal-035.states")
+@pytest.mark.proves("proposal-035.properties-new")
 @pytest.mark.proves("faults.replication-fills")
 def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(cluster: Cluster) -> None:
     leader, follower = cluster.brokers

@@ -73,14 +73,8 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
     eventually(lambda: state(node) == OPEN, what="space is back")
 
 
-@pytest.mark.proves(
-    "proposal-035.volumes",
-    "proposal-035.pause",
-    "proposal-035.states",
-    "proposal-035.largest",
-    "proposal-035.properties-old",
-    "proposal-035.properties-new",
-)
+@pytest.mark.proves("proposal-035.volumes", "proposal-035.pause", "proposal-035.states", "proposal-035.largest")
+@pytest.mark.proves("proposal-035.properties-old", "proposal-035.properties-new")
 def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to_an_empty_one(node: KafkaNode) -> None:
     to_full, to_empty = volumes.topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
     ballast = node.data_dirs[0] / "ballast"

@@ -183,10 +183,8 @@ MESSAGE: Final = "The throttling quota has been exceeded."
 BOTH: Final = ("stock", "plugin")
 
 
-@pytest.mark.proves(
-    "kip-599.refused-not-queued", "kip-599.mutations", "kip-599.versions", "kip-599.delete-message",
-    "kip-599.strict-mute", "kip-599.throttle-time",
-)  # fmt: skip
+@pytest.mark.proves("kip-599.refused-not-queued", "kip-599.mutations", "kip-599.versions", "kip-599.delete-message")
+@pytest.mark.proves("kip-599.strict-mute", "kip-599.throttle-time")
 @pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_strict_client_has_its_request_partly_accepted_the_rest_refused_and_is_muted_for_the_throttle_time(
@@ -208,9 +206,8 @@ def test_a_strict_client_has_its_request_partly_accepted_the_rest_refused_and_is
     eventually(lambda: partitions(nodes[node], names(kind, True)) == expected)
 
 
-@pytest.mark.proves(
-    "kip-599.old-clients", "kip-599.old-clients-message", "kip-599.old-clients-timeout", "kip-599.versions"
-)
+@pytest.mark.proves("kip-599.old-clients", "kip-599.old-clients-message", "kip-599.old-clients-timeout")
+@pytest.mark.proves("kip-599.versions")
 @pytest.mark.parametrize("node", BOTH)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_older_client_gets_everything_without_a_message_and_is_muted(

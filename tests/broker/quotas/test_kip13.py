@@ -135,10 +135,8 @@ def make_known(node: KafkaNode, client_id: str | None) -> None:
     eventually(lambda: has_own_quota(node, ANYONE, client_id or ""))
 
 
-@pytest.mark.proves(
-    "kip-13.client-id", "kip-13.default-and-override", "kip-13.bytes-written", "kip-13.windows", "kip-13.delay",
-    "kip-13.jmx",
-)  # fmt: skip
+@pytest.mark.proves("kip-13.client-id", "kip-13.default-and-override", "kip-13.bytes-written", "kip-13.windows")
+@pytest.mark.proves("kip-13.delay", "kip-13.jmx")
 @pytest.mark.parametrize(
     ("client_id", "bound", "size"),
     [("clientA", 40_000.0, 30_000), ("other", DEFAULT, 15_000), ("ns:app,1", 60_000.0, 45_000),

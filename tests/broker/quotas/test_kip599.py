@@ -132,9 +132,8 @@ def test_with_a_request_quota_the_longer_throttle_time_applies(cluster: Cluster,
     assert 10_000 < answers[-1].throttle_ms <= (24_000 if strict else 28_000)
 
 
-@pytest.mark.proves(
-    "kip-599-revision.metrics", "kip-599-revision.throttle-time-average", "kip-599.metric", "kip-599.controller"
-)
+@pytest.mark.proves("kip-599-revision.metrics", "kip-599-revision.throttle-time-average", "kip-599.metric")
+@pytest.mark.proves("kip-599.controller")
 def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> None:
     """The broker that forwards a request mutes the client, and counts the throttle time among its Request metrics."""
     make_known(cluster, "direct")
@@ -166,10 +165,9 @@ def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(
         assert " of 50 left: " in field(text, "tokens")
 
 
-@pytest.mark.proves(
-    "kip-599.burst", "kip-599.wait", "kip-599-revision.bucket-example", "kip-599.strictly-below", "kip-599.error-name",
-    "kip-599.metric", "kip-599-revision.bucket-enforced", "kip-599-revision.metrics",
-)  # fmt: skip
+@pytest.mark.proves("kip-599.burst", "kip-599.wait", "kip-599-revision.bucket-example", "kip-599.strictly-below")
+@pytest.mark.proves("kip-599.error-name", "kip-599.metric", "kip-599-revision.bucket-enforced")
+@pytest.mark.proves("kip-599-revision.metrics")
 def test_the_documents_burst_is_throttled_for_12_s_and_the_next_is_admitted_after_them(cluster: Cluster) -> None:
     # This must be the last test: afterwards the broker's metadata thread, which also applies quotas, makes 560 logs.
     make_known(cluster, "strict")

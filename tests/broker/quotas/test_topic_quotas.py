@@ -62,10 +62,8 @@ def topics_over(node: KafkaNode) -> list[str]:
     return list(state_now(node).topics_over)
 
 
-@pytest.mark.proves(
-    "v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped", "v1.measured-in-log", "v1.logged",
-    "kip-13.topic-quotas-rejected", "kip-13.error-after-delay",
-)  # fmt: skip
+@pytest.mark.proves("v1.total-threshold", "v1.topic-threshold", "v1.one-minute-rate", "v1.dropped")
+@pytest.mark.proves("v1.measured-in-log", "v1.logged", "kip-13.topic-quotas-rejected", "kip-13.error-after-delay")
 def test_a_greedy_topic_gets_its_share_the_others_keep_their_rates_and_nothing_is_lost(node: KafkaNode) -> None:
     # The queue is short: that much is under way when a topic is turned back, and comes at once from who connects late.
     idempotent = {"enable.idempotence": True, "queue.buffering.max.kbytes": 256}
