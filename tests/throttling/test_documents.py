@@ -156,7 +156,7 @@ def test_in_the_long_run_the_token_bucket_alone_keeps_to_the_quota() -> None:
 
 @pytest.mark.proves("kip-599-revision.rate-wait", "kip-599.wait", "kip-599-revision.rate-admits")
 @given(st.integers(1, 20), st.integers(1, 30), st.integers(0, 10_000))
-def test_after_one_burst_all_forms_state_the_same_wait_and_the_diff_admits_by_whole_windows_or_when_it_forgets(
+def test_after_a_burst_all_forms_state_one_wait_the_diff_admits_by_windows(
     quota: int, samples: int, beyond: int
 ) -> None:
     bucket, diff, v15 = (form(quota, samples, SECOND) for form in FORMS)

@@ -97,7 +97,7 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     assert caplog.messages == []
 
 
-def test_a_reader_that_reaches_no_cluster_says_so_once_the_start_is_over_and_when_it_answers_again(
+def test_a_reader_tells_a_lost_cluster_after_the_start_and_when_back(
     mock: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = FakeBroker()
@@ -312,9 +312,7 @@ def test_a_topic_that_the_clusters_policy_refuses_is_named_and_asked_for_seldom_
     ("brokers", "gathering", "made"),
     [(5, False, [3]), (2, False, [2]), (1, False, [1]), (0, False, [2]), (2, True, []), (3, True, [3])],
 )
-def test_it_has_up_to_three_replicas_and_no_fewer_while_more_brokers_may_register(
-    admin: Any, brokers: int, gathering: bool, made: list[int]
-) -> None:
+def test_it_waits_for_up_to_three_replicas(admin: Any, brokers: int, gathering: bool, made: list[int]) -> None:
     with nullcontext() if made else pytest.raises(Gathering):
         ensure_compacted(admin, "t", brokers, gathering)
     assert admin.made == made

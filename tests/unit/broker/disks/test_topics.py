@@ -146,9 +146,7 @@ def test_whoever_leads_a_replica_its_bytes_count_once(world: World, moves: list[
         assert world.look(seconds)["orders"].used == used
 
 
-def test_it_looks_twice_a_second_but_at_once_for_other_budgets_and_so_much_later_while_looks_are_slow(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_looks_twice_a_second_or_for_news_and_seldom_if_slow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert world.look() == {"orders": Part(10, frozenset({"orders.eu"}))}
     world.broker.sizes["orders.eu", 0] = (20, True)
     assert world.look(0.4)["orders"].used == 10

@@ -290,9 +290,7 @@ def hanging() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("silence", [swallowing, hanging])
-def test_a_network_that_swallows_all_or_a_broker_that_hangs_is_not_taken_for_a_listener_that_closes(
-    silence: Callable[[], AbstractContextManager[str]],
-) -> None:
+def test_silence_is_not_taken_for_a_listener_that_closes(silence: Callable[[], AbstractContextManager[str]]) -> None:
     with silence() as silent, pytest.raises(NoAnswer, match="whether the broker hangs, or the network"):
         connect({"bootstrap.servers": silent, "socket.connection.setup.timeout.ms": 1000}, 4, moment=0.5)
 

@@ -223,9 +223,7 @@ def test_output_that_nobody_takes_ends_the_command_without_a_traceback(
 @pytest.mark.parametrize(
     ("closed", "pid", "code"), [("<&-", OURS, 0), ("2>&-", NO_PID, 2), (">&-", OURS, 0)], ids=["in", "err", "out"]
 )
-def test_a_stream_that_is_closed_ends_no_command_and_its_text_goes_into_no_other(
-    broker: FakeAdminSocket, closed: str, pid: str, code: int
-) -> None:
+def test_a_closed_stream_ends_no_command_nor_leaks(broker: FakeAdminSocket, closed: str, pid: str, code: int) -> None:
     broker.answers["uses"] = dump.uses(dump.row())
     command = ["sh", "-c", f"{sys.executable} -m quotahost.cli top --pid {pid} {closed}"]
     done = subprocess.run(command, capture_output=True, check=False)

@@ -146,9 +146,7 @@ def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: st
 
 
 @pytest.mark.parametrize("text", ["", "hush"])
-def test_kafka_pythons_failure_shows_no_value_of_the_clients_file_and_leaves_no_thread(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
-) -> None:
+def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     """Once librdkafka has had an answer; nobody listens at the address any more, or kafka-python refuses an option."""
     asked: list[Any] = []
     monkeypatch.setattr(module, "_WAIT_MS", 500)
@@ -231,9 +229,7 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
 
 
-def test_what_files_declare_is_written_over_what_brokers_refuse_and_other_such_records_go_by_the_operators_word_alone(
-    topic: Topic, tmp_path: Path
-) -> None:
+def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(topic: Topic, tmp_path: Path) -> None:
     # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
     good, kept = b'{"version":1,"produce":5.0}', b"users/kept"
     broken, later = b'{"version":1,"produce":-1}', b'{"version":2,"produce":1}'
