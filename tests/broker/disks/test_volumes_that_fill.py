@@ -12,15 +12,24 @@ from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support import volumes
 from tests.broker.support.numbers import end_offset, stopped_at
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, state
+from tests.broker.support.volumes import (
+    MEGA,
+    WINDOW,
+    VolumeWatch,
+    directory_of,
+    never_ran_out_of_space,
+    node_with_two_volumes,
+    topic_on_each,
+    used,
+)
 
-VOLUME: Final = 100 * volumes.MEGA  # bytes of each
-SOFT, HARD = 28 * volumes.MEGA, 60 * volumes.MEGA  # bytes used
-LATE: Final = 40 * volumes.MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
-QUOTA: Final = 6 * volumes.MEGA  # bytes/s of each client
-KEPT: Final = 44 * volumes.MEGA  # bytes to which retention holds a topic: half of the way
+VOLUME: Final = 100 * MEGA  # bytes of each
+SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
+LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
+QUOTA: Final = 6 * MEGA  # bytes/s of each client
+KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
     "factor.source": "local",
     "fence.authorizer": "none",
@@ -35,7 +44,7 @@ SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with volumes.node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
+    with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
         yield node
 
 
@@ -47,12 +56,12 @@ def ramp(consumed: int) -> float:
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.properties-old")
 def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of_their_quota(node: KafkaNode) -> None:
     create_topic(node, "held", config=SEGMENTS | {"retention.bytes": str(KEPT)})
-    place = node.data_dirs.index(volumes.directory_of("held", node.data_dirs))
+    place = node.data_dirs.index(directory_of("held", node.data_dirs))
     config = node.client_config(client_id="eager")
-    with ProducerLoad(config, "held") as load, volumes.VolumeWatch(node, node.data_dirs) as watch:
+    with ProducerLoad(config, "held") as load, VolumeWatch(node, node.data_dirs) as watch:
         eventually(lambda: state(node) == THROTTLE, what="soft limit crossed")
-        eventually(lambda: volumes.used(node.data_dirs[place]) > KEPT, what="retention holds the volume")
-        held_since, span = time.monotonic(), 4 * volumes.WINDOW
+        eventually(lambda: used(node.data_dirs[place]) > KEPT, what="retention holds the volume")
+        held_since, span = time.monotonic(), 4 * WINDOW
 
         def gets_its_share() -> bool:
             end = time.monotonic()
@@ -76,22 +85,22 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
 @pytest.mark.proves("proposal-035.volumes", "proposal-035.pause", "proposal-035.states", "proposal-035.largest")
 @pytest.mark.proves("proposal-035.properties-old", "proposal-035.properties-new")
 def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to_an_empty_one(node: KafkaNode) -> None:
-    to_full, to_empty = volumes.topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+    to_full, to_empty = topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
     ballast = node.data_dirs[0] / "ballast"
-    ballast.write_bytes(bytes(34 * volumes.MEGA))  # another program's
+    ballast.write_bytes(bytes(34 * MEGA))  # another program's
     alter_broker_config(node, {PREFIX + "static.storage.soft": str(LATE)})
     with (
-        volumes.VolumeWatch(node, node.data_dirs) as watch,
+        VolumeWatch(node, node.data_dirs) as watch,
         ProducerLoad(node.client_config(client_id="careful"), to_empty, rate=QUOTA / 3) as careful,
     ):
         with ProducerLoad(node.client_config(client_id="filler"), to_full) as filler:
             eventually(lambda: state(node) == PAUSE, what="hard limit reached")
             _, end_of_empty = stopped_at(node, to_full, to_empty)
-        assert HARD <= watch.most_used(0) < HARD + volumes.MEGA, "it stops at its limit"
+        assert HARD <= watch.most_used(0) < HARD + MEGA, "it stops at its limit"
         assert watch.most_used(1) < SOFT, "the other volume gives no reason to slow anybody"
         assert "THROTTLE" in {sample.state for sample in watch.samples}, "producers are slowed first"
         assert careful.max_throttle() > 0, "all are, also who writes to the empty volume"
-        assert volumes.never_ran_out_of_space(node)
+        assert never_ran_out_of_space(node)
         delete_topics(node, to_full)
         ballast.unlink()
         eventually(lambda: state(node) == OPEN, what="space is back")

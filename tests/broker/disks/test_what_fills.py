@@ -13,10 +13,17 @@ from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
 from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support import volumes
 from tests.broker.support.commands import Terminal, explain, explain_client, field
 from tests.broker.support.node import OWN_ID
 from tests.broker.support.seen import ANYONE, gauge, wait_for_watch_topic
+from tests.broker.support.volumes import (
+    MEGA,
+    directory_of,
+    node_with_two_volumes,
+    offline_directories,
+    topic_on_each,
+    used,
+)
 
 VOLUME: Final = 100 * MEGA  # bytes of each
 SOFT: Final = 20 * MEGA  # bytes used
@@ -37,8 +44,8 @@ CORDONED: Final = "cordoned.log.dirs"
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    with volumes.node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME, node_id=OWN_ID) as node:
-        volumes.topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
+    with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME, node_id=OWN_ID) as node:
+        topic_on_each(node.data_dirs, lambda topic: create_topic(node, topic, config=SEGMENTS))
         yield node
 
 
@@ -57,13 +64,13 @@ def places_of_new_topics(node: KafkaNode, name: str) -> set[Path]:
     topics = [f"{name}-{number}" for number in range(4)]
     for topic in topics:
         create_topic(node, topic)
-    return {volumes.directory_of(topic, node.data_dirs) for topic in topics}
+    return {directory_of(topic, node.data_dirs) for topic in topics}
 
 
 def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(node: KafkaNode) -> None:
     topic = topic_at(node.data_dirs[0])
-    fill_topic(node.client_config(client_id="filler"), topic, 25 * volumes.MEGA)
-    eventually(lambda: volumes.used(node.data_dirs[0]) > SOFT)
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(node.data_dirs[0]) > SOFT)
     code, text = explain("--pid", node.pid, "--volume")
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
@@ -99,8 +106,8 @@ def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as
     full, other = node.data_dirs
     topic = topic_at(full)
     wait_for_watch_topic(node)
-    fill_topic(node.client_config(client_id="filler"), topic, 25 * volumes.MEGA)
-    eventually(lambda: volumes.used(full) > SOFT)
+    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
+    eventually(lambda: used(full) > SOFT)
     with (
         ProducerLoad(node.client_config(client_id="writer"), topic, rate=RATE) as load,
         Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal,
@@ -142,9 +149,9 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart
 
 def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
     create_topic(node, "last", config=SEGMENTS)
-    place = volumes.directory_of("last", node.data_dirs)
+    place = directory_of("last", node.data_dirs)
     (other,) = (str(each) for each in node.data_dirs if each != place)
-    fill_topic(node.client_config(client_id="filler"), "last", 25 * volumes.MEGA)
+    fill_topic(node.client_config(client_id="filler"), "last", 25 * MEGA)
     eventually(lambda: cordoned(node) == [str(place)])
     alter_broker_config(node, {CORDONED: f"{place},{other}"}, broker=OWN_ID)
     let_go = f"{PREFIX}plugin.cordon.let-go"
@@ -162,7 +169,7 @@ def test_a_volume_that_kafka_has_taken_offline_is_listed_as_lost(node: KafkaNode
     alter_broker_config(node, {PREFIX + "shadow": "all"})
     with suppress(OSError), (place / "ballast").open("wb") as ballast:
         while True:
-            ballast.write(bytes(volumes.MEGA))
+            ballast.write(bytes(MEGA))
     with ProducerLoad(node.client_config(), topic_at(place)):
-        eventually(lambda: volumes.offline_directories(node) == 1, what="an append has failed")
+        eventually(lambda: offline_directories(node) == 1, what="an append has failed")
     eventually(lambda: f"unknown: {place}: the broker has lost" in explain("--pid", node.pid, "--volume")[1])

@@ -20,8 +20,19 @@ from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Quota, Quo
 from quotahost.model.budgets import Budget, Topics
 from quotahost.settings.storage import StorageSettings
 from quotahost.units import parse as units
-from quotahost.units import show
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_percent, parse_quantity, parse_size
+from quotahost.units.show import (
+    counted,
+    shorthand,
+    show_bytes,
+    show_duration,
+    show_factor,
+    show_limit,
+    show_number,
+    show_rate,
+    show_share,
+    show_time,
+)
 from tests.fakes.plugin_context import OwnFloat, OwnText
 
 
@@ -172,7 +183,7 @@ def test_a_wrong_text_is_refused_with_a_right_one(parse: Callable[[Any], object]
 def test_a_size_keeps_its_last_byte(size: int) -> None:
     assert parse_size(str(size)) == size
     assert size == units.MAX_SIZE or parse_size(f"{size}.9") == size, "a fraction of a byte is left out"
-    shown = show.show_limit(size, "bytes").partition(" ")[0].replace(",", "")
+    shown = show_limit(size, "bytes").partition(" ")[0].replace(",", "")
     assert parse_size(shown) == size
 
 
@@ -180,23 +191,23 @@ def test_a_size_keeps_its_last_byte(size: int) -> None:
 def test_every_unit_multiplies_exactly_and_a_shorthand_reads_back_as_itself(number: int, unit: str) -> None:
     size = number * units.SCALES[unit]
     assert parse_quantity(f"{number}{unit}") == float(size)
-    assert show.shorthand(float(size)) == "" or parse_quantity(show.shorthand(float(size))) == float(size)
+    assert shorthand(float(size)) == "" or parse_quantity(shorthand(float(size))) == float(size)
     if size <= units.MAX_SIZE:
         assert parse_size(f"{number}{unit}") == size
-        assert show.shorthand(size) == "" or parse_size(show.shorthand(size)) == size
+        assert shorthand(size) == "" or parse_size(shorthand(size)) == size
 
 
 @given(st.floats(1e-9, 1e18, exclude_max=True))
 @example(1e-9)
 @example(0.1)
 def test_a_shown_number_reads_back_as_itself(value: float) -> None:
-    assert parse_quantity(show.show_number(value).replace(",", "")) == value
+    assert parse_quantity(show_number(value).replace(",", "")) == value
 
 
 @given(st.timedeltas(MILLISECOND, CENTURY))
 @example(timedelta(hours=1))
 def test_a_shown_duration_reads_back_as_itself(value: timedelta) -> None:
-    shown = show.show_duration(value).partition(" s")[0].replace(",", "")
+    shown = show_duration(value).partition(" s")[0].replace(",", "")
     assert parse_duration(f"{shown}s") == parse_duration(value) == value
 
 
@@ -205,36 +216,36 @@ DAY = 24 * HOUR
 
 
 @pytest.mark.parametrize(
-    ("how", "shown"),
+    ("show", "shown"),
     [
-        (partial(show.counted, what="bytes/s"), {0: "0 bytes/s", 1: "1 byte/s", 1.5: "1.5 bytes/s"}),
-        (partial(show.show_limit, unit="bytes"), {1: "1 byte", 2000: "2,000 bytes (2K)"}),
-        (show.show_factor, {1.0: "1", 2 / 3: "0.6667", 0.00001234567: "0.00001235"}),
-        (partial(show.show_limit, unit="B"), {
+        (partial(counted, what="bytes/s"), {0: "0 bytes/s", 1: "1 byte/s", 1.5: "1.5 bytes/s"}),
+        (partial(show_limit, unit="bytes"), {1: "1 byte", 2000: "2,000 bytes (2K)"}),
+        (show_factor, {1.0: "1", 2 / 3: "0.6667", 0.00001234567: "0.00001235"}),
+        (partial(show_limit, unit="B"), {
             10_000_000: "10,000,000 B (10M)", 10 * 1024**2: "10,485,760 B (10Mi)", 12_345: "12,345 B", 0.05: "0.05 B",
             None: "unlimited"}),
-        (show.show_duration, {
+        (show_duration, {
             timedelta(minutes=1): "60 s", timedelta(seconds=0.5): "0.5 s", timedelta(hours=1): "3,600 s (1h)",
             timedelta(days=2): "172,800 s (2d)"}),
-        (show.show_bytes, {  # in three digits
+        (show_bytes, {  # in three digits
             0: "0 B", 0.25: "0.25 B", 999: "999 B", 9996: "10.0 kB", 1000: "1.00 kB", 999_999: "1.00 MB",
             3.42e12: "3.42 TB", 9.5e8: "950 MB", 45_600: "45.6 kB", 2**63: "9.22 EB", -1500: "-1.50 kB",
             1e308: "1e+290 EB"}),
-        (show.show_share, {None: "\N{EN DASH}", 0.934: "93.4 %", 1000.0: "1e+05 %", 1e306: "1e+308 %"}),
-        (show.show_rate, {None: "\N{EN DASH}", 0.4: "0", 1_250_000: "+1.25 MB/s", -300_000: "-300 kB/s"}),
-        (show.show_time, {  # in two units
+        (show_share, {None: "\N{EN DASH}", 0.934: "93.4 %", 1000.0: "1e+05 %", 1e306: "1e+308 %"}),
+        (show_rate, {None: "\N{EN DASH}", 0.4: "0", 1_250_000: "+1.25 MB/s", -300_000: "-300 kB/s"}),
+        (show_time, {  # in two units
             None: "not at this rate", 0: "reached", 0.2: "in 1 s", 90: "in 1 min 30 s", 2 * HOUR: "in 2 h",
             3599.7: "in 1 h", 2 * DAY - 5: "in 2 d", 3 * DAY + 4 * HOUR: "in 3 d 4 h", 400 * DAY: "in over a year"}),
     ],
 )  # fmt: skip
-def test_a_value_is_shown_for_people(how: Callable[[Any], str], shown: dict[object, str]) -> None:
-    assert {value: how(value) for value in shown} == shown
+def test_a_value_is_shown_for_people(show: Callable[[Any], str], shown: dict[object, str]) -> None:
+    assert {value: show(value) for value in shown} == shown
 
 
 def test_what_a_plugin_does_to_decimal_on_the_host_thread_changes_no_property() -> None:
     day = timedelta(days=1, seconds=61, microseconds=5)
     with localcontext(Context(prec=2, traps=[Inexact])):
         assert [parse_duration(text) for text in ("86461.000005s", "P1DT61.000005S")] == [day, day]
-        assert (parse_duration(day), show.show_duration(day)) == (day, "86,461.000005 s")
+        assert (parse_duration(day), show_duration(day)) == (day, "86,461.000005 s")
         storage = StorageSettings.model_validate({"soft_min_free_percent": "12.345%"})
         assert storage.soft_limit == Limit(LimitType.MIN_FREE_PERCENTAGE, 12.345)
