@@ -141,7 +141,10 @@ def _of_the_file() -> dict[str, str]:
     own = [f"User:CN={name},O=io.strimzi" for name in OWN]
     more = [f"User:{name}" for name in kafka["authorization"]["superUsers"]]
     here = {name: "1" for name in config if name.endswith((".replication.factor", ".isr", "insync.replicas"))}
-    return config | here | {
+    # The machine's own disk may have less room than the file asks for.
+    few = {"soft": "0.002", "hard": "0.001"}
+    low = {f"{PREFIX}static.storage.{limit}.min-free-percent": share for limit, share in few.items()}
+    return config | here | low | {
         "authorizer.class.name": kafka["authorization"]["authorizerClass"],
         "super.users": ";".join([*own, *more, "User:ANONYMOUS"]),  # the last one is the harness
         f"{PREFIX}python.executable": sys.executable,

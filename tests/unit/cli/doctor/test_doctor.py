@@ -191,7 +191,7 @@ def test_plugins_properties_and_the_version_are_listed(
     assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
     for name in ("one", "two"):
-        distribute(site, name, {Role.POLICY.group: {"twice": "twice:It"}, "quotahost.policy": {"lost": "lost:It"}})
+        distribute(site, name, {Role.POLICY.group: {"twice": f"{name}:It"}, "quotahost.policy": {"lost": "lost:It"}})
     output = doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?"], CLASS)
     assert [output.count(each) for each in ("weak  policy twice", "mend or uninstall it")] == [1, 1]
     assert run("properties").output == properties_table()
