@@ -50,8 +50,8 @@ def check_packages(command: str, *names: str, extra: str = "spark") -> None:
 
 def check_out(option: str, out: Path, *endings: str) -> None:
     """See that a file with one of the endings, if there are any, can be written. Raises typer.BadParameter if not."""
-    if not out.name.lower().endswith(endings or "") or not out.absolute().parent.is_dir():
-        names = " or ".join(f"FILE{ending}" for ending in endings or ("",))
+    if (endings and out.suffix.lower() not in endings) or not out.absolute().parent.is_dir():
+        names = " or ".join(f"FILE{ending}" for ending in endings) or "FILE"
         raise typer.BadParameter(f"{out} must be a {names} in a folder that exists", param_hint=option)
 
 

@@ -97,9 +97,7 @@ class Host:
         (settings, _), _ = without_unknown(given, started, read_properties, strict=strict)
         # Until here the broker's start waits 30 s at most; what follows has as long again.
         self._shim.starting()
-        for type in OF_PLUGINS:
-            for name in self._shim.left(type):
-                self._shim.forget(type, name)
+        self._shim.forget_left(*OF_PLUGINS)
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
         disks = self._open_disks()

@@ -24,9 +24,9 @@ import org.quotahost.util.Names;
  * <p>If the principal has used up its allowance (not the client-id, which is only a claim), each of its connections is muted
  * once for each BYTES_OF_A_MUTE that it sends (docs/adr/0016-what-a-refusal-costs.md).
  *
- * <p>At most MOST_CLIENTS are kept, none of a principal whose name is too long (Names), and each for LATELY_NANOS after its last request. While
- * all places are taken, further clients are left out. A topic may be none that exists; beyond MOST_TOPICS their bytes are
- * counted under OTHERS.
+ * <p>At most MOST_CLIENTS are kept, none of a principal whose name is too long (Names), and each for LATELY_NANOS after its
+ * last request. While all places are taken, further clients are left out. A topic may be none that exists; beyond
+ * MOST_TOPICS their bytes are counted under OTHERS.
  */
 public final class TurnedBack {
     static final String SEVERAL = "<several topics>", OTHERS = "<other topics>";

@@ -87,7 +87,7 @@ public final class PythonHost {
         return current;
     }
 
-    /** A host that is acquired meanwhile waits: the end of this one takes away MBeans, socket and fence, and its Python calls by `calls`. */
+    /** Who acquires a host meanwhile waits: the end of this one takes away MBeans, socket and fence. */
     public static synchronized void release(PythonHost host) {
         if (--host.references > 0) return;
         current = null;

@@ -177,8 +177,8 @@ final class Principals {
     }
 
     /**
-     * From where a user wrote or read last, in digits, "" if that isn't known: under a client-id, if that has something of its own;
-     * as a whole (without a client-id) under any.
+     * From where a user wrote or read last, in digits, "" if that isn't known: under a client-id, if that has something of
+     * its own; as a whole (without a client-id) under any.
      */
     String address(String name, String clientId) {
         Entry entry = entry(name);
