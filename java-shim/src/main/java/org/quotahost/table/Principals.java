@@ -223,7 +223,8 @@ final class Principals {
 
     void put(Entry entry, TagHolder client) {
         TagHolder before = entry.clients.put(client.clientId, client);
-        if (before == null && entry.clients.size() > 1 && entries.containsKey(entry.principal)) size = size + 1;
+        if (!entries.containsKey(entry.principal)) return; // where the heap is full its principal may never get there
+        if (before == null && entry.clients.size() > 1) size = size + 1;
         quick(entry.principal, before, client);
     }
 

@@ -153,6 +153,19 @@ class QuotaTableNamesTest {
         }
     }
 
+    /** Where the heap is full between the two the principal comes later: no look-up may end for good at its client of before. */
+    @Test
+    void aLookUpEndsAtAClientOnceItsPrincipalIsThere() {
+        publish(table, "alice", "a", Scopes.CLIENT, 1_000);
+        var alice = table.principals.entry("alice");
+        Principals principals = new Principals();
+
+        principals.put(alice, alice.client("a"));
+        assertNull(principals.quick("alice", "a"));
+        principals.put(alice);
+        assertEquals(alice.client("a"), principals.quick("alice", "a"));
+    }
+
     @Proves("kip-13.metrics")
     @Test
     void whoHasNoQuotaSharesOneSensorUnlessTheTypeIsMeasured() {
