@@ -198,12 +198,12 @@ public final class QuotaTable {
         for (String name : measured) measuredTypes[ClientQuotaType.valueOf(name).ordinal()] = true;
         scopes.measured = measuredTypes;
         factorInForce.configure(floorBytes, types);
-        int changed = 0;
-        for (int type = 0; type < TYPES; type++) if (scopes.newcomers.base(type, newcomerRates[type])) changed |= 1 << type;
         Fence.allowance(floorBytes);
         Fence.addresses(principals::from);
         follow();
-        factorInForce.renew(changed, now);
+        for (int type = 0; type < TYPES; type++) {
+            if (scopes.newcomers.base(type, newcomerRates[type])) factorInForce.renew(1 << type, now);
+        }
     }
 
     /** Kafka's windows (quota.window.*), and max.mute; from the next configure() on, or the next beat. */

@@ -83,6 +83,12 @@ class QuotaTableGenerationTest {
                 () -> table.publish(new Batch(List.of(alice, bob), List.of()), new int[] {0, 1}, answers))));
     }
 
+    @Test
+    void whatWasTakenOverOfSettingsThatFailedIsAReasonForAReset() {
+        assertTrue(resets(PRODUCE, () -> assertThrows(IndexOutOfBoundsException.class,
+                () -> table.configure(100, 3_600, 10, new String[0], new double[] {200}, Tables.ALL))));
+    }
+
     /** Two request threads may read limits at the same time, and the older reading may be written last. */
     @Test
     void aSecondAfterAChangeKafkaReadsOnceMore() {
