@@ -259,21 +259,22 @@ public final class QuotaTable {
     /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
         if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
-        factorInForce.hostFactor = new Factor(value, cause);
-        ofVolumes = whom;
-        affect();
+        affect(new Factor(value, cause), whom, budgets);
     }
 
     /** The budgets whose writers have factors of their own. Those of a host before this one hold until then. */
     public synchronized void budgets(List<SlowedTopics> slowed) {
-        budgets = slowed;
-        affect();
+        affect(factorInForce.hostFactor(), ofVolumes, slowed);
     }
 
-    private void affect() {
-        List<SlowedTopics> groups = new ArrayList<>(budgets);
-        if (ofVolumes != null) groups.add(0, ofVolumes);
-        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(factorInForce.hostFactor().value(), groups);
+    /** All or nothing, also where the heap is full: a factor without its topics would be for all clients. */
+    private void affect(Factor factor, SlowedTopics whom, List<SlowedTopics> slowed) {
+        List<SlowedTopics> groups = new ArrayList<>(slowed);
+        if (whom != null) groups.add(0, whom);
+        factorInForce.hostAffected = groups.isEmpty() ? null : marks.affected(factor.value(), groups);
+        factorInForce.hostFactor = factor;
+        ofVolumes = whom;
+        budgets = slowed;
         follow();
     }
 

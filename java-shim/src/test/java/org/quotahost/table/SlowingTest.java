@@ -10,6 +10,7 @@ import static org.quotahost.table.Tables.PRODUCE;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
@@ -23,7 +24,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.QuotaFence;
 import org.quotahost.fence.Exemptions;
+import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
+import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** A factor that is for those who write to affected topics: who is slowed, who isn't, and when it ends. */
 @ExtendWith(FenceFixture.Reset.class)
@@ -87,6 +90,17 @@ class SlowingTest {
         assertEquals(full / 2, limit("alice", "a"));
         assertEquals(before, Tables.tags(table, "alice", "b"));
         assertEquals(full, limit("alice", "b"));
+    }
+
+    /** Such as by a full heap. The next host takes it that what it finds in force has its topics. */
+    @Test
+    void aFactorWhoseTopicsCannotBeTakenOverIsForNobody() {
+        var cut = new SlowedTopics("", 0, Fence.CLOSED, new String[] {"orders"}, new String[0], Set.of());
+
+        assertThrows(IndexOutOfBoundsException.class, () -> table.factor(0, "full", cut));
+        pass(1);
+        write("alice", "a", "other");
+        assertEquals(1, table.factorInForce.hostFactor().value());
     }
 
     @Test
