@@ -54,6 +54,7 @@ log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
 _TYPES: Final = 100  # of errors that are remembered, of one method
+_TRACE: Final = BaseException.__dict__["__traceback__"]  # an error's, whose class may hide it
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
 
@@ -113,11 +114,13 @@ class Guard:
             if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
                 faults.clear()
             faults[kind] = LoggedOnce(log, logging.ERROR, self._clock)
-        trace = BaseException.__dict__["__traceback__"].__get__(error)  # its class may hide it
+        trace = _TRACE.__get__(error)
         faults[kind].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=(type(error), error, trace),
         )  # fmt: skip
+        # One that a plugin raises again and again, as a Future does, would keep each frame that it has passed.
+        _TRACE.__set__(error, None)
 
     def heal(self, plugin: str, what: str) -> None:
         faults = self._faults.get((plugin, what), {})
