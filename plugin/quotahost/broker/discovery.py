@@ -241,10 +241,12 @@ def _check(role: Role, plugin: Any) -> None:
         check_period(getattr(plugin, "period", None))
 
 
-def check_period(period: Any) -> timedelta:
-    if not isinstance(period, timedelta) or period <= timedelta():
+def check_period(period: Any) -> float:
+    """The seconds of a task's period, whatever a class of the task's own makes of them. Raises TypeError for none."""
+    seconds = timedelta.total_seconds(period) if isinstance(period, timedelta) else 0.0
+    if seconds <= 0:
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
-    return period
+    return seconds
 
 
 # ---- the survey ------------------------------------------------------------------------------------------------

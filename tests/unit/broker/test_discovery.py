@@ -182,6 +182,7 @@ TASK = """
         def __init__(self, context): pass
         def run(self): pass
 """
+OWN_PERIOD = "type('Own', (timedelta,), dict(__le__=lambda *_: False))(-1)"
 
 
 @pytest.mark.proves("proposal-035.interfaces")
@@ -208,7 +209,7 @@ TASK = """
         (Role.POLICY, "def plugin(context): return object()", "has no method quota_factor"),
         (Role.TASK, "def plugin(context): return object()", "has no method run"),
         *((Role.TASK, TASK.format(period), "; make it a datetime.timedelta above 0")
-          for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),
+          for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)", OWN_PERIOD)),
     ],
 )  # fmt: skip
 def test_a_plugin_unfit_for_its_role_is_refused_with_the_reason(site: Path, role: Role, code: str, words: str) -> None:

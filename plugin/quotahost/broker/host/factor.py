@@ -368,15 +368,16 @@ class PauseMemory:
         if self.before is not None or pause == self._written:
             return
         self._written = pause
-        text = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json() if pause else ""
+        # As bytes, which are UTF-8 in any locale: a container may have none, and the name of a volume any letter.
+        octets = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json().encode() if pause else b""
         for file in self._files:
             new = file.with_name(f"{file.name}.new")
             # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
             # disk first. Where it can't be removed, the next start begins in a PAUSE that ends as soon as the volumes
             # are known.
             with suppress(OSError):
-                if text:
-                    new.write_text(text)
+                if octets:
+                    new.write_bytes(octets)
                     new.replace(file)
                 else:
                     for each in (file, new):

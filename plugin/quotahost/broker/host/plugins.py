@@ -13,7 +13,6 @@ counted and logged once; told of Kafka's news; tasks on threads of their own.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -56,7 +55,7 @@ _tasks_log = logging.getLogger("quotahost.tasks")
 _TYPES: Final = 100  # of errors that are remembered, of one method
 _TRACE: Final = BaseException.__dict__["__traceback__"]  # an error's, whose class may hide it
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
-_UNKNOWN: Final = timedelta(minutes=1)  # the period of a task that was right when it was built and never since
+_UNKNOWN: Final = 60.0  # seconds: the period of a task that was right when it was built and never since
 
 
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
@@ -362,7 +361,7 @@ class Scheduler:
             # A task may change its period while it runs, and may get it wrong.
             nonlocal period
             period = self._guard.call(name, "period", "its last stays", lambda: check_period(task.period), period)
-            return timedelta.total_seconds(period)  # not by what a class of the task's own makes of that
+            return period
 
         def run() -> None:
             # Looked up within the call, too: a task's own way of doing that may fail.
