@@ -75,7 +75,8 @@ def test_nothing_in_the_working_directory_runs_in_the_broker(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path / "cwd")
     # An empty part is the working directory, as in PYTHONPATH=$PYTHONPATH:/opt/plugins. The other one's handler would
     # take HotSpot's signals.
-    env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "ROLES": str(tmp_path)}
+    env = {"PYTHONPATH": f"{os.pathsep}{PLUGINS}", "PYTHONFAULTHANDLER": "1", "ROLES": str(tmp_path), "LC_ALL": "C"}
+    (tmp_path / "supplier").write_text("größer", "utf-8")  # the plugin reads it as `python3 -I` would in that locale
     with callback_node(tmp_path / "node", {"supplier": "outsider"}, env=env) as node:
         assert gauge(node, "Plugin,name=outsider", "Errors") == 0, "PYTHONPATH has the plugin all the same"
         node.stop()

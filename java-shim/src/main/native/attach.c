@@ -9,8 +9,10 @@
  */
 #include <dlfcn.h>
 #include <jni.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <wchar.h>
 
 static JavaVM *vm;
@@ -30,6 +32,7 @@ static struct {
   void (*program_name)(const wchar_t *);          /* NULL from Python 3.15 on: sys.path alone must do */
   wchar_t *(*decode)(const char *, size_t *);
   int *isolated;                                  /* the flag -I; NULL from Python 3.15 on */
+  int *utf8;                                      /* the option -X utf8; likewise, with UTF-8 in any locale */
 } py;
 
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *loaded_by, void *reserved) {
@@ -74,6 +77,7 @@ static int resolve(void) {
 #undef NEED
   *(void **)&py.program_name = dlsym(python, "Py_SetProgramName");
   py.isolated = (int *)dlsym(python, "Py_IsolatedFlag");
+  py.utf8 = (int *)dlsym(python, "Py_UTF8Mode");
   return 1;
 }
 
@@ -90,6 +94,8 @@ JNIEXPORT jstring JNICALL Java_org_quotahost_python_Interpreter_initialize(
   if (!python) return sentence(env, "libpython does not load", dlerror());
   if (!resolve()) return sentence(env, "libpython lacks a function", dlerror());
   if (py.initialized()) return NULL;
+  /* In the locale C, as in a container without one, an interpreter takes UTF-8 for files by itself, a library doesn't. */
+  if (py.utf8 && !strcmp(setlocale(LC_CTYPE, NULL), "C")) *py.utf8 = 1;
   if (py.program_name) {
     const char *name = (*env)->GetStringUTFChars(env, executable, NULL);
     py.program_name(py.decode(name, NULL));       /* Python keeps the pointer: never freed */
