@@ -53,7 +53,8 @@ log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
 _TYPES: Final = 100  # of errors that are remembered, of one method
-_TRACE: Final = BaseException.__dict__["__traceback__"]  # an error's, whose class may hide it
+#: An error's traceback, and in whose handling it was raised; a class of a plugin's own may hide both.
+_TRACE, _CONTEXT = (BaseException.__dict__[name] for name in ("__traceback__", "__context__"))
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
 _UNKNOWN: Final = 60.0  # seconds: the period of a task that was right when it was built and never since
 
@@ -118,8 +119,11 @@ class Guard:
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
             "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=(type(error), error, trace),
         )  # fmt: skip
-        # One that a plugin raises again and again, as a Future does, would keep each frame that it has passed.
-        _TRACE.__set__(error, None)
+        # One that is raised again and again, as by a Future, would keep each frame that it has passed.
+        passed: BaseException | None = error
+        while passed is not None and _TRACE.__get__(passed) is not None:
+            _TRACE.__set__(passed, None)
+            passed = _CONTEXT.__get__(passed)
 
     def heal(self, plugin: str, what: str) -> None:
         faults = self._faults.get((plugin, what), {})

@@ -108,9 +108,16 @@ def test_a_kind_of_error_that_is_known_is_logged_once_however_many_there_are(cap
 def test_an_error_that_is_raised_again_and_again_keeps_none_of_the_frames_that_it_has_passed() -> None:
     guard, rates = Guard(FakeShim()), Future[float]()
     rates.set_exception(RuntimeError("no rates"))
-    for _ in range(3):  # for 50,000 clients it would take 200 MB, every five seconds
-        guard.call("mine", "quota()", "its clients keep their last quota", rates.result)
-    assert rates.exception().__traceback__ is None  # type: ignore[union-attr]
+
+    def chained() -> None:
+        try:
+            rates.result()
+        except RuntimeError as error:
+            raise LookupError from error
+
+    for quota in (rates.result, chained):  # for 50,000 clients it would take 200 MB, every five seconds
+        guard.call("mine", "quota()", "its clients keep their last quota", quota)
+        assert rates.exception().__traceback__ is None  # type: ignore[union-attr]
 
 
 class Evil(Exception):
