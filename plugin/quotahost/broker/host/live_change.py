@@ -25,7 +25,7 @@ from quotahost.base.background import Clock
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
 from quotahost.broker.discovery import PluginError
-from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, close
+from quotahost.broker.host.plugins import Builder, Guard, PluginSet, Sections, apart, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.settings.broker import Settings, as_started, asked_properties, read_properties
 from quotahost.settings.declaration import Problem, SettingsError, without
@@ -147,7 +147,7 @@ class LiveChange:
     def drop(self) -> None:
         if self._staged:
             # Tasks too, since a staged one has never run.
-            close(reversed(self._staged[1].plugins.without(self._plugins)), self._guard, tasks=True)
+            close(reversed(apart(self._staged[1].plugins, self._plugins)), self._guard, tasks=True)
         self._staged = None
 
     # ---- Kafka's events ----

@@ -40,7 +40,7 @@ from quotahost.broker.host.live_change import Configuration, LiveChange, whole, 
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
-from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, close
+from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, apart, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
 from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
@@ -147,7 +147,7 @@ class Host:
     def _install(self, new_one: Configuration) -> None:
         settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
         adopt(plugins, settings, new_one.sections, self._guard)
-        new = plugins.without(old)
+        new = apart(plugins, old)
         for plugin in new:
             self._guard.begins(plugin.context.name)
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
@@ -167,7 +167,7 @@ class Host:
         self._scheduler.set(plugins.tasks)
         self._plugins = plugins
         # Last, when nothing asks the old plugins any more.
-        close(old.without(plugins), self._guard)
+        close(apart(old, plugins), self._guard)
         self._hide(settings)
         self._clients.answers_changed()
 

@@ -173,10 +173,11 @@ class PluginSet:
     def __iter__(self) -> Iterator[LoadedPlugin]:
         return iter(self._plugins)
 
-    def without(self, others: "PluginSet") -> list[LoadedPlugin]:
-        # By identity, because a plugin's class may define an equality of its own.
-        known = {id(loaded.plugin) for loaded in others}
-        return [loaded for loaded in self._plugins if id(loaded.plugin) not in known]
+
+def apart(plugins: Iterable[LoadedPlugin], others: Iterable[LoadedPlugin]) -> list[LoadedPlugin]:
+    """Those that are not among the others, by identity: a plugin's class may define an equality of its own."""
+    known = {id(loaded.plugin) for loaded in others}
+    return [loaded for loaded in plugins if id(loaded.plugin) not in known]
 
 
 def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
@@ -281,8 +282,9 @@ class Builder:
                 plugins.append(kept)
             return PluginSet(plugins)
         except BaseException:
-            # Nobody else would end the threads that these have started. Plugins of `old` stay as they are.
-            close(reversed(new), self._guard, tasks=True)
+            # Nobody else would end the threads that these have started. Plugins of `old` stay as they are, also where a
+            # function has returned one of them again.
+            close(reversed(apart(new, old)), self._guard, tasks=True)
             raise
 
     def _stays(self, plugin: LoadedPlugin, settings: Settings) -> bool:

@@ -227,6 +227,17 @@ def test_an_unfit_change_is_refused_and_what_was_there_serves_on(mine: Any, capl
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
 
 
+def test_a_refused_change_closes_nothing_in_force_that_a_function_has_returned_again(mine: Any) -> None:
+    made, one, closed = mine.Supplier, list[Any](), list[Any]()
+    mine.Supplier = lambda context: one[0] if one else (one.append(made(context)), one[0])[1]
+    mine.Supplier.Section = made.Section
+    shim = FakeShim({"supplier": "mine"})
+    shim.validate("1", supplier="mine,unfit", **share("0.25"))
+    shim.script.append(lambda: closed.extend(mine.CLOSED))
+    serve(shim)
+    assert ("'unfit'" in shim.answered["1"], closed) == (True, ["Unfit"])
+
+
 def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
