@@ -52,7 +52,7 @@ OF_PLUGINS: Final = (
 
 GAUGE, COUNTER = Kind
 _BY_CLIENT: Final = "user, client_id, scope, type"
-_DISKS: Final = "`local`, `snapshots`, `cluster-volumes`, `publish-volumes`"
+_DISKS: Final = "a factor source (`load` alone is none), `publish-volumes`"
 _TOPICS: Final = (
     "`snapshots`, `cluster-volumes`, `publish-volumes`, `publish-usage` (and `publish-usage-looks`, "
     "`publish-usage-watch`, `publish-usage-quotas`), `cluster-quota` (and `cluster-quota-quotas`)"

@@ -30,7 +30,7 @@ _FIRST_LOOK_WITHIN: Final = 1.0  # seconds that the first plugin waits, so that 
 
 
 class DiskMonitor:
-    """``quotahost.api.Disks``: looks every ``volumes.period`` once a plugin has asked for it."""
+    """``quotahost.api.Disks``: looks every ``volumes.period`` once it is asked for."""
 
     def __init__(
         self, broker: Broker, metrics: Metrics, node_id: int, settings: Callable[[], Settings],

@@ -100,8 +100,8 @@ class Host:
         self._shim.forget_left(*OF_PLUGINS)
         self._broker = HostBroker(self._shim, settings)
         self._roles = NodeRoles(self._broker.properties())
-        disks = self._open_disks()
-        builder = Builder(self._broker, self._shim, self._clients.answers_changed, disks, self._guard)
+        self._disks = self._open_disks()
+        builder = Builder(self._broker, self._shim, self._clients.answers_changed, self._disks, self._guard)
         changes = LiveChange(
             self._shim, builder, self._guard, self._clock, self._install, self._hide, started, strict=strict
         )
@@ -154,6 +154,8 @@ class Host:
         self._notifier.introduce(new)
         self._broker.refresh(settings)
         self._look_at_disks()
+        if plugins.factor_source is not None:
+            self._disks()  # whatever the source looks at: the monitor's thread keeps a PAUSE for the next start
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster.brokers)

@@ -15,6 +15,7 @@ from pydantic import create_model
 from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.host.cluster_query import ClusterQuery
+from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
@@ -73,6 +74,14 @@ def test_the_plugins_share_one_monitor_of_the_disks_and_no_thread_outlives_the_h
     assert [volume.broker for volume in mine.SEEN["volumes"]] == ["1"]
     assert len(mine.SEEN["looking"] - before) == 1
     eventually(lambda: not set(threading.enumerate()) - before)
+
+
+def test_the_next_start_knows_of_a_pause_also_by_a_source_that_looks_at_no_disk_of_this_broker(tmp_path: Path) -> None:
+    given = {"factor.source": "fixed", "plugin.fixed.factor": "0", "volumes.period": "100ms"}
+    shim = FakeShim(given, {"node.id": "1", "log.dirs": str(tmp_path)}, pace=1)
+    shim.idle()
+    serve(shim)
+    eventually(lambda: PauseMemory([str(tmp_path)]).before)
 
 
 def test_a_volume_that_was_lost_while_no_host_ran_is_shown_no_longer(mine: Any, tmp_path: Path) -> None:
