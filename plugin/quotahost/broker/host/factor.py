@@ -41,6 +41,7 @@ from quotahost.broker.host.volume_evaluation import (
     Scoped,
     VolumeEvaluation,
     VolumeLimits,
+    place,
     together,
 )
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
@@ -64,7 +65,9 @@ class FactorLoop:
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
-        self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
+        limits = VolumeLimits(shim, guard)
+        self._volumes = VolumeEvaluation(guard, clock, limits)
+        self._left_full = {place(*volume) for volume in limits.left_at_0}
         self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
@@ -161,13 +164,14 @@ class FactorLoop:
     def _is_covered(self, known_now: Scoped) -> bool:
         """Whether what a host before this one left in the table slows all whom this would.
 
-        It does for the volumes as they are found: that host died a moment ago. One that has become fuller since has
+        It does for the volumes as that host showed them, which died a moment ago. One that has become fuller since has
         a factor smaller by a step, or holds more topics.
         """
         last = self._known.factor.value
         if (now := known_now.affected) is None or _stepped(last, known_now.factor.value) < last:
             return False
-        self._found_held = now.held if self._found_held is None else self._found_held
+        if self._found_held is None:
+            self._found_held = frozenset(topic for topic in now.held if now.places[topic] in self._left_full)
         return now.held <= self._found_held
 
     def _put(self, new: Scoped, settings: Settings) -> None:

@@ -119,7 +119,7 @@ class VolumeEvaluation:
         scoped = Scoped(factor, affected(judged), factor.value == 0)
         self._last = None if failure or of_budgets else (answer, scoped)
         if failure:
-            where = place(failure[0])
+            where = place(failure[0].broker, failure[0].name)
             self._guard.report(name, "quota_factor()", f"{LAST_FACTOR_HOLDS}, since it fails for {where}", failure[1])
             return scoped, f"the policy {name} fails for {where}"
         if of_budgets:
@@ -164,15 +164,15 @@ def smallest(judged: Iterable[Judged]) -> Factor:
     least = min(judged, key=attrgetter("factor"), default=None)
     if least is None or least.factor >= 1:
         return OPEN
-    cause = place(least.volume)
+    cause = place(least.volume.broker, least.volume.name)
     if least.until is not None:
         cause += f": PAUSE until {counted(least.until, 'bytes')} or fewer are used (pause.resume.free-share)"
     return Factor(least.factor, cause)
 
 
-def place(volume: Volume) -> str:
+def place(broker: str, volume: str) -> str:
     # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
-    return f"broker {printable(volume.broker)}, volume {printable(volume.name)}"
+    return f"broker {printable(broker)}, volume {printable(volume)}"
 
 
 def affected(judged: Iterable[Judged]) -> Affected | None:
@@ -185,9 +185,10 @@ def affected(judged: Iterable[Judged]) -> Affected | None:
     lowered = [each for each in judged if each.factor < 1]
     lowered.sort(key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name))
     return together(
-        None if v.topics is None else Affected(dict.fromkeys(v.topics, place(v)), frozenset() if factor else v.topics)
+        None if v.topics is None
+        else Affected(dict.fromkeys(v.topics, place(v.broker, v.name)), frozenset() if factor else v.topics)
         for v, factor, _ in lowered
-    )
+    )  # fmt: skip
 
 
 def together(parts: Iterable[Affected | None]) -> Affected | None:

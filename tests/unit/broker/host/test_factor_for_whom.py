@@ -9,6 +9,7 @@ from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import fails
+from tests.fakes.shim import FakeShim
 from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, typed
 
 
@@ -26,6 +27,7 @@ def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affe
 
 
 FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
+FULL_E = volume("/next", 0, "e")
 
 PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
 OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
@@ -98,10 +100,24 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
     assert it.factor == pytest.approx(0.1)
 
 
+def left_with_full(factor: float) -> World:
+    """A host in the place of one that has shown FULL_AB at factor 0, and left this factor."""
+    shim = FakeShim(has_fence=True, last_factor=Factor(factor, "left"), second_life=True)
+    shim.gauge("VolumeLimits", FULL_AB.name, "Factor", 0.0)
+    return World(shim=shim, factor__scope="topics", fallback__action="OPEN")
+
+
+def test_a_disk_that_has_filled_while_no_host_ran_stops_its_writers_before_the_others_are_known() -> None:
+    it = left_with_full(0.0)
+    it.step(ClusterVolumes((FULL_AB, FULL_E), waiting="the other brokers"))
+    assert it.shim.affected == [None], "Java doesn't hold the topic of the second one, and isn't asked what it holds"
+    assert seen(it, FULL_AB, FULL_E) == Affected({**OF_FULL.places, "e": "broker 1, volume /next"}, frozenset("abe"))
+
+
 @pytest.mark.parametrize(
     ("before", "then", "fuller"),
     [
-        (0.0, FULL_AB, (FULL_AB, volume("/next", 0, "e"))),
+        (0.0, FULL_AB, (FULL_AB, FULL_E)),
         (0.5, HALF_BC, (volume("/half", 40, "b", "c"),)),
         (0.5, EMPTY_D, (volume("/half", 40, "b", "c"),)),
     ],
@@ -109,7 +125,7 @@ def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_
 def test_a_disk_that_a_host_finds_as_the_one_before_knew_it_slows_nobody_else_while_others_are_not_known(
     before: float, then: Volume, fuller: tuple[Volume, ...]
 ) -> None:
-    it = World(True, Factor(before, "left"), factor__scope="topics", fallback__action="OPEN")
+    it = left_with_full(before)
     it.step(ClusterVolumes((then,), waiting="the other brokers"), seconds=3)
     assert it.shim.affected == [], "Java still has the factor with its topics"
     it.step(ClusterVolumes(fuller, waiting="the other brokers"))
