@@ -211,7 +211,7 @@ class ByteLimits:
         """
         way = self.hard - self.soft or self.hard // _SWITCH
         # Exactly: as a float the way of a large volume may be longer than it is, and the end beyond the soft limit.
-        return self.hard - int(way * exact(share))
+        return self.hard - max(1, int(way * exact(share)))
 
 
 def byte_limits(volume: Volume, soft: Limit | None, hard: Limit | None) -> ByteLimits | None:

@@ -48,7 +48,7 @@ class Judged(NamedTuple):
 
     volume: Volume
     factor: float
-    until: int | None = None  # at how many bytes used its PAUSE ends, if the policy's factor alone wouldn't keep it
+    until: int | None = None  # at how many bytes used its PAUSE ends, if the policy tells its limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class Pauses:
                 judged.append(Judged(volume, factor))
             else:
                 held.add(key)
-                judged.append(Judged(volume, 0.0, until if factor > 0 else None))
+                judged.append(Judged(volume, 0.0, until))
         self._held = held
         return judged, failure
 

@@ -58,6 +58,14 @@ def test_each_volume_is_held_by_itself_and_the_reason_says_until_when() -> None:
     assert [one.shim.shown["VolumeLimits", "/b", name] for name in ("Factor", "Breached")] == [0, 1]
 
 
+def test_a_volume_that_swings_around_its_hard_limit_in_a_pause_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    for share, end in (("0.1", "950"), ("0", "999")):
+        caplog.clear()
+        factors(world(share), 1000, int(end) + 1, 1000, int(end) + 1, 1001)
+        until = f"PAUSE until {end} bytes or fewer are used (pause.resume.free-share)"
+        assert caplog.messages == [f"OPEN -> PAUSE: factor 0 (broker 1, volume /d: {until})"]
+
+
 def test_the_limits_may_change_in_a_pause() -> None:
     one = world()
     factors(one, 1000)
