@@ -247,11 +247,9 @@ class Pauses:
                 if known:
                     held.add(key)
                 continue
-            if until is None:
-                judged.append(Judged(volume, factor))
-            else:
+            if until is not None:
                 held.add(key)
-                judged.append(Judged(volume, 0.0, until))
+            judged.append(Judged(volume, factor if until is None else 0.0, until))
         self._held = held
         return judged, failure
 
