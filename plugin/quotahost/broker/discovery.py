@@ -135,7 +135,7 @@ def _broken_package() -> str:
             dist.entry_points  # noqa: B018 - it reads the file
         except Exception:
             with suppress(Exception):
-                return f"the package {dist.name} in {dist.locate_file('')}"
+                return f"the package {dist.name or '?'} in {dist.locate_file('')}"
             return f"a package in {dist.locate_file('')}"
     return "a package"
 

@@ -93,7 +93,7 @@ def pipeline(
 
 def _of_field(name: str, field: FieldInfo) -> Parameter:
     """An option of the pipeline, None where it isn't given; the model converts and checks what typer doesn't."""
-    kind: Any = field.annotation if field.annotation in (int, int | None, Path | None) else str
+    kind: Any = Path if field.annotation == Path | None else str
     default = not field.is_required() and field.default is not None and as_text(field.default)
     annotation = Annotated[kind | None, typer.Option(help=field.description, show_default=default)]
     # None and not the default itself, which would win over a variable of the environment.

@@ -235,7 +235,7 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
 
     The answer is about one topic, or about all. After a ``moment`` it is enough to know why none comes.
     """
-    if problem := no_login(config) or ("no address is given" if config.get("bootstrap.servers") == "" else ""):
+    if problem := no_login(config) or _no_address(config):
         raise NoAnswer(problem)
     errors: list[KafkaError] = []
     options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
@@ -266,6 +266,15 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
             raise NoAnswer(why(errors) or silent, refused=any(map(_refuses, errors)))
         if connected:
             step = wait  # an answer may be on its way
+
+
+def _no_address(config: Mapping[str, Any]) -> str:
+    """Why librdkafka would try none of the addresses, of which it tells nothing; "" if it tries them."""
+    servers = str(config.get("bootstrap.servers", "unknown"))
+    schemes = {address.strip().lower().partition("://")[0] for address in servers.split(",") if "://" in address}
+    if schemes - {str(config.get("security.protocol", "plaintext")).lower()}:
+        return "its address is HOST:PORT, with commas between several, and no URL; security.protocol says the rest"
+    return "" if servers.strip(", ") else "no address is given"
 
 
 def _refuses(error: KafkaError) -> bool:

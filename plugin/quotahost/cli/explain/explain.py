@@ -18,6 +18,7 @@ from quotahost.units.parse import parse_duration
 HELP: Final = "Say why a client goes as fast as it does, or what fills a volume, on a broker of this machine."
 NEWCOMER: Final = 3  # the exit code
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 
 
 def parser() -> ArgumentParser:
@@ -35,7 +36,7 @@ def parser() -> ArgumentParser:
         help="instead of a client: what fills this volume; without a name, which there are",
     )  # fmt: skip
     looks = "time between the two looks that measure a volume's growth (5s)"
-    add("--interval", type=seconds, default="5s", help=looks)
+    add("--interval", type=valued(parse_duration), default="5s", help=looks)
     return made
 
 
@@ -59,11 +60,16 @@ def one_of(names: type[E]) -> Callable[[str], E]:
     return parsed
 
 
-def seconds(text: str) -> float:
-    try:
-        return parse_duration(text).total_seconds()
-    except ValueError as wrong:
-        raise ArgumentTypeError(f"{text!r} {wrong}") from None
+def valued(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """The parser of an option whose value ``parse`` reads, or says in a ValueError what is wrong with it."""
+
+    def parsed(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as wrong:
+            raise ArgumentTypeError(f"{text!r} {wrong}") from None
+
+    return parsed
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -79,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
     from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
 
-    explain_volume(given.volume, which, given.interval, console())
+    explain_volume(given.volume, which, given.interval.total_seconds(), console())
     return 0
 
 

@@ -8,7 +8,7 @@
 """
 
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -18,11 +18,12 @@ from typing import Final
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, json_text, lines_of, say
 from quotahost.cli.explain.broker_socket import connect, name_of
-from quotahost.cli.explain.explain import add_common, explain_client, one_of, seconds
+from quotahost.cli.explain.explain import add_common, explain_client, one_of, valued
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
 from quotahost.model import Look
 from quotahost.records.topics import LOOKS, WATCH
+from quotahost.units.parse import MAX_COUNT, parse_count, parse_duration
 
 HELP: Final = "Show live who uses what of a broker of this machine, or of a cluster, who is held back, and by what."
 MOST: Final = 1_000  # scopes of one look
@@ -40,8 +41,9 @@ def parser() -> ArgumentParser:
     wanted = "only rows with this text in user, client-id, address or what binds"
     add("--filter", default="", metavar="TEXT", help=wanted)
     add("--held", action="store_true", help="only clients that are held back")
-    add("--interval", type=seconds, default="2s", help="time between two looks (2s); with --bootstrap 30s at most")
-    add("--most", type=_rows, help=f"rows of one look at one broker; those held back come first ({MOST})")
+    interval = "time between two looks (2s); with --bootstrap 30s at most"
+    add("--interval", type=valued(parse_duration), default="2s", help=interval)
+    add("--most", type=valued(parse_count), help=f"rows of one look at one broker; those held back come first ({MOST})")
     add("--bootstrap", metavar="HOST:PORT", help="a broker of a cluster: show all of its brokers instead")
     add(
         "--client-config", "--command-config", type=Path, metavar="FILE",
@@ -54,18 +56,13 @@ def parser() -> ArgumentParser:
     return made
 
 
-def _rows(text: str) -> int:
-    if text.isdecimal() and (rows := int(text)) > 0:
-        return rows
-    raise ArgumentTypeError(f"{text!r} is no number from 1 on")
-
-
 def main(arguments: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
-    choice = Choice(given.sort, given.type, given.filter, given.held)
-    if given.bootstrap is None and given.client_config is not None:
-        made.error("--client-config is about a cluster: name it by --bootstrap")
+    choice, interval = Choice(given.sort, given.type, given.filter, given.held), given.interval.total_seconds()
+    of_cluster = given.client_config, given.watch_topic, given.looks_topic
+    if given.bootstrap is None and of_cluster != (None, WATCH.name, LOOKS.name):
+        made.error("--client-config, --watch-topic and --looks-topic are about a cluster: name it by --bootstrap")
     if given.bootstrap is not None and (given.pid, given.broker_id, given.most) != (None, None, None):
         made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
     with ExitStack() as stack:
@@ -77,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
             from quotahost.records.watch import MOST_SECONDS
 
             # Between two looks the watch would end, and the next look would show what brokers had told before that.
-            if given.interval > MOST_SECONDS:
+            if interval > MOST_SECONDS:
                 made.error(f"--interval: at most {MOST_SECONDS}s with --bootstrap, as brokers stop telling after that")
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
@@ -87,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
         elif given.once or screen.is_dumb_terminal or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen.print(whole(look, choice, screen.width))
         else:
-            watch(watched, choice, given.interval)
+            watch(watched, choice, interval)
     return 0
 
 
@@ -102,7 +99,7 @@ class Attached:
         """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
         with connect(self._which) as broker:
             # One more tells whether there are more.
-            return parse(broker.ask("uses", str(self._most + 1))).first(self._most)
+            return parse(broker.ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)
 
     def answer(self, question: Question) -> Panel:
         """What ``quotahost explain`` says of a client or a volume."""
