@@ -116,6 +116,8 @@ DENIED: Final = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }  # fmt: skip
+#: As kafka-acls.sh takes them: whoever reads by a consumer needs Describe there.
+OF_GROUPS: Final = f"--resource-pattern-type prefixed --group {GROUPS}"
 #: Seconds until who is denied, or misses a topic, tries again: a broker logs each try, or it is a login.
 SELDOM: Final = 5.0
 
@@ -137,7 +139,7 @@ def no_right(right: str, of: str, config: Mapping[str, Any]) -> tuple[str, str]:
 def lacked(error: KafkaError, right: str, topic: str, config: Mapping[str, Any]) -> tuple[str, str] | None:
     """:func:`no_right`, if the error is that; ``right`` is the one that the use of the topic needs."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        return no_right("Describe", f"--resource-pattern-type prefixed --group {GROUPS}", config)
+        return no_right("Describe", OF_GROUPS, config)
     return no_right(right, f"--topic {topic}", config) if error.code() in DENIED else None
 
 

@@ -147,7 +147,7 @@ def ask_cluster(
     """
     try:
         admin = connect({**config, "bootstrap.servers": against}, _ANSWER)
-        topics = list(check_cluster(admin, against, bool(config), settings, role))
+        topics = list(check_cluster(admin, against, config, settings, role))
     except NoAnswer as problem:
         who = "with these credentials" if config else "a client without credentials"
         # A listener that wants credentials is right to turn anybody away.

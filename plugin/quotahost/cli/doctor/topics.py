@@ -14,7 +14,7 @@ from typing import Final
 
 from quotahost.cli.console import Finding, good, note, weak, wrong
 from quotahost.cli.property_files import AUTHORIZER, BrokerFile
-from quotahost.kafka.client import Admin
+from quotahost.kafka.client import OF_GROUPS, Admin, no_right
 from quotahost.kafka.rights import CHANGES, Holders, Rights, Shape, ask
 from quotahost.records import topics as kept
 from quotahost.records.topics import LOOKS, QUOTAS, WATCH, AclRole, Topic
@@ -100,28 +100,29 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 
 def check_cluster(
-    admin: Admin, against: str, known: bool, settings: Settings | None, role: AclRole | None = None
+    admin: Admin, against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
     """Who may do what with the topics of a running cluster, and how it keeps them. Raises NoAnswer.
 
-    ``known`` says whether ``admin`` connects with credentials, or as anybody can. ``role`` is whose credentials these
-    are; their rights are compared with what it needs.
+    ``config`` is how ``admin`` connects, empty as anybody can. ``role`` is whose credentials these are; their rights
+    are compared with what it needs.
     """
     topics = named(settings)
-    rights = ask(admin, tuple(topics), role is AclRole.PLUGINS)
+    # The pipeline's consumers have no group at the brokers.
+    rights = ask(admin, tuple(topics), role not in (None, AclRole.PIPELINE))
     if settings and settings.factor_source == "local" and rights.brokers > 1:
         yield weak(f"{LOCAL_ALONE} ({against} has {rights.brokers} brokers)", SEE_ALL)
-    if not known and "Alter" in rights.cluster:
+    if not config and "Alter" in rights.cluster:
         text = f"{against} lets a client without credentials do everything: there is no authorizer, or {OPEN} is true"
         yield weak(f"{text}; so everybody who can connect may write to {', '.join(topics)}", _AUTHORIZER)
     else:
         yield from _of_acls(rights, topics)
         if role is not None:
-            yield from _of_role(rights, settings, role)
+            yield from _of_role(rights, settings, role, config)
         else:
             # With credentials this may be the brokers' or the pipeline's own principal, whose rights are right.
-            yield from _of_client(rights, topics, against, "these credentials" if known else "")
-    yield from _of_shapes(rights, topics)
+            yield from _of_client(rights, topics, against, "these credentials" if config else "")
+    yield from _of_shapes(rights, topics, role)
 
 
 def _of_acls(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
@@ -167,9 +168,10 @@ def _of_holders(name: str, topic: Topic, holders: Holders, watchers: Sequence[st
         yield good(f"ACLs let {only}{', '.join(writers)} write to {name}{more}")
 
 
-def _of_role(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[Finding]:
+def _of_role(rights: Rights, settings: Settings | None, role: AclRole, config: Mapping[str, str]) -> Iterator[Finding]:
     lacking, needs = list(_lacking(rights, settings, role)), f"needed by the {role.value}"
-    yield from (wrong(f"these credentials {text}, which is {needs}", _RECIPE) for text in lacking)
+    for right, what, of in lacking:
+        yield wrong(f"these credentials may not {right} {what}, which is {needs}", no_right(right, of, config)[1])
     if not lacking:
         yield good(f"these credentials have all that is {needs}: {', '.join(needed(settings, role))}")
     for name, topic in named(settings).items():
@@ -178,21 +180,21 @@ def _of_role(rights: Rights, settings: Settings | None, role: AclRole) -> Iterat
             yield weak(f"these credentials may also {', '.join(sorted(beyond))} {name}: more than is {needs}")
 
 
-def _lacking(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[str]:
+def _lacking(rights: Rights, settings: Settings | None, role: AclRole) -> Iterator[tuple[str, str, str]]:
+    """Each right that is missing: the operation, and the resource as people and as ``no_right`` name it."""
     topics, needs = named(settings), needed(settings, role)
     for name, operations in needs.items():
         if name in rights.missing:
             if "Create" in topics[name].operations(role) and not rights.missing[name]:
-                yield f"may not Create {name}, which doesn't exist"
-        elif lacks := sorted(operations - rights.own.get(name, frozenset())):
-            yield f"may not {', '.join(lacks)} {name}"
-    if role is not AclRole.PLUGINS:
-        return
+                yield "Create", f"{name}, which doesn't exist", f"--topic {name}"
+            continue
+        for lacks in sorted(operations - rights.own.get(name, frozenset())):
+            yield lacks, name, f"--topic {name}"
     if not rights.group and any("Read" in operations for operations in needs.values()):
-        yield f"may not Describe groups {kept.GROUPS}*"
-    lacks = sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster)
-    if lacks and settings and "cordon" in settings.tasks:
-        yield f"may not {', '.join(lacks)} on the cluster for the task cordon"
+        yield "Describe", f"groups {kept.GROUPS}*", OF_GROUPS
+    if settings and role is AclRole.PLUGINS and "cordon" in settings.tasks:
+        for lacks in sorted({"AlterConfigs", "DescribeConfigs"} - rights.cluster):
+            yield lacks, "on the cluster for the task cordon", "--cluster"
 
 
 def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: str) -> Iterator[Finding]:
@@ -208,13 +210,15 @@ def _of_client(rights: Rights, topics: Mapping[str, Topic], against: str, who: s
         yield good(f"{who or 'a client without credentials'} has no right to quotahost's topics on {against}")
 
 
-def _of_shapes(rights: Rights, topics: Mapping[str, Topic]) -> Iterator[Finding]:
+def _of_shapes(rights: Rights, topics: Mapping[str, Topic], role: AclRole | None) -> Iterator[Finding]:
+    """How topics are kept; who needs no DescribeConfigs for one is not told that it is missing."""
+    asked = [name for name in rights.shapes if role is None or "DescribeConfigs" in topics[name].operations(role)]
     seen = {name: shape for name, shape in rights.shapes.items() if shape.config is not None}
     problems = [finding for name, shape in seen.items() for finding in _of_shape(name, topics[name], shape)]
     yield from problems
     if seen and not problems:
         yield good(f"replicas, compaction and size of records are right: {', '.join(seen)}")
-    if unseen := ", ".join(name for name in rights.shapes if name not in seen):
+    if unseen := ", ".join(name for name in asked if name not in seen):
         yield note(f"the configuration of {unseen} is not checked: DescribeConfigs is missing there")
 
 

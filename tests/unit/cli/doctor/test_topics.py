@@ -83,7 +83,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         rights: Rights, role: AclRole | None = None, given: Settings | None = None, known: bool = True
     ) -> list[tuple[Level, str]]:
         monkeypatch.setattr(cluster_check, "ask", lambda *_: rights)
-        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", known, given, role)]
+        config = {"security.protocol": "SASL_SSL", "sasl.username": "ann"} if known else {}
+        return [(each.level, each.text) for each in check_cluster(NOBODY, "b:9092", config, given, role)]
 
     return check
 
