@@ -20,6 +20,8 @@ from quotahost.cli.property_files import CLASS
 from quotahost.settings.declaration import PREFIX
 
 _VERSIONS: Final = "META-INF/quotahost/versions.properties"
+#: By its file: no index has a quotahost of ours, and who knows whose one day.
+REINSTALL: Final = "pip install --force-reinstall quotahost-VERSION-py3-none-any.whl"
 _CARRIED: Final = Path(__file__).parents[1] / "_jar" / "quotahost.jar"
 
 
@@ -53,8 +55,7 @@ def carried_jar() -> Jar:
     """The jar inside this package. Raises QuotahostError if it was built without."""
     if not _CARRIED.is_file():
         raise QuotahostError(
-            "this quotahost was built without its jar; in a source tree run `make build`, "
-            "otherwise reinstall the wheel: pip install --force-reinstall quotahost"
+            f"this quotahost was built without its jar; in a source tree run `make build`, otherwise {REINSTALL}"
         )
     jar = read_jar(_CARRIED)
     if jar is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Final
 
 import typer
@@ -84,7 +85,7 @@ def new(
         for file, text in _files(role.role, module):
             (made / file).write_text(text, encoding="utf-8")
     say(f"Wrote {folder}: {module}.py is the plugin, test_{module}.py its test.\n")
-    say(f"Try it:              cd {folder} && python -m pytest, where quotahost and pytest are installed")
+    say(f"Try it:              cd {quote(str(folder))} && python -m pytest, where quotahost and pytest are installed")
     say(f"Give it to a broker: {folder}/README.md")
 
 

@@ -180,7 +180,8 @@ class Watching:
         self._consumer.close()
 
     def _begin(self) -> None:
-        self._consumer = consumer(self._options, self._options["client.id"], "latest")
+        # Whatever client.id an operator has, the right to Describe is for groups of this name.
+        self._consumer = consumer(self._options, _WATCHER, "latest")
         self._from_the_end()
 
     def _from_the_end(self) -> None:

@@ -80,9 +80,10 @@ GIVEN = "my_quotas"
 
 @pytest.fixture(params=Kind)
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Kind, Path]:
-    done = run("new", request.param, GIVEN, "--directory", tmp_path)
-    assert done.exit_code == 0, done.output
-    return request.param, tmp_path / GIVEN
+    folder = tmp_path / "a b" / GIVEN
+    done = run("new", request.param, GIVEN, "--directory", folder.parent)
+    assert (done.exit_code, f" cd '{folder}' && " in done.output) == (0, True), done.output
+    return request.param, folder
 
 
 def tool(folder: Path, *command: str) -> str:

@@ -100,7 +100,7 @@ def problems(known: "dict[str, str]", quotahost: str, jpype: str, process: str) 
     if known["free-threaded"] == "true":  # JPype doesn't support it
         yield "it is a free-threaded build, which quotahost does not support", "name an ordinary build"
         return
-    install = f"{shlex.quote(known['executable'])} -m pip install quotahost" + (quotahost and f"=={quotahost}")
+    install = f"{shlex.quote(known['executable'])} -m pip install quotahost-{quotahost or 'VERSION'}-py3-none-any.whl"
     if not known["quotahost"]:
         yield "quotahost is not installed there", install
     # There a Python needs no library and no JPype, and another release of quotahost says so by its protocol.

@@ -32,7 +32,7 @@ from quotahost.base.text import printable
 from quotahost.broker.discovery import survey
 from quotahost.broker.host import probe
 from quotahost.cli.console import Finding, Section, good, note, weak, wrong
-from quotahost.cli.install import Jar, carried_jar, jars_in
+from quotahost.cli.install import REINSTALL, Jar, carried_jar, jars_in
 from quotahost.settings.declaration import PREFIX
 
 EXECUTABLE: Final = f"{PREFIX}python.executable"
@@ -123,7 +123,7 @@ def check_plugins() -> Section:
         findings.append(weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", remedy))
     # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
     if not rows:
-        remedy = "pip install quotahost there (a source tree on PYTHONPATH has no entry points)"
+        remedy = "pip install its wheel there (a source tree on PYTHONPATH has no entry points)"
         findings.append(wrong("none found, not even quotahost's own", remedy))
     return Section("Plugins", findings, ("role", "name", "distribution", "version", "state"), rows)
 
@@ -136,7 +136,7 @@ def check_jar(kafka_home: Path | None, interpreter: Interpreter | None) -> Itera
     if kafka_home is None:
         yield note("the broker's classpath is not checked", "give --kafka-home DIR")
         try:
-            yield from _versions(carried_jar(), interpreter, "pip install --force-reinstall quotahost")
+            yield from _versions(carried_jar(), interpreter, REINSTALL)
         except QuotahostError as error:
             yield note(str(error))
         return

@@ -198,7 +198,7 @@ def test_plugins_properties_and_the_version_are_listed(
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
     monkeypatch.setattr(installation, "survey", list)
-    told(1, ["WRONG none found, not even quotahost's own", "-> pip install quotahost there"], "plugins")
+    told(1, ["WRONG none found, not even quotahost's own", "-> pip install its wheel there"], "plugins")
 
 
 def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:
@@ -240,7 +240,7 @@ FACTS = {
         ({"version": "3.13.1", "free-threaded": "true"}, ["free-threaded", "name an ordinary build"]),
         ({"libpython": "", "build": "LDLIBRARY=libpython3.12.a, Py_ENABLE_SHARED=0"},
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),
-        ({"quotahost": ""}, ["quotahost is not installed there", "/opt/python -m pip install quotahost==0.1.0"]),
+        ({"quotahost": ""}, ["quotahost is not installed there", " -m pip install quotahost-0.1.0-py3-none-any.whl"]),
         ({"quotahost": "9.9.9"}, ["it has quotahost 9.9.9, this jar needs 0.1.0", "/opt/python -m pip install"]),
         ({"jpype1": ""}, ["jpype1 is not installed there"]),
         ({"jpype1": "1.6.0"}, ["it has jpype1 1.6.0, this jar needs 1.7.1"]),
