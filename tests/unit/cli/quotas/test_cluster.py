@@ -33,7 +33,7 @@ from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
 from tests.fakes.tls import tls_server
-from tests.unit.cli.commands import run
+from tests.unit.cli.commands import run, told
 
 BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
 LACKS: Final = "budgets of storage are not enforced; set "
@@ -98,6 +98,23 @@ def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: 
     monkeypatch.setattr(cluster, "client_quotas", one_more)
     monkeypatch.setattr(module, "_WAIT_MS", 250)
     assert {change.entity for change in cluster.not_made(planned, {})} == {users[-1]}
+
+
+def test_what_nobody_refused_and_is_not_there_was_changed_by_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.yaml"
+    file.write_text("quotas: [{user: a, producer_byte_rate: 1}, {user: b, producer_byte_rate: 1}]")
+    planned = compare(read_declared([file]).quotas, {}, prune=False)
+    left = [planned.changes[0]]
+    cluster = Answer(
+        warnings=[], compare=lambda *_: planned, change=lambda _: {left[0].entity: "no"}, not_made=lambda *_: left
+    )
+    monkeypatch.setattr(module, "cluster_at", lambda *_: nullcontext(cluster))
+    apply = ("quotas", "apply", "--yes", file, "--bootstrap", "b:1")
+    assert "by somebody else" not in told(1, ["Applied 1 of 2", "failed user a: no"], *apply)
+    left.append(planned.changes[1])
+    told(1, ["Applied 0 of 2", "What nobody refused was changed by somebody else meanwhile"], *apply)
 
 
 @pytest.mark.parametrize(
