@@ -127,18 +127,20 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
                 "The principal of brokers at listener %s can't be found in the configuration%s. If they authenticate, "
                 "name it in %sstatic.excluded.principal.name.list, or brokers may be throttled", listener, why, PREFIX
             )  # fmt: skip
-        elif name != ANONYMOUS or _decides(listeners, listener):
+            # Most builders leave peers without authentication as they are; where one doesn't, this exempts nobody.
+            name = ANONYMOUS if listeners.authentication(listener) == "none" else None
+        if name is not None and (name != ANONYMOUS or _decides(listeners, listener)):
             names[name] = None
     return list(names)
 
 
 def principal_at(listeners: Listeners, listener: str, keystores: Keystores) -> str | None:
     """The name that nodes have at a listener of theirs; None if nobody here can find it out."""
-    if listeners.authentication(listener) == "none":
-        return ANONYMOUS
-    # Which names another builder makes nobody here knows.
+    # Which names another builder makes nobody here knows, whoever authenticates: it may go by addresses.
     if listeners.own(listener, _BUILDER).get(_BUILDER, _KAFKAS_BUILDER) != _KAFKAS_BUILDER:
         return None
+    if listeners.authentication(listener) == "none":
+        return ANONYMOUS
     if listeners.protocol(listener) != "SSL":
         return listeners.login_name(listener)
     ssl = listeners.own(listener, "ssl.")

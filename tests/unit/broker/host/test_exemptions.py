@@ -123,6 +123,8 @@ def test_brokers_are_the_users_at_the_inter_broker_listener_and_at_the_controlle
         (PROPERTIES, {INTERNAL: f'{SCRAM}username="x" password="hunter2'}, ["x", "controller"], ""),
         (SSL, {"ssl.keystore.location": "/no/such"}, [], "in the configuration: NoSuchFileException. If"),
         (SSL, {"ssl.keystore.location": None}, [], "in the configuration. If"),
+        # A builder may name peers by their addresses.
+        ({}, {BUILDER: "org.acme.Builder"}, ["ANONYMOUS"], "PLAINTEXT can't be found in the configuration. If"),
     ],
 )  # fmt: skip
 def test_a_principal_that_cannot_be_found_is_logged_with_the_remedy_and_without_the_secret(
