@@ -256,7 +256,8 @@ final class Lives {
         } else if (Life.isDone(life.ready)) {
             if (host.lease.expired && host.lease.silent()) life.kill("it was silent for " + BrokerConfigs.PREFIX + "validity, and killed");
         } else if (!(life.waits() && Life.isDone(life.built)) && life.seconds() > steps * START_SECONDS) {
-            life.kill("it was not ready in time, and killed; a plugin hangs while it is imported or built");
+            life.kill("it was not ready in time, and killed; " + (steps == 1 ? "the machine is too busy, or an import hangs"
+                    : "a plugin hangs while it is imported or built"));
         }
     }
 
