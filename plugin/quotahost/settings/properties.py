@@ -270,7 +270,8 @@ class EnforcementSettings(Frozen):
     1.0. At 0.0 a PAUSE ends with the first byte below the hard limit. For a volume without a soft limit the way is a
     twentieth of the hard one."""
     factor_quota_types: types.QuotaTypes = declare("factor.quota.types", default="PRODUCE")
-    """Quota types that the factor multiplies."""
+    """Quota types that the factor multiplies. With CONTROLLER_MUTATION, who owes tokens waits the longer for that,
+    beyond `max.mute`, and so does who would delete topics to free a disk."""
     factor_scope: Annotated[Literal["cluster", "topics"], types.ONE_OF] = declare("factor.scope", default="cluster")
     """Which clients a factor of volumes applies to. `cluster`: all clients, as proposal 035 says. `topics`: only
     clients that write to topics with a replica on a volume above its soft limit. `topics` needs the fence, which sees
