@@ -105,10 +105,11 @@ public final class QuotaTable {
 
     /** The tags of a client for a quota type (ClientQuotaCallback.quotaMetricTags). */
     public Map<String, String> tags(int type, KafkaPrincipal principal, String claimed) {
-        String name = principal.getName(), clientId = Names.kept(claimed);
+        String name = principal.getName(), clientId = claimed;
         TagHolder holder = principals.quick(name, clientId);
         Entry entry = null;
         if (holder == null) {
+            clientId = Names.kept(claimed);
             entry = principals.entry(name);
             if (entry != null) holder = entry.holder(clientId);
         }

@@ -7,13 +7,15 @@ package org.quotahost.util;
  */
 public final class Names {
     public static final int LONGEST_CLIENT_ID = 256, LONGEST_PRINCIPAL = 1_024;
-    /** In place of a longer client-id: those of a principal are one client. Who really has this name is the same one. */
+    /** In place of a client-id that is not kept: those of a principal are one client. Who really has this name is the same one. */
     public static final String LONG = "<long>";
 
     private Names() {}
 
+    /** Nor is one kept with an end of a line: Kafka's JmxReporter leaves out its MBeans, so nobody would see what it uses. */
     public static boolean keeps(String clientId) {
-        return clientId.length() <= LONGEST_CLIENT_ID;
+        return clientId.length() <= LONGEST_CLIENT_ID && clientId.indexOf('\r') < 0 && clientId.indexOf('\u0085') < 0
+                && clientId.indexOf('\u2028') < 0 && clientId.indexOf('\u2029') < 0; // \n is escaped (ObjectName.quote)
     }
 
     /** A client-id as it is kept; "" for none. */
