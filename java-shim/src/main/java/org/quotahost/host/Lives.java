@@ -151,7 +151,7 @@ final class Lives {
         try {
             thread.join(atMostMs);
             if (!thread.isAlive()) return;
-            LOG.warn("The Python host did not end within {} ms: a plugin hangs", atMostMs);
+            LOG.warn("The Python host did not end within {} ms: a plugin or an import hangs", atMostMs);
             serving.kill("it did not end in time");
             if (inChild()) thread.join(KILL_MS);
         } catch (InterruptedException e) {
