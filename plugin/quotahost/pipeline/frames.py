@@ -6,7 +6,7 @@ A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: whe
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame, DataFrameWriter
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from quotahost.base.errors import QuotahostError
+from quotahost.base.text import short
 from quotahost.pipeline.session import path
 from quotahost.records.fields import MAX_DELAY_MS, MS
 
@@ -22,6 +24,8 @@ MAX_OF_STRANGER: Final = 16 * 1024
 #: The time of a batch, in SQL. Spark compiles no lambda; a time in the Java that it writes would have that compiled
 #: anew for each batch.
 BATCH_TIME: Final = "get(transform(array(0), x -> current_timestamp()), 0)"
+#: What is done with a batch: its rows, and its number.
+Batch = Callable[[DataFrame, int], None]
 _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
 
@@ -107,6 +111,22 @@ def kafka_sink(writer: _Writer, topic: str, client: Mapping[str, str]) -> _Write
     # acks comes last: an operator's own setting must not weaken it.
     options = {"topic": topic, **spark_options(client), "kafka.acks": "all"}
     return writer.format("kafka").options(**options)
+
+
+class BatchFailed(QuotahostError):
+    """What was to be done with a batch failed; the query ends, and is started again with the same batch."""
+
+
+def in_a_line(done: Batch) -> Batch:
+    """For ``foreachBatch``: its error of one line, as Spark matches it by a regular expression that overflows."""
+
+    def caught(batch: DataFrame, number: int) -> None:
+        try:
+            done(batch, number)
+        except Exception as problem:
+            raise BatchFailed(short(problem)) from None
+
+    return caught
 
 
 def bring_forward(state: DataFrame) -> None:

@@ -14,19 +14,19 @@ directory for parts of the same table. The history is optional, as it parses eve
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.frames import reached_at
+from quotahost.pipeline.frames import in_a_line, reached_at
+from quotahost.pipeline.session import file_system
 from quotahost.records.budgets import MAX_BUDGETS, NAME
 
-#: How often a file is written. A file a minute would be 525,600 a year, whose names alone take 127 MB.
+#: How often a file is written. A file a minute would be 525,600 a year, all of which a reader would list.
 EVERY: Final = timedelta(minutes=5)
-#: How long readings are seen. Spark keeps the names of all files in one list, which would otherwise grow for ever.
-KEEP: Final = timedelta(days=400)
 #: Of readings. capacity and consumed are bytes; soft and hard the consumption in bytes at which the volume reaches that
 #: limit, null without one; day is that of ``at`` in UTC.
 COLUMNS: Final = (
@@ -146,14 +146,34 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
     """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
 
     ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows;
-    the folders of old days may be deleted. The query's checkpoint lies beside them, as neither is of use without the
-    other: without its checkpoint Spark would number its batches from 0, and leave out those that the directory has.
-    ``every`` is how often a batch is written, one file for each day of which it has rows.
+    the folders of old days may be deleted, and the whole may be moved or copied. The query's checkpoint lies beside
+    them: without it Spark would read once more what the topics still have. ``every`` is how often a batch is written,
+    one file for each day of which it has rows.
     """
     path = folder(directory, part)
-    # One file for each day of the batch: Spark's list of all files grows with each.
-    rows = (OF_SNAPSHOTS | OF_USAGE)[part](records).coalesce(1)
-    writer = rows.writeStream.queryName(f"quotahost-{part}").format("parquet").partitionBy("day")
-    writer = writer.options(path=path, checkpointLocation=f"{path}/_checkpoint")
-    writer = writer.option("retention", f"{int(KEEP.total_seconds())}s")
+    writer = (OF_SNAPSHOTS | OF_USAGE)[part](records).writeStream.queryName(f"quotahost-{part}")
+    writer = writer.option("checkpointLocation", f"{path}/_checkpoint")
+    writer = writer.foreachBatch(in_a_line(partial(_write, path)))
     return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()
+
+
+def _write(path: str, batch: DataFrame, number: int) -> None:
+    """Write a batch; one that is done again after a crash replaces its own files, by their names.
+
+    Spark's own sink would keep a list of all files by their whole paths: it grows for ever, and a history that was
+    moved, or whose list is damaged, could not be read.
+    """
+    # Readers leave out names that begin so.
+    system, staged = file_system(batch.sparkSession, f"{path}/_batch")
+    batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())
+    # Another checkpoint counts batches from 0 again.
+    query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    # Not by a pattern: the directory's own name may have one's characters.
+    days = (entry.getPath() for entry in system.listStatus(staged) if entry.isDirectory())
+    for file in (entry.getPath() for day in days for entry in system.listStatus(day)):
+        day = staged.getParent().suffix(f"/{file.getParent().getName()}")
+        kept = day.suffix(f"/{query}-{number}.parquet")
+        system.mkdirs(day)
+        system.delete(kept, False)
+        if not system.rename(file, kept):
+            raise OSError(f"{file.toString()} can't be renamed to {kept.toString()}")

@@ -16,7 +16,7 @@ key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,12 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.base.errors import QuotahostError
-from quotahost.base.text import short
 from quotahost.pipeline import history, shares
 from quotahost.pipeline.clock import TOLERANCE_MS, KafkaClock
 from quotahost.pipeline.cluster import cut_strangers, state
-from quotahost.pipeline.frames import BATCH_TIME, kafka_sink, large_of_stranger, spark_options, sql
+from quotahost.pipeline.frames import BATCH_TIME, Batch, in_a_line, kafka_sink, large_of_stranger, spark_options, sql
 from quotahost.pipeline.monitoring import DEAD_LETTERS
 from quotahost.pipeline.options import Options
 from quotahost.pipeline.snapshots import parse
@@ -59,17 +57,10 @@ SHARES_EVERY: Final = timedelta(milliseconds=500)
 MAX_VALUE: Final = 64 * 1024
 MAX_KEY: Final = 1024
 
-#: What is done with a batch: its rows, and its number.
-Batch = Callable[[DataFrame, int], None]
-
 
 def place(directory: str, query: str) -> str:
     """The checkpoint of a query in the directory of the option ``checkpoint``."""
     return f"{directory.rstrip('/')}/{query}"
-
-
-class BatchFailed(QuotahostError):
-    """A batch could not be published; the query ends, and is started again with the same batch."""
 
 
 class Queries:
@@ -170,15 +161,8 @@ class Queries:
     def _start_complete(
         self, name: str, rows: DataFrame, publish: Batch, least: timedelta = timedelta()
     ) -> StreamingQuery:
-        def published(frame: DataFrame, number: int) -> None:
-            try:
-                publish(frame, number)
-            except Exception as problem:
-                # An error of one line: Spark matches it by a regular expression that overflows on long ones.
-                raise BatchFailed(short(problem)) from None
-
         # All rows with each batch, not only those that changed: a broker that falls silent changes no row.
-        return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(published), least)
+        return self._start(name, rows.writeStream.outputMode("complete").foreachBatch(in_a_line(publish)), least)
 
     def _start(self, name: str, writer: Any, least: timedelta) -> StreamingQuery:
         self._pool(name)
