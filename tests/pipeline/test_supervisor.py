@@ -52,14 +52,14 @@ class World:
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
 
-    def add(self, name: str, files: str = "") -> None:
+    def add(self, name: str, checkpoint: str = "") -> None:
         started = self.started[name] = []
 
         def start() -> Any:
             started.append(self.kind())
             return started[-1]
 
-        self.supervisor.add(name, start, files)
+        self.supervisor.add(name, start, checkpoint)
 
     def _set_aside(self, name: str) -> str:
         if self.refuses:
@@ -215,7 +215,7 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
 
 
-def test_the_history_is_not_begun_anew_because_of_its_files(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_history_is_not_begun_anew_by_itself(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.add("history", "/h/history")
     world.reports(0)
     world.fail(ATTEMPTS - 1, "history")
@@ -223,7 +223,7 @@ def test_the_history_is_not_begun_anew_because_of_its_files(world: World, caplog
     world.fail(2 * ATTEMPTS, "history")
     assert world.aside == []
     assert caplog.text.count("query history goes on failing, 5 times in a row by now: make room where none") == 1
-    assert "if it can't read its own files, move /h/history away" in caplog.text
+    assert "if it can't read its checkpoint, move /h/history away" in caplog.text
 
 
 def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:

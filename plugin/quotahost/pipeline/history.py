@@ -130,6 +130,11 @@ def folder(directory: str, part: str) -> str:
     return directory.rstrip("/") + ("" if part == READINGS else f"-{part}")
 
 
+def checkpoint(directory: str, part: str) -> str:
+    """Where the checkpoint of its query lies; readers leave out names that begin so."""
+    return f"{folder(directory, part)}/_checkpoint"
+
+
 def _day(time: str) -> str:
     # In UTC, whatever the time zone of the session is.
     return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
@@ -152,7 +157,7 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
     """
     path = folder(directory, part)
     writer = (OF_SNAPSHOTS | OF_USAGE)[part](records).writeStream.queryName(f"quotahost-{part}")
-    writer = writer.option("checkpointLocation", f"{path}/_checkpoint")
+    writer = writer.option("checkpointLocation", checkpoint(directory, part))
     writer = writer.foreachBatch(in_a_line(partial(_write, path)))
     return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()
 
@@ -163,7 +168,6 @@ def _write(path: str, batch: DataFrame, number: int) -> None:
     Spark's own sink would keep a list of all files by their whole paths: it grows for ever, and a history that was
     moved, or whose list is damaged, could not be read.
     """
-    # Readers leave out names that begin so.
     system, staged = file_system(batch.sparkSession, f"{path}/_batch")
     batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())
     # Another checkpoint counts batches from 0 again.

@@ -18,7 +18,7 @@ from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, ensure_topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.cluster import Rules
-from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE, folder
+from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE, checkpoint
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
@@ -82,9 +82,9 @@ class Job:
         supervisor.add(DEAD_LETTERS, queries.dead_letters)
         supervisor.add("shares", lambda: queries.shares(shares))
         if history := options.history:
-            # Its files and its checkpoint belong together: a new checkpoint alone would hide what was written before.
+            # Begun anew, it would write what the topics still have once more, which a bill counts twice.
             for part in (*OF_SNAPSHOTS, *OF_USAGE):
-                supervisor.add(part, partial(queries.record, part, history), folder(history, part))
+                supervisor.add(part, partial(queries.record, part, history), checkpoint(history, part))
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)
         log.info("run %d of cluster %s begins", leadership.run, cluster)

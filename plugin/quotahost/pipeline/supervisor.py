@@ -45,7 +45,7 @@ class _Query:
 
     name: str
     start: Callable[[], StreamingQuery]
-    files: str  # what is of no use without its checkpoint, so that it may not begin anew; "" for nothing
+    checkpoint: str  # where it lies, of a query that may not begin anew by itself; "" for all others
     running: StreamingQuery | None = None
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
@@ -82,9 +82,9 @@ class Supervisor:
         self._answered_at = 0.0
         self._all_begun = False
 
-    def add(self, name: str, start: Callable[[], StreamingQuery], files: str = "") -> None:
-        """Keep a query running; ``files`` is a directory that would be lost, too, with the query's checkpoint."""
-        self._queries[name] = _Query(name, start, files)
+    def add(self, name: str, start: Callable[[], StreamingQuery], checkpoint: str = "") -> None:
+        """Keep a query running; one whose ``checkpoint`` is named may not begin anew by itself."""
+        self._queries[name] = _Query(name, start, checkpoint)
 
     def crowded(self, name: str) -> bool:
         """Whether a query has begun anew because it remembered many more brokers than there are."""
@@ -167,7 +167,7 @@ class Supervisor:
             self._rebuild(query, why)
 
     def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
-        if query.files:
+        if query.checkpoint:
             return ""
         rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
         if query.rows is None:
@@ -185,13 +185,13 @@ class Supervisor:
         query.failures += 1
         if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
-        if not query.files and not query.anew_without_batch:
+        if not query.checkpoint and not query.anew_without_batch:
             self._rebuild(query, f"it has failed {query.failures} times in a row")
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
-        if query.files:
-            remedy = f"make room where none is left; if it can't read its own files, move {query.files} away"
-        text = "query %s goes on failing, %d times in a row by now: %s"
+        if query.checkpoint:
+            remedy = f"if it can't read its checkpoint, move {query.checkpoint} away"
+        text = "query %s goes on failing, %d times in a row by now: make room where none is left; %s"
         query.lasting.report(text, query.name, query.failures, remedy)
 
     def _rebuild(self, query: _Query, why: str) -> None:
