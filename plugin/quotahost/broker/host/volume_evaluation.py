@@ -36,6 +36,7 @@ OPEN: Final = Factor(1.0)
 LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
 
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
+_DIGITS: Final = 3  # of the bytes at which a PAUSE ends
 MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may report any number of them
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
@@ -160,13 +161,19 @@ class VolumeEvaluation:
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
-    """The smallest factor, with its volume as the cause; of equal ones the first. No volume is the cause of OPEN."""
-    least = min(judged, key=attrgetter("factor"), default=None)
+    """The smallest factor, with its volume as the cause; of equal ones the first by name. OPEN has no cause.
+
+    Full volumes make one cause at each look, or each would be news: the pipeline's record has the fullest first, and
+    the capacity of a volume whose pool others use, too (ZFS), is never at rest. So the bytes are rounded down.
+    """
+    least = min(judged, key=attrgetter("factor", "volume.broker", "volume.name"), default=None)
     if least is None or least.factor >= 1:
         return OPEN
     cause = place(least.volume.broker, least.volume.name)
     if least.until is not None:
-        cause += f": PAUSE until {counted(least.until, 'bytes')} or fewer are used (pause.resume.free-share)"
+        rest = 10 ** max(0, len(str(least.until)) - _DIGITS)
+        ends = f"until {counted(least.until // rest * rest, 'bytes')} or fewer are used (pause.resume.free-share)"
+        cause += f": PAUSE {ends if least.until >= 0 else 'for good, as its hard limit leaves no byte of it'}"
     return Factor(least.factor, cause)
 
 

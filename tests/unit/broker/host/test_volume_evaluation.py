@@ -66,6 +66,21 @@ def test_a_volume_that_swings_around_its_hard_limit_in_a_pause_is_logged_once(ca
         assert caplog.messages == [f"OPEN -> PAUSE: factor 0 (broker 1, volume /d: {until})"]
 
 
+def test_full_volumes_in_another_order_or_whose_capacity_moves_are_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    one = world(static__storage__hard__min_free_percent="0.1", static__storage__soft__min_free_percent="0.2")
+    for more in (0, 3700, 1_230_000):
+        full = [Volume("1", name, 2_000_000_000 + more, 1_900_000_000) for name in ("/a", "/b")]
+        one.step(cluster(*full[:: -1 if more else 1]))
+    until = "PAUSE until 1,780,000,000 bytes or fewer are used (pause.resume.free-share)"
+    assert caplog.messages == [f"OPEN -> PAUSE: factor 0 (broker 1, volume /a: {until})"]
+
+
+def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
+    one = world(static__storage__hard__min_free_bytes="2001")
+    assert factors(one, 0) == [0]
+    assert one.cause == "broker 1, volume /d: PAUSE for good, as its hard limit leaves no byte of it"
+
+
 def test_the_limits_may_change_in_a_pause() -> None:
     one = world()
     factors(one, 1000)
