@@ -47,36 +47,37 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
     that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One without a size, or that
-    is mounted read-only, is unknown, and its directory listed as offline. So are those that Kafka has
+    is read-only, is unknown, and its directory listed as offline. So are those that Kafka has
     ``marked_offline``; they are not looked at. ``broker`` is its id.
     """
     lost = dict.fromkeys(marked_offline)
     offline = [f"{name}: taken offline by Kafka" for name in lost]
     stores: dict[int, Volume] = {}  # by their device, each with the name of its first directory
     devices: dict[str, int] = {}
+    mounts = _mounts()
     for directory in directories:
         if directory in lost:
             continue
         try:
             device = Path(directory).stat().st_dev
             os.scandir(directory).close()  # a broken disk often still answers stat() from memory
-            stores[device] = stores.get(device) or _volume(broker, directory)
+            stores[device] = stores.get(device) or _volume(broker, directory, mounts.get(device, ("", "", ""))[2])
             devices[directory] = device
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
-    names = _names({device: volume.name for device, volume in stores.items()})
+    names = _names({device: volume.name for device, volume in stores.items()}, mounts)
     volumes = tuple(replace(volume, name=names[device]) for device, volume in stores.items())
     return DiskState(volumes, tuple(offline), tuple((place, names[device]) for place, device in devices.items()))
 
 
-def _volume(broker: str, directory: str) -> Volume:
+def _volume(broker: str, directory: str, options: str) -> Volume:
     # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
     if capacity == 0:
         raise OSError(errno.ENODATA, "its file system reports no size")
-    # Linux remounts a file system so after an error of its disk.
-    if store.f_flag & os.ST_RDONLY:
+    # Linux makes a file system so after an error of its disk; ext4 only tells it by its options, from Linux 6.15 on.
+    if store.f_flag & os.ST_RDONLY or "emergency_ro" in options.split(","):
         raise OSError(errno.EROFS, "its file system is read-only")
     free = 0 if _out_of_inodes(store) else store.f_bavail * store.f_frsize
     return Volume(broker, directory, capacity, max(0, capacity - free))
@@ -128,20 +129,19 @@ def _read_block(path: str, direct: int) -> None:
         os.close(file)
 
 
-def _names(stores: Mapping[int, str]) -> dict[int, str]:
+def _names(stores: Mapping[int, str], mounts: Mapping[int, tuple[str, str, str]]) -> dict[int, str]:
     """The device's name, such as /dev/sda1; the mount point where that is no path, or two stores have the same."""
-    mounts = _mounts()
     known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
-    times = Counter(source for source, _ in known.values())
+    times = Counter(source for source, *_ in known.values())
     # A tmpfs has no device, and file systems of one ZFS pool name the same one.
     return {
         device: source if source.startswith("/") and times[source] == 1 else mount_point
-        for device, (source, mount_point) in known.items()
+        for device, (source, mount_point, *_) in known.items()
     }
 
 
-def _mounts() -> dict[int, tuple[str, str]]:
-    """Source and mount point by device, from Linux' mountinfo (proc(5)); empty on other systems."""
+def _mounts() -> dict[int, tuple[str, str, str]]:
+    """Source, mount point and options by device, from Linux' mountinfo (proc(5)); empty on other systems."""
     try:
         lines = _MOUNTS.read_text(errors="replace").split("\n")
     except OSError:
@@ -151,10 +151,10 @@ def _mounts() -> dict[int, tuple[str, str]]:
         # MOUNT PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAG ...] - TYPE SOURCE OPTIONS, with any number of tags.
         before, _, after = line.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
-        if len(fields) < 5 or len(rest) < 2:
+        if len(fields) < 5 or len(rest) < 3:
             continue
         major, _, minor = fields[2].partition(":")
-        mounts[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]))
+        mounts[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]), rest[2])
     return mounts
 
 

@@ -72,7 +72,7 @@ def test_a_volume_is_named_by_device_mount_point_or_directory(tmp_path: Path, mo
     (tmp_path / "mountinfo").write_text(MOUNTS)
     stores = {(8, 1): "/dev/sda1", (8, 17): "/dev/sdb1", (0, 40): "/data/3", (0, 41): "/data/4", (0, 42): "/data/5",
               (0, 43): "/data/六 6\u3000", (9, 9): "its directory"}  # fmt: skip
-    assert disks._names({os.makedev(*at): "its directory" for at in stores}) == {
+    assert disks._names({os.makedev(*at): "its directory" for at in stores}, disks._mounts()) == {
         os.makedev(*at): name for at, name in stores.items()
     }
 
@@ -214,6 +214,16 @@ def test_a_file_system_without_a_size_is_unknown_and_not_full() -> None:
 def test_a_file_system_that_was_made_read_only_is_offline(mount: Mount) -> None:
     place = mount("-t", "tmpfs", "-o", "size=1m,ro", "tmpfs")
     assert read_disks("1", [str(place)]) == DiskState((), (f"{place}: its file system is read-only",))
+
+
+def test_an_ext4_that_an_error_made_read_only_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Linux 6.18 shows it: neither the flags of statvfs nor those of the mount are read-only."""
+    device, mounts = tmp_path.stat().st_dev, tmp_path / "mountinfo"
+    monkeypatch.setattr(disks, "_MOUNTS", mounts)
+    place = f"21 1 {os.major(device)}:{os.minor(device)} / / rw - ext4 /dev/sda1"
+    for options, offline in (("rw,errors=remount-ro", 0), ("rw,errors=remount-ro,emergency_ro", 1)):
+        mounts.write_text(f"{place} {options}\n")
+        assert read_disks("1", [str(tmp_path)]).offline == (f"{tmp_path}: its file system is read-only",) * offline
 
 
 def test_a_dead_disk_that_still_answers_from_memory_is_offline(tmp_path: Path, mount: Mount) -> None:
