@@ -72,7 +72,7 @@ def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSessio
 
 def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark: SparkSession, tmp_path: Path) -> None:
     """The driver is killed before each batch has ended, and each time the history is moved."""
-    log, history = Log(tmp_path / "in"), tmp_path / "history"
+    log, history = Log(tmp_path / "in"), tmp_path / "history [{a,b}]*"
 
     def stored() -> list[tuple[int, int]]:
         """Offset and day of each row, of which both volumes have one."""
@@ -92,7 +92,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
             query.stop()
         for file in (history / "_checkpoint/commits").glob(f"*{number}*"):
             file.unlink()
-        history = history.rename(tmp_path / f"history-{number}")
+        history = history.rename(tmp_path / f"history [{number}]")
     assert stored() == sorted(2 * [(0, 21), (0, 22), (1, 22), (1, 23), (2, 23), (2, 24)])
     files = Counter(file.parent.name for file in history.glob("day=*/*.parquet"))
     assert files == {"day=2026-11-21": 1, "day=2026-11-22": 2, "day=2026-11-23": 2, "day=2026-11-24": 1}
