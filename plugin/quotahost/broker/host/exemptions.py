@@ -124,7 +124,7 @@ def broker_principals(properties: Mapping[str, str], keystores: Keystores) -> li
             name, why = None, f": {str(error).partition(':')[0]}" if isinstance(error, ConnectionError) else ""
         if name is None:
             log.warning(
-                "The principal of brokers at listener %s can't be found in the configuration%s. If they authenticate, "
+                "The principal of brokers at listener %s can't be found in the configuration%s. If it isn't ANONYMOUS, "
                 "name it in %sstatic.excluded.principal.name.list, or brokers may be throttled", listener, why, PREFIX
             )  # fmt: skip
             # Most builders leave peers without authentication as they are; where one doesn't, this exempts nobody.
