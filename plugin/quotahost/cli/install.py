@@ -89,4 +89,5 @@ def install(
     say("\nAdd to the broker's server.properties:\n")
     for name, value in needed.items():
         say(javaproperties.join_key_value(PREFIX + name, value))
-    say(f"\nLook before you restart it: quotahost doctor server.properties --kafka-home {shlex.quote(str(kafka_home))}")
+    doctor = [str(Path(sys.executable).with_name("quotahost")), "doctor", "server.properties"]
+    say(f"\nLook before you restart it: {shlex.join([*doctor, '--kafka-home', str(kafka_home)])}")

@@ -34,7 +34,9 @@ def test_install_puts_the_jar_into_libs_and_prints_the_properties(package: Path,
     assert (result.exit_code, str(installed) in result.output) == (0, True)
     lines = result.output.splitlines()
     assert {CLASS.strip(), f"{PREFIX}python.executable={sys.executable}"} <= set(lines)
-    assert shlex.split(lines[-1])[-2:] == ["--kafka-home", str(kafka)], "a shell takes the next command as it stands"
+    quotahost = str(Path(sys.executable).with_name("quotahost"))
+    doctor = [quotahost, "doctor", "server.properties", "--kafka-home", str(kafka)]
+    assert shlex.split(lines[-1])[-5:] == doctor, "a shell takes the next command as it stands"
 
 
 def test_install_replaces_older_jars_says_so_and_spares_those_of_others(package: Path, kafka: Path) -> None:
