@@ -54,8 +54,8 @@ it and names the number of the sentence that the plugin breaks:
     client-ids that it doesn't name, ``quota`` gives equal answers. None, or no such method: each may differ. An empty
     collection means that the client-id doesn't matter. The host asks whenever it asks for a quota; return the same
     frozenset again while nothing has changed, and announce a change (10). quotahost asks no plugin about a principal's
-    name of more than 1,024 characters, nor about a client-id of more than 256 or with CR, U+0085, U+2028 or U+2029 in
-    it: all those of a principal are one client, ``<long>``.
+    name of more than 1,024 characters, nor about a client-id of more than 256 or with CR, U+0085, U+2028 or U+2029:
+    all those of a principal are one client, ``<long>``.
 12. Limits. A policy may have the methods ``soft_limit``, ``hard_limit``, ``breaches_soft_limit`` and
     ``breaches_hard_limit``; it has all four or none. They fit ``quota_factor``: the factor of a volume that breaches
     the hard limit is 0, that of one that doesn't breach the soft limit is 1, a limit that is not None tells from which
