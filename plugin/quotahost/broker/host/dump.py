@@ -27,6 +27,7 @@ BROKER: Final = "<broker>"  # of a quota that all clients of the broker share
 GROUP: Final = "<group "  # followed by the group's name, as Kafka sanitizes it, and ">"
 NEWCOMERS: Final = "<newcomers"
 OF_USER: Final = "<newcomers "  # of one user, whose name follows, likewise
+LONG: Final = "<long>"  # in place of each client-id that Java doesn't keep (Names)
 _NEAR: Final = 0.9  # of a limit: a client at its limit swings around it, since Kafka measures in samples
 _MILLIS: Final = 1000
 

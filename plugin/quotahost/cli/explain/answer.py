@@ -197,6 +197,8 @@ def _sharers(quota: QuotaState) -> tuple[str, str]:
         return f"all client-ids of {name} that are not known yet" if of_user else "all newcomers", "newcomers'"
     if quota.user.startswith(dump.GROUP):
         return f"group {printable(scope.partition(' ')[2])}", "group's"
+    if scope == "client" and client_id == dump.LONG:
+        return f"all client-ids of {name} that are too long or that JMX can't show", "client's"
     return {
         "unlimited": ("all clients without one", "unlimited clients'"),
         "exempt": ("all clients without one", "unlimited clients'"),

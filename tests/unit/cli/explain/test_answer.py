@@ -204,6 +204,7 @@ def rated(rate: float | None) -> dict[str, Any]:
         (ORDERS | {"user": "", "client_id": "app"}, TOPICS, "quota",
          "shared by those who write to affected topics, of client-id app, whatever the user"),
         (ORDERS | {"client_id": "app"}, TOPICS, "quota", "shared by this client alone (user alice, client-id app)"),
+        ({"client_id": "<long>"}, {}, "quota", "shared by all client-ids of user alice that are too long"),
         ({"failed": True}, {}, "from", "supplier client-quotas (a supplier fails for this client now; what it had"),
         (STANDS, THROTTLE, "from", "no supplier has an answer, so it is unlimited"),
         (STANDS, THROTTLE, "instead", "4,000,000 bytes/s (4M) (the newcomers' rate), as a factor needs a rate"),
