@@ -211,8 +211,9 @@ def stored(spark: SparkSession, columns: str, directory: str, question: Question
     if not system.exists(path):
         return None
     # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
-    # By Spark's own __globPaths__ a directory's name is no pattern.
-    rows = spark.read.schema(columns).options(ignoreMissingFiles="true", __globPaths__="false").parquet(directory)
+    # Spark takes a name for a pattern, which a directory's is not.
+    literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", directory)
+    rows = spark.read.schema(columns).option("ignoreMissingFiles", "true").parquet(literal)
     if question.since is not None:
         since = in_utc(question.since)
         rows = rows.where((F.col("day") >= F.lit(since.date())) & (F.col("at") >= F.lit(since)))
