@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import javaproperties
 
@@ -42,6 +42,15 @@ def log_dirs(broker: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name in (part.strip() for part in named.split(",")) if name)
 
 
+class _Mount(NamedTuple):
+    source: str
+    point: str
+    options: str  # of the file system
+
+
+_UNSEEN: Final = _Mount("", "", "")
+
+
 def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable[str] = ()) -> DiskState:
     """Look at the file stores under the log directories.
 
@@ -61,7 +70,7 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
         try:
             device = Path(directory).stat().st_dev
             os.scandir(directory).close()  # a broken disk often still answers stat() from memory
-            stores[device] = stores.get(device) or _volume(broker, directory, mounts.get(device, ("", "", ""))[2])
+            stores[device] = stores.get(device) or _volume(broker, directory, mounts.get(device, _UNSEEN).options)
             devices[directory] = device
         except OSError as error:
             offline.append(f"{directory}: {error.strerror or error}")
@@ -129,19 +138,19 @@ def _read_block(path: str, direct: int) -> None:
         os.close(file)
 
 
-def _names(stores: Mapping[int, str], mounts: Mapping[int, tuple[str, str, str]]) -> dict[int, str]:
+def _names(stores: Mapping[int, str], mounts: Mapping[int, _Mount]) -> dict[int, str]:
     """The device's name, such as /dev/sda1; the mount point where that is no path, or two stores have the same."""
-    known = {device: mounts.get(device, ("", directory)) for device, directory in stores.items()}
-    times = Counter(source for source, *_ in known.values())
+    known = {device: mounts.get(device, _UNSEEN._replace(point=directory)) for device, directory in stores.items()}
+    times = Counter(mount.source for mount in known.values())
     # A tmpfs has no device, and file systems of one ZFS pool name the same one.
     return {
-        device: source if source.startswith("/") and times[source] == 1 else mount_point
-        for device, (source, mount_point, *_) in known.items()
+        device: mount.source if mount.source.startswith("/") and times[mount.source] == 1 else mount.point
+        for device, mount in known.items()
     }
 
 
-def _mounts() -> dict[int, tuple[str, str, str]]:
-    """Source, mount point and options by device, from Linux' mountinfo (proc(5)); empty on other systems."""
+def _mounts() -> dict[int, _Mount]:
+    """What is mounted, by device, from Linux' mountinfo (proc(5)); empty on other systems."""
     try:
         lines = _MOUNTS.read_text(errors="replace").split("\n")
     except OSError:
@@ -154,7 +163,7 @@ def _mounts() -> dict[int, tuple[str, str, str]]:
         if len(fields) < 5 or len(rest) < 3:
             continue
         major, _, minor = fields[2].partition(":")
-        mounts[os.makedev(int(major), int(minor))] = (_unescaped(rest[1]), _unescaped(fields[4]), rest[2])
+        mounts[os.makedev(int(major), int(minor))] = _Mount(_unescaped(rest[1]), _unescaped(fields[4]), rest[2])
     return mounts
 
 

@@ -171,10 +171,15 @@ def smallest(judged: Iterable[Judged]) -> Factor:
         return OPEN
     cause = place(least.volume.broker, least.volume.name)
     if least.until is not None:
-        rest = 10 ** max(0, len(str(least.until)) - _DIGITS)
-        ends = f"until {counted(least.until // rest * rest, 'bytes')} or fewer are used (pause.resume.free-share)"
-        cause += f": PAUSE {ends if least.until >= 0 else 'for good, as its hard limit leaves no byte of it'}"
+        cause += f": PAUSE {_ends(least.until)}"
     return Factor(least.factor, cause)
+
+
+def _ends(until: int) -> str:
+    if until < 0:
+        return "for good, as its hard limit leaves no byte of it"
+    unit = 10 ** max(0, len(str(until)) - _DIGITS)
+    return f"until {counted(until // unit * unit, 'bytes')} or fewer are used (pause.resume.free-share)"
 
 
 def place(broker: str, volume: str) -> str:
