@@ -163,7 +163,9 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
 
 
 def _write(path: str, batch: DataFrame, number: int) -> None:
-    """Write a batch; one that is done again after a crash replaces its own files, by their names.
+    """Write a batch; one that is done again after a crash keeps the files that it has, which it knows by their names.
+
+    The topic may have been compacted since, and the batch has fewer rows then.
 
     Spark's own sink would keep a list of all files by their whole paths: it grows for ever, and a history that was
     moved, or whose list is damaged, could not be read.
@@ -178,6 +180,5 @@ def _write(path: str, batch: DataFrame, number: int) -> None:
         day = staged.getParent().suffix(f"/{file.getParent().getName()}")
         kept = day.suffix(f"/{query}-{number}.parquet")
         system.mkdirs(day)
-        system.delete(kept, False)
-        if not system.rename(file, kept):
+        if not (system.exists(kept) or system.rename(file, kept)):
             raise OSError(f"{file.toString()} can't be renamed to {kept.toString()}")

@@ -71,11 +71,11 @@ def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSessio
 
 
 def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark: SparkSession, tmp_path: Path) -> None:
-    """The driver is killed before each batch has ended, and each time the history is moved."""
+    """The driver is killed before each batch has ended, and each time the topic is compacted and the history moved."""
     log, history = Log(tmp_path / "in"), tmp_path / "history [{a,b}]*"
 
     def stored() -> list[tuple[int, int]]:
-        """Offset and day of each row, of which both volumes have one."""
+        """Offset and day of each row, of which both volumes of both brokers have one."""
         rows = readings_asked(spark, Question(str(history))).collect()
         return sorted((row["offset"], row["day"].day) for row in rows)
 
@@ -83,7 +83,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
         for days in (number, number + 1):
             at = NOON + timedelta(days=days)
             disks = [volume("/a", 10, 5), volume("/b", 10, 5)]
-            log.write(record(number, "1", snapshot("1", at, disks), at))
+            log.write(*(record(number, broker, snapshot(broker, at, disks), at) for broker in "12"))
         parsed = snapshots.parse(log.stream(spark), {"snapshots": "c"})
         query = append(parsed, "history", str(history), every=SOON)
         try:
@@ -92,13 +92,15 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
             query.stop()
         for file in (history / "_checkpoint/commits").glob(f"*{number}*"):
             file.unlink()
+        for file in (tmp_path / "in").glob("*.json"):
+            file.write_text(file.read_text().splitlines()[-1])
         history = history.rename(tmp_path / f"history [{number}]")
-    assert stored() == sorted(2 * [(0, 21), (0, 22), (1, 22), (1, 23), (2, 23), (2, 24)])
+    assert stored() == sorted(4 * [(0, 21), (0, 22), (1, 22), (1, 23), (2, 23), (2, 24)])
     files = Counter(file.parent.name for file in history.glob("day=*/*.parquet"))
     assert files == {"day=2026-11-21": 1, "day=2026-11-22": 2, "day=2026-11-23": 2, "day=2026-11-24": 1}
     # Of a deleted day nothing is known any more.
     shutil.rmtree(history / "day=2026-11-22")
-    assert stored() == sorted(2 * [(0, 21), (1, 23), (2, 23), (2, 24)])
+    assert stored() == sorted(4 * [(0, 21), (1, 23), (2, 23), (2, 24)])
 
 
 # ---- usage -----------------------------------------------------------------------------------------
