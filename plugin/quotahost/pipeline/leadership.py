@@ -56,7 +56,7 @@ class Leadership:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
             if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
-                log.warning("the other pipeline publishes no more; this one goes on as run %d", self.run)
+                log.warning("the other pipeline's records come no more; this one goes on as run %d", self.run)
                 self._later.healed()  # if the other pipeline comes back, the log says so again
             return self._highest > self.run, self.run
 
