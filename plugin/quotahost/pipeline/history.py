@@ -48,7 +48,7 @@ BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMES
 MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
 #: A record that comes later than that is left out: until then a minute is kept in memory.
-_LATE: Final = "5 minutes"
+LATE: Final = timedelta(minutes=5)
 _CLIENT: Final = ("cluster", "broker", "user", "client")
 
 
@@ -90,7 +90,7 @@ def transfers(usage: DataFrame) -> DataFrame:
 
 def _clients(usage: DataFrame) -> DataFrame:
     """A row for each client of each good record: its names, ts, and the entry ``c``."""
-    good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _LATE)
+    good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _interval(LATE))
     entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
     return entries.selectExpr("*", "c.user AS user", "c.clientId AS client")
 
@@ -110,7 +110,7 @@ def held(snapshots: DataFrame) -> DataFrame:
     quoted = r"""NOT s.budgets RLIKE r',"|\[[^\["]'"""
     names = "size(array_distinct(transform(l, b -> b[0]))) = size(l)"
     good = f"{quoted} AND size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
-    budgets = snapshots.where("error IS NULL").withWatermark("seen", _LATE).selectExpr(
+    budgets = snapshots.where("error IS NULL").withWatermark("seen", _interval(LATE)).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
         f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",
     )  # fmt: skip
@@ -120,7 +120,7 @@ def held(snapshots: DataFrame) -> DataFrame:
 
 def _parts(rows: DataFrame, time: str, width: timedelta, keys: Sequence[str], **values: str) -> DataFrame:
     """A row for each part of the time, so wide, and for these keys, with values that are aggregates in SQL."""
-    part = F.window(time, f"{int(width.total_seconds())} seconds").alias("part")
+    part = F.window(time, _interval(width)).alias("part")
     found = rows.groupBy(part, *keys).agg(*(F.expr(value).alias(name) for name, value in values.items()))
     return found.selectExpr(*keys, "part.start AS at", *values, _day("part.start"))
 
@@ -138,6 +138,10 @@ def checkpoint(directory: str, part: str) -> str:
 def _day(time: str) -> str:
     # In UTC, whatever the time zone of the session is.
     return f"date_from_unix_date(CAST(floor(unix_micros({time}) / 86400000000D) AS INT)) AS day"
+
+
+def _interval(time: timedelta) -> str:
+    return f"{int(time.total_seconds() * 1000)} milliseconds"
 
 
 #: The parts of a history by their names, each with the function that makes its rows; the first two of the parsed
@@ -159,7 +163,7 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
     writer = (OF_SNAPSHOTS | OF_USAGE)[part](records).writeStream.queryName(f"quotahost-{part}")
     writer = writer.option("checkpointLocation", checkpoint(directory, part))
     writer = writer.foreachBatch(in_a_line(partial(_write, path)))
-    return writer.trigger(processingTime=f"{int(every.total_seconds() * 1000)} milliseconds").start()
+    return writer.trigger(processingTime=_interval(every)).start()
 
 
 def _write(path: str, batch: DataFrame, number: int) -> None:

@@ -172,7 +172,7 @@ def usage(
         ]
         with whole(csv) as file:
             file.write_text(csv_text(_CSV, rows), encoding="utf-8")
-    _show_bill(made)
+    show_bill(made)
 
 
 # ---- what they have in common ----------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def _show_refusals(screen: Console, refusals: Refusals) -> None:
         screen.print(Text.assemble(("failed ", "bold red"), one_line(words)), soft_wrap=True)
 
 
-def _show_bill(made: "Bill") -> None:
+def show_bill(made: "Bill") -> None:
     sums = sorted(made.sums.items())
     rows = [(cluster, label or "(no label)", *_shown_bytes(astuple(used))) for (cluster, label), used in sums]
     total = [sum(column) for column in zip(*(astuple(used) for _, used in sums), strict=True)]
@@ -286,6 +286,8 @@ def _show_bill(made: "Bill") -> None:
     for cluster in sorted({cluster for cluster, _ in made.sums}):
         if (recorded := len(made.hours[cluster])) < made.length:
             say(one_line(f"Incomplete, cluster {cluster}: {recorded} of {made.length} hours are recorded"))
+    if datetime.now(UTC) < made.written_by:
+        say(f"Incomplete: the month's last minutes are in the history from {made.written_by:%Y-%m-%d %H:%M} on")
 
 
 def _shown_bytes(amounts: Sequence[float]) -> list[str]:

@@ -27,7 +27,7 @@ from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import TURN_ON, stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.model import DEFAULT
-from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, PART, folder
+from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, EVERY, LATE, PART, folder
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -59,6 +59,11 @@ class Bill:
     @property
     def length(self) -> int:
         return (self.until - self.since) // _HOUR
+
+    @property
+    def written_by(self) -> datetime:
+        """When the pipeline has written the last minutes: records may be late, and it writes from time to time."""
+        return self.until + LATE + 2 * EVERY
 
 
 def parse_month(text: str) -> tuple[datetime, datetime]:

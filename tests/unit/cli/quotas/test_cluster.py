@@ -25,6 +25,7 @@ from quotahost.cli.lab import history
 from quotahost.cli.quotas import cluster as module
 from quotahost.cli.quotas import usage
 from quotahost.cli.quotas.cluster import Cluster, cluster_at, not_enforced
+from quotahost.cli.quotas.command import show_bill
 from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
@@ -366,6 +367,16 @@ def test_a_record_with_more_bytes_than_there_are_ends_no_bill(monkeypatch: pytes
     nowhere = run("quotas", "usage", file, "--history", "h", "--csv", "none/bill.csv")  # short: a box breaks lines
     assert (nowhere.exit_code, "in a folder" in nowhere.output) == (2, True), "before Spark has worked"
     assert (done.exit_code, out.read_text().splitlines()[1]) == (0, '"c","team","2026-11",0,720,inf,0,0,0,0')
+
+
+@pytest.mark.parametrize(("month", "says"), [("2025-11", 0), ("9998-11", 1)])
+def test_a_bill_is_incomplete_until_the_last_minutes_are_written(
+    month: str, says: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = usage.Bill(*parse_month(month))
+    made.sums["c", "team"].read = 1.0
+    show_bill(made)
+    assert capsys.readouterr().out.count("last minutes are in the history from 9998-12-01 00:15 on") == says
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", " =", "\t=", "\r="])  # noqa: RUF001
