@@ -211,7 +211,7 @@ def taken(*directories: object) -> ExitStack:
 def test_a_second_pipeline_of_a_directory_waits_for_the_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first = taken(tmp_path)
     progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
-    directories = [str(tmp_path / "history"), f"file://{tmp_path}"]
+    directories = [f"file://{tmp_path}", str(tmp_path / "history")]
     second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
     second.start()
     eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
@@ -227,12 +227,13 @@ def test_a_second_pipeline_of_a_directory_waits_for_the_first(tmp_path: Path, ca
     taken(*directories).close()
 
 
-def test_a_pipeline_does_not_wait_for_itself_where_both_directories_are_one(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_the_history_or_lies_in_it_is_refused(tmp_path: Path) -> None:
     link, place = tmp_path / "link", tmp_path / "a%20b#c"  # for Hadoop a name like any other
     link.symlink_to(place)
     for same in (str(place), f"{place}/", f"file:{place}", f"file://{place}", str(link)):
-        with pytest.raises(OptionsError, match="give each a directory of its own"):
-            lock([str(place), same])
+        for checkpoint in (place, place / "checkpoint"):
+            with pytest.raises(OptionsError, match="give each a directory of its own"):
+                lock([str(checkpoint), same])
 
 
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
@@ -336,6 +337,10 @@ def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_name
     code, text = run(tmp_path / "file/checkpoint")
     assert code == 1
     assert "--checkpoint can't be written to: " in text
+    (tmp_path / "history-bytes").touch()
+    code, text = run(tmp_path / "checkpoint", "--history", tmp_path / "history")
+    assert code == 1
+    assert f"--history can't be written to: FileExistsError: [Errno 17] File exists: '{tmp_path}" in text
 
 
 class Job:

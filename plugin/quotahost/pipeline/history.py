@@ -144,11 +144,11 @@ def _interval(time: timedelta) -> str:
     return f"{int(time.total_seconds() * 1000)} milliseconds"
 
 
-#: The parts of a history by their names, each with the function that makes its rows; the first two of the parsed
-#: snapshots, the others of the parsed usage records.
+#: The parts of a history by their names, each with the function that makes its rows of the parsed usage records, or of
+#: the parsed snapshots.
 READINGS: Final = "history"
-OF_SNAPSHOTS: Final = {READINGS: readings, "budgets": held}
 OF_USAGE: Final = {"usage": uses, "bytes": transfers}
+PARTS: Final = {READINGS: readings, "budgets": held} | OF_USAGE
 
 
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
@@ -160,7 +160,7 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
     one file for each day of which it has rows.
     """
     path = folder(directory, part)
-    writer = (OF_SNAPSHOTS | OF_USAGE)[part](records).writeStream.queryName(f"quotahost-{part}")
+    writer = PARTS[part](records).writeStream.queryName(f"quotahost-{part}")
     writer = writer.option("checkpointLocation", checkpoint(directory, part))
     writer = writer.foreachBatch(in_a_line(partial(_write, path)))
     return writer.trigger(processingTime=_interval(every)).start()

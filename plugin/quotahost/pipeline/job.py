@@ -18,7 +18,7 @@ from quotahost.pipeline import log
 from quotahost.pipeline.clients import JvmKafka, ensure_topics
 from quotahost.pipeline.clock import WITNESSES, KafkaClock
 from quotahost.pipeline.cluster import Rules
-from quotahost.pipeline.history import OF_SNAPSHOTS, OF_USAGE, checkpoint
+from quotahost.pipeline.history import PARTS, checkpoint
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import DEAD_LETTERS, Progress
 from quotahost.pipeline.options import Options
@@ -83,7 +83,7 @@ class Job:
         supervisor.add("shares", lambda: queries.shares(shares))
         if history := options.history:
             # Begun anew, it would write what the topics still have once more, which a bill counts twice.
-            for part in (*OF_SNAPSHOTS, *OF_USAGE):
+            for part in PARTS:
                 supervisor.add(part, partial(queries.record, part, history), checkpoint(history, part))
         for topic, name in clusters.items():
             log.info("topic %s holds the snapshots of cluster %s", topic, name)

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ from quotahost.base.background import LoggedOnce
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import EscapingFormatter, short
 from quotahost.pipeline import log
+from quotahost.pipeline.history import PARTS, folder
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, option
@@ -65,8 +67,9 @@ def run(chosen: Options) -> None:
         with _in_words(f"{place} can't be used", "name a free one of this machine"):
             progress.serve(chosen.metrics_port, chosen.metrics_address)
     directories = {"checkpoint": chosen.checkpoint} | ({"history": chosen.history} if chosen.history else {})
+    places = [chosen.checkpoint, *(folder(chosen.history, part) for part in PARTS if chosen.history)]
     with _in_words(f"--{' or --'.join(directories)} can't be written to", "name a directory of this process's user"):
-        locks = wait_for(directories.values(), progress, stop)
+        locks = wait_for(places, progress, stop)
     if locks is None:
         return
     try:
@@ -126,16 +129,18 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
     HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
-    OptionsError if two are the same: this process would wait for itself.
+    OptionsError if one lies in a later one: in the history readers would take it for a part of that, and where two are
+    the same this process would wait for itself.
     """
     # As Hadoop reads a URL: it takes no %20 for a blank, and no # for an end.
-    places = [Path(each.removeprefix("file:")) / _LOCK for each in filter(on_this_machine, directories)]
-    if len({place.resolve() for place in places}) < len(places):
-        raise OptionsError("--checkpoint and --history are one directory; give each a directory of its own")
+    places = [Path(each.removeprefix("file:")).resolve() for each in filter(on_this_machine, directories)]
+    for one, other in combinations(places, 2):
+        if one.is_relative_to(other):
+            raise OptionsError(f"--checkpoint lies in {other} of --history; give each a directory of its own")
     with ExitStack() as locks:
         for place in places:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            file = locks.enter_context(place.open("a"))
+            place.mkdir(parents=True, exist_ok=True)
+            file = locks.enter_context((place / _LOCK).open("a"))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
