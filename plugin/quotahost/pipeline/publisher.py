@@ -214,8 +214,8 @@ class Publisher:
         self._progress.unpublished.labels(record.cluster, "late").inc()
         self._lateness.report(
             "a batch has taken %.0f s, more than half of --validity (%g s): it is too late to be published, and "
-            "brokers go by their standby source until one is quicker; unless Kafka was away, give the driver more "
-            "cores, or raise --validity and the brokers' validity",
+            "brokers go by their standby source until one is quicker; unless Kafka or this machine stood still, give "
+            "the driver more cores, or raise --validity and the brokers' validity",
             age, validity,
         )  # fmt: skip
         return True
