@@ -113,15 +113,14 @@ def bill(
     made, question = Bill(*month), Question(history, tuple(clusters), since=since, until=until)
     for name, columns, add, lacking in _KINDS:
         rows = stored(spark, columns, folder(history, name), question)
-        if rows is None:
+        hour = F.expr("unix_micros(at) div 3600000000L").alias("hour")
+        hours = [] if rows is None else rows.select("cluster", hour).distinct().collect()
+        if rows is None or not hours:
             made.missing.append(lacking)
-        else:
-            hour = F.expr("unix_micros(at) div 3600000000L").alias("hour")
-            for row in rows.select("cluster", hour).distinct().collect():
-                made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
-            add(made, rows, labels)
-    if len(made.missing) == len(_KINDS):
-        raise QuotahostError(f"{history} has no usage of clients or budgets; {TURN_ON}")
+            continue
+        for row in hours:
+            made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
+        add(made, rows, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
         raise QuotahostError(
