@@ -270,6 +270,18 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
             step = wait  # an answer may be on its way
 
 
+def who_answers(client: Admin, wait: float) -> tuple[int, str] | None:
+    """Id and address of a broker that answers, within ``wait`` s; None where a balancer hides it. Raises NoAnswer."""
+    try:
+        heard = client.list_topics(timeout=wait)
+    except KafkaException as failure:
+        raise NoAnswer(failure.args[0].str()) from None
+    if (broker := heard.brokers.get(heard.orig_broker_id)) is None:
+        return None
+    host = str(broker.host)
+    return broker.id, f"[{host}]:{broker.port}" if ":" in host else f"{host}:{broker.port}"
+
+
 def _no_address(config: Mapping[str, Any]) -> str:
     """Why librdkafka would try none of the addresses, of which it tells nothing; "" if it tries them."""
     servers = str(config.get("bootstrap.servers", "unknown"))

@@ -17,6 +17,7 @@ import logging
 import ssl
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
@@ -36,7 +37,7 @@ from quotahost.cli.quotas import plan as plans
 from quotahost.cli.quotas.files import Declared
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, Amount, Change, Entity, Plan, Quotas, Refusals
 from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import NoAnswer, connect, no_right
+from quotahost.kafka.client import NoAnswer, connect, no_right, who_answers
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.kafka.rights import ask as ask_rights
 from quotahost.model import DEFAULT
@@ -55,6 +56,7 @@ _REFUSED: Final = (
     "apply --prune-refused removes it, and apply writes over it what a file declares (look first whether a later "
     "quotahost wrote it)"
 )
+_ASKED_AT_ONCE: Final = 16  # brokers
 _MAX_ANSWER: Final = 512 * 1024 * 1024  # bytes; 100,000 entities are about 10 MB
 _PLAIN: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 # Entities in a request. The controller takes 10,000 records at once, four for an entity at most. With each request a
@@ -86,19 +88,21 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
             try:
                 # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
                 client = connect(config, _WAIT_MS / 1000)
-                options = {"bootstrap_servers": bootstrap.split(","), "client_id": _CLIENT_ID, **_options(config)}
+                # kafka-python would take any broker, also one that hangs.
+                answering, address = who_answers(client, _WAIT_MS / 1000) or (None, bootstrap)
+                options = {"bootstrap_servers": address.split(","), "client_id": _CLIENT_ID, **_options(config)}
                 network = NetworkSelector(**options)
                 network.start()
                 ends.callback(network.stop, _WAIT_MS)
                 options |= {"request_timeout_ms": _WAIT_MS, "receive_message_max_bytes": _MAX_ANSWER}
                 manager = KafkaConnectionManager(network, **options)
+                ends.callback(manager.close)
                 manager.bootstrap(_WAIT_MS)
             except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
                 why = error if isinstance(error, NoAnswer) else _reason(error)
                 raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
-            numbers = [each.node_id for each in manager.cluster.brokers()]
-            yield Cluster(manager, {each: BrokerConfig(client, each, config) for each in numbers}, config, topic)
-            manager.close()
+            brokers = {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
+            yield Cluster(manager, brokers, config, topic, answering)
     except QuotahostError as error:
         raise Unusable(str(error)) from None
 
@@ -106,9 +110,12 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 class Cluster:
     """A running cluster. Each method raises a QuotahostError if there is no answer, or a right is missing."""
 
-    def __init__(self, manager: Any, brokers: Mapping[int, BrokerConfig], config: dict[str, str], topic: str) -> None:
+    def __init__(
+        self, manager: Any, brokers: Mapping[int, BrokerConfig], config: dict[str, str], topic: str,
+        answering: int | None = None,
+    ) -> None:  # fmt: skip
         """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
-        self._manager, self._brokers, self._config = manager, brokers, config
+        self._manager, self._brokers, self._config, self._answering = manager, brokers, config, answering
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
         self._read = records.LatestQuotas(), budgets.LatestBudgets()
         self._refused: dict[Entity, Refused] = {}  # each record that no broker takes
@@ -165,8 +172,10 @@ class Cluster:
             present |= {of: recorded[of] for of in managed}
             present |= {of: {"refused": self._refused[of].reason} for of in gone}
             wanted |= {of: {} for of in gone}
-        for number, broker in sorted(self._brokers.items()):
-            self.warnings += (f"broker {number}: {words}" for words in not_enforced(broker, declared.sections))
+        numbers = sorted(self._brokers)
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:  # else the waits for those that hang add up
+            told = threads.map(lambda number: [*not_enforced(self._brokers[number], declared.sections)], numbers)
+        self.warnings += (f"broker {number}: {words}" for number, of in zip(numbers, told, strict=True) for words in of)
         return plans.compare(wanted, present, prune=prune or declared.prune)
 
     def change(self, plan: Plan, *, validate_only: bool = False) -> Refusals:
@@ -217,9 +226,9 @@ class Cluster:
         return refusals
 
     def _ask(self, request: Any) -> Any:
-        """The answer of a broker, of whichever, within 10 s. Raises Unusable if there is none."""
+        """The answer of a broker within 10 s. Raises Unusable if there is none."""
         try:
-            return self._manager.run(self._manager.send, request)
+            return self._manager.run(self._manager.send, request, self._answering)
         except KafkaError as error:
             raise Unusable(f"the cluster doesn't answer: {_reason(error)}; try again") from None
 

@@ -30,6 +30,7 @@ from quotahost.cli.quotas.files import read_declared
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
 from quotahost.kafka.admin import BrokerConfig
+from quotahost.kafka.client import who_answers
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
@@ -163,12 +164,23 @@ def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch, address: st
         pass
 
 
+def heard_by(broker: int) -> Any:
+    """A client of librdkafka's that this broker answers, or -1, a balancer."""
+    brokers = {each.id: each for each in (Answer(id=1, host="b", port=91), Answer(id=2, host="::1", port=92))}
+    return Answer(list_topics=lambda timeout: Answer(orig_broker_id=broker, brokers=brokers))
+
+
+@pytest.mark.parametrize(("broker", "told"), [(1, (1, "b:91")), (2, (2, "[::1]:92")), (-1, None)])
+def test_a_broker_that_answers_is_asked_since_others_may_hang(broker: int, told: object) -> None:
+    assert who_answers(heard_by(broker), 1) == told
+
+
 @pytest.mark.parametrize("text", ["", "hush"])
 def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str) -> None:
     """Once librdkafka has had an answer; nobody listens at the address any more, or kafka-python refuses an option."""
     asked: list[Any] = []
     monkeypatch.setattr(module, "_WAIT_MS", 500)
-    monkeypatch.setattr(module, "connect", lambda config, _: asked.append(config["bootstrap.servers"]))
+    monkeypatch.setattr(module, "connect", lambda config, _: asked.append(config["bootstrap.servers"]) or heard_by(-1))
     if text:
         monkeypatch.setattr(KafkaConnectionManager, "bootstrap", lambda *_: float(text))
     file = tmp_path / "client.properties"
@@ -232,6 +244,20 @@ def test_who_interrupts_an_apply_is_told_that_some_of_it_may_be_applied(
     (tmp_path / "quotas.yaml").write_text("cluster-quotas: [{user: alice, produce: 5}]")
     done = run("quotas", "apply", "--yes", "--bootstrap", "b", tmp_path / "quotas.yaml")
     assert (done.exit_code, "Interrupted: some of it may be applied" in done.stderr) == (130, True)
+
+
+def test_brokers_that_hang_are_waited_for_together(topic: Topic) -> None:
+    together = threading.Barrier(3)
+
+    def properties() -> dict[str, str | None]:
+        together.wait(10)
+        return {}
+
+    brokers: Any = dict.fromkeys((3, 1, 2), Answer(properties=properties))
+    declared: Any = Answer(sections={BUDGETS}, quotas={}, prune=False)
+    cluster = Cluster(None, brokers, {}, "quotas")
+    cluster.compare(declared, prune=False)
+    assert [words.partition(":")[0] for words in cluster.warnings] == ["broker 1", "broker 2", "broker 3"]
 
 
 @pytest.mark.parametrize("prune", [True, False])
