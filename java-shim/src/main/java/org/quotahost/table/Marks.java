@@ -24,9 +24,8 @@ import org.quotahost.util.Names;
  * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
  * A mark that goes over to another group ends for the tags of the first one.
  *
- * <p>A client-id is only a claim, so there are bounds: a principal with MOST_CLIENT_IDS marked ones, or one for which there
- * is no place, is marked as a whole; if there is no place for another principal, everybody is. Names that are too long to
- * be kept (Names) share one mark.
+ * <p>A client-id is only a claim, so there is a bound: a principal with MOST_CLIENT_IDS marked ones is marked as a whole. Names
+ * that are too long to be kept (Names) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
  * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one
@@ -38,14 +37,12 @@ final class Marks {
     static final int MOST_CLIENT_IDS = 1_000;
     /** In place of a client-id in the mark of a whole principal; too long for a name that is kept. */
     private static final String WHOLE = "*".repeat(Names.LONGEST_CLIENT_ID + 1);
+    private static final ConcurrentHashMap<String, Mark> EMPTY = new ConcurrentHashMap<>();
 
     /** By principal and client-id. */
     private final ConcurrentHashMap<String, ConcurrentHashMap<String, Mark>> marks = new ConcurrentHashMap<>();
-    /** Of principals and client-ids, but for those that were marked during the last sweep. */
-    final AtomicInteger size = new AtomicInteger();
-    private final IntSupplier most, clock;
+    private final IntSupplier clock;
     private final BiConsumer<String, String> ended;
-    private volatile Mark everybody;
     /** The beat at which a mark began or ended last, or a marked client got slowed tags that nobody had. */
     private final AtomicInteger changedAt = new AtomicInteger(Tags.NEVER);
 
@@ -115,12 +112,10 @@ final class Marks {
     }
 
     /**
-     * @param most how many principals and client-ids are marked by name
      * @param clock the table's, in beats
-     * @param ended hears of whom a mark ends; of a whole principal the client-id is null, of everybody the principal, too
+     * @param ended hears of whom a mark ends; of a whole principal the client-id is null
      */
-    Marks(IntSupplier most, IntSupplier clock, BiConsumer<String, String> ended) {
-        this.most = most;
+    Marks(IntSupplier clock, BiConsumer<String, String> ended) {
         this.clock = clock;
         this.ended = ended;
     }
@@ -145,15 +140,12 @@ final class Marks {
     void mark(String principal, String clientId, String topic, Affected affected) {
         String name = principal(principal);
         String id = Names.kept(clientId);
-        Map<String, Mark> ofPrincipal = marks.get(name);
-        Mark mark = ofPrincipal == null ? null : ofPrincipal.get(id);
-        if (mark == null) {
-            boolean isFull = size.get() >= most.getAsInt() || ofPrincipal != null && ofPrincipal.size() >= MOST_CLIENT_IDS;
-            if (isFull) mark = ofPrincipal == null ? everybody : ofPrincipal.get(WHOLE);
-        }
+        Map<String, Mark> ofPrincipal = marks.getOrDefault(name, EMPTY);
+        Mark mark = ofPrincipal.get(id);
+        if (mark == null && ofPrincipal.size() >= MOST_CLIENT_IDS) mark = ofPrincipal.get(WHOLE);
         if (mark == null) {
             add(name, id, topic);
-        } else if (mark.renew(topic, clock.getAsInt(), affected) && ofPrincipal != null && ofPrincipal.get(id) == mark) {
+        } else if (mark.renew(topic, clock.getAsInt(), affected) && ofPrincipal.get(id) == mark) {
             ended.accept(name, id); // not of all who share a mark: a request would wait for a walk through them
             changed();
         }
@@ -175,20 +167,12 @@ final class Marks {
     /** Adds a mark; compute() since the sweep must not take the principal away meanwhile. */
     private void add(String name, String id, String topic) {
         changed();
-        Object added = marks.compute(name, (key, before) -> {
-            if (before == null && !takePlace()) return null;
+        marks.compute(name, (key, before) -> {
             ConcurrentHashMap<String, Mark> ofPrincipal = before == null ? new ConcurrentHashMap<>(2) : before;
-            boolean place = ofPrincipal.containsKey(id) || ofPrincipal.size() < MOST_CLIENT_IDS && takePlace();
+            boolean place = ofPrincipal.containsKey(id) || ofPrincipal.size() < MOST_CLIENT_IDS;
             ofPrincipal.put(place ? id : WHOLE, new Mark(topic, clock.getAsInt()));
             return ofPrincipal;
         });
-        if (added == null) everybody = new Mark(topic, clock.getAsInt());
-    }
-
-    private boolean takePlace() {
-        if (size.incrementAndGet() <= most.getAsInt()) return true;
-        size.decrementAndGet();
-        return false;
     }
 
     /** The name of the group for which a client is marked, or null. */
@@ -204,14 +188,16 @@ final class Marks {
     }
 
     private Mark find(String principal, String clientId) {
-        Map<String, Mark> ofPrincipal = marks.get(principal(principal));
-        if (ofPrincipal == null) return everybody;
+        Map<String, Mark> ofPrincipal = marks.getOrDefault(principal(principal), EMPTY);
         Mark mark = ofPrincipal.get(Names.kept(clientId));
-        if (mark == null) mark = ofPrincipal.get(WHOLE);
-        return mark != null ? mark : everybody;
+        return mark != null ? mark : ofPrincipal.get(WHOLE);
     }
 
     // ---- the watch and readers -------------------------------------------------------------------------------
+
+    int size() {
+        return marks.values().stream().mapToInt(Map::size).sum();
+    }
 
     /** Principal, client-id and topic of those who are marked by name. */
     List<String[]> list(int atMost) {
@@ -224,7 +210,7 @@ final class Marks {
 
     /** Ends the marks that are too old, or whose topic is not affected any more or is so in another group. */
     void sweep(Predicate<String> affected) {
-        int now = clock.getAsInt(), left = 0;
+        int now = clock.getAsInt();
         for (String name : marks.keySet()) {
             Map<String, Mark> ofPrincipal = marks.get(name); // the sweep alone takes one away
             List<String> over = new ArrayList<>(0);
@@ -232,14 +218,6 @@ final class Marks {
                 if (mark.isOver(now, affected)) over.add(id);
             });
             if (!over.isEmpty()) end(name, over);
-            if (!ofPrincipal.isEmpty()) left += ofPrincipal.size() + (ofPrincipal.containsKey(WHOLE) ? 0 : 1);
-        }
-        size.set(left); // counted anew, since where the heap is full a place is taken for no mark
-        Mark all = everybody;
-        if (all != null && all.isOver(now, affected)) {
-            ended.accept(null, null);
-            everybody = null;
-            changed();
         }
     }
 

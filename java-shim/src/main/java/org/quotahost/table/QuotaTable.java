@@ -60,8 +60,6 @@ public final class QuotaTable {
 
     /** Kafka drops a sensor that was not used for an hour, by the wall clock (ClientQuotaManager, Sensor.hasExpired). */
     private static final long SENSOR_LIFE_SECONDS = 3_600;
-    /** NTP moves the clock by less. */
-    private static final long CLOCK_SLACK_MS = 5_000;
     private static final int EVERY_TYPE = (1 << TYPES) - 1;
     static final int BEATS_PER_SECOND = (int) (1_000 / BEAT_MS);
 
@@ -75,7 +73,7 @@ public final class QuotaTable {
     final Scopes scopes = new Scopes();
     private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
-    final Marks marks = new Marks(() -> principals.max, () -> this.now, this::markEnded);
+    final Marks marks = new Marks(() -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
     /** Whom the host's factors of the volumes and of budgets are for. */
     private SlowedTopics ofVolumes;
@@ -84,10 +82,6 @@ public final class QuotaTable {
     /** In beats since the start. */
     volatile int now;
     private int evictedAt, sweptAt;
-    /** By how many ms the wall clock was ahead of the monotonic one when it was looked at last. */
-    private long wallClockAhead = Long.MIN_VALUE + CLOCK_SLACK_MS;
-    /** The wall clock was set back: Kafka may keep its sensors for longer than the table keeps its clients. */
-    boolean clockWentBack;
     private final LineLimit fullLines = new LineLimit(1);
     private long unadmittedBefore;
 
@@ -239,7 +233,7 @@ public final class QuotaTable {
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
     public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
-        var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS || clockWentBack);
+        var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS);
         int changed = 0;
         try {
             for (int i = 0; i < batch.clients().size(); i++) {
@@ -368,10 +362,6 @@ public final class QuotaTable {
 
     /** The watch and the host say so, and request threads of a mark that goes over to another group. */
     private void markEnded(String name, String clientId) {
-        if (name == null) {
-            principals.forEach(entry -> markEnded(entry.principal, null));
-            return;
-        }
         Entry entry = principals.entry(name);
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
@@ -404,9 +394,6 @@ public final class QuotaTable {
 
     /** Forgets the clients that have been silent for clients.idle, each eighth of that time. */
     public synchronized void evict() {
-        long ahead = System.currentTimeMillis() - TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
-        clockWentBack |= ahead < wallClockAhead - CLOCK_SLACK_MS;
-        wallClockAhead = ahead;
         int eighth = eighth();
         if (now - evictedAt < eighth) return;
         evictedAt = now;
@@ -435,7 +422,7 @@ public final class QuotaTable {
     // ---- readers -----------------------------------------------------------------------------------------------
 
     public int marked() {
-        return marks.size.get();
+        return marks.size();
     }
 
     public int affectedTopics() {

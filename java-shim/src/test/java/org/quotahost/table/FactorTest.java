@@ -192,7 +192,7 @@ class FactorTest {
 
         assertEquals("alice", Tables.tags(table, "alice", "app").get("user"));
         assertEquals(1_000.0, limit(PRODUCE));
-        assertEquals(2, table.marked(), "a principal and its client");
+        assertEquals(1, table.marked());
 
         shadow();
         assertEquals("<slowed alice>", Tables.tags(table, "alice", "app").get("user"));

@@ -106,10 +106,10 @@ class QuotaTableGenerationTest {
         assertEquals(fetch, table.generation(FETCH));
     }
 
-    /** Kafka's sensors go by the wall clock: set back, it keeps them for longer than the table keeps its clients. */
+    /** Kafka may still have a sensor of theirs. */
     @Test
-    void onceTheWallClockWentBackNewClientsAreAReason() {
-        table.clockWentBack = true;
+    void newClientsAreAReasonWhereTheTableForgetsThemBeforeKafkaDoes() {
+        table.configure(100, 1_800, 10, new String[] {"PRODUCE"}, Tables.NEWCOMERS, Tables.ALL);
 
         assertTrue(resets(PRODUCE, () -> publish(table, "alice", "a", Scopes.CLIENT, Double.NaN)));
     }
