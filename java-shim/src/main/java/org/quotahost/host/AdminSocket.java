@@ -20,7 +20,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
@@ -30,17 +30,16 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Answers operators on this machine ({@code quotahost explain} and {@code top}) by a Unix domain socket, which only the
- * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700), eight at a time.
+ * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Whoever connects
- * costs a thread, so there are bounds: LONGEST bytes a question, and MOST connections, of which a further one ends that
- * which has asked nothing for longest.
+ * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. A connection costs
+ * a thread, and has no bound: whoever can connect can end the broker, too.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
     static final String DIRECTORY = "quotahost.admin.dir";
-    static final int MOST = 8;
+    /** Of a question, in bytes. */
     static final int LONGEST = 64 * 1024;
     /** After no connection could be accepted, such as for too many open files. */
     private static final long PAUSE_MS = 50;
@@ -51,8 +50,7 @@ final class AdminSocket implements AutoCloseable {
     private final String node;
     private final Function<String[], String> answers;
     private final Schedule schedule = new Schedule("quotahost-admin");
-    /** Each open connection, with the nanoTime of its last answer. */
-    private final Map<SocketChannel, Long> connections = new ConcurrentHashMap<>();
+    private final Set<SocketChannel> connections = ConcurrentHashMap.newKeySet();
     private Path path;
     private ServerSocketChannel server;
 
@@ -86,7 +84,7 @@ final class AdminSocket implements AutoCloseable {
         schedule.end();
         if (server != null) close(server);
         if (path != null) close(() -> Files.deleteIfExists(path));
-        connections.keySet().forEach(AdminSocket::close);
+        connections.forEach(AdminSocket::close);
     }
 
     private static void close(Closeable what) {
@@ -142,34 +140,21 @@ final class AdminSocket implements AutoCloseable {
 
     private void accept() {
         try {
-            while (true) {
-                SocketChannel channel = server.accept();
-                if (connections.size() >= MOST) endOldest();
-                begin(channel);
-            }
+            while (true) begin(server.accept());
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
     }
 
-    /** Closing ends a read or write of another thread, if there is one. */
-    private void endOldest() {
-        connections.entrySet().stream().min(Map.Entry.comparingByValue()).map(Map.Entry::getKey).ifPresent(this::end);
-    }
-
-    private void end(SocketChannel channel) {
-        connections.remove(channel);
-        close(channel);
-    }
-
     private void begin(SocketChannel channel) {
-        connections.put(channel, System.nanoTime());
+        connections.add(channel);
         try {
             Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
             thread.setDaemon(true);
             thread.start();
         } catch (Throwable e) { // no thread can be made: whoever asks would wait for good
-            end(channel);
+            connections.remove(channel);
+            close(channel);
             throw e;
         }
     }
@@ -183,7 +168,6 @@ final class AdminSocket implements AutoCloseable {
                     question.write(next);
                     continue;
                 }
-                connections.put(channel, System.nanoTime()); // first: who has its answer has asked
                 send(channel, answer(question.toString(StandardCharsets.UTF_8)));
                 question.reset();
             }
