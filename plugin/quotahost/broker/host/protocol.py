@@ -15,10 +15,8 @@ import inspect
 import json
 import math
 import socket
-import threading
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
@@ -39,11 +37,6 @@ _FEW: Final = 64 * 1024
 _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
-#: Calls that other threads than the host's make at once, of the 32 that may go on in a process of its own (Child.java):
-#: without a place for its own the host would end, and Java gives a place back a moment after the answer. Of them
-#: questions to the cluster, of which each may take 10 s.
-_OF_OTHERS: Final = 24
-_ASKING: Final = 16
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
 #: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another
 #: set, and a large one has megabytes.
@@ -105,8 +98,6 @@ class Shim:
         self._unreached = ""  # the addresses of the cluster, until one of them was open
         self._known_ids: dict[frozenset[str], bytes] = {}
         self._known_octets = 0
-        self._host = threading.get_ident()
-        self._others, self._asking = threading.Semaphore(_OF_OTHERS), threading.Semaphore(_ASKING)
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -117,8 +108,7 @@ class Shim:
         if not call.waits:
             self._transport.tell(message)
             return None
-        with nullcontext() if threading.get_ident() == self._host else self._others:
-            problem, answer = json.loads(self._transport.ask(message))
+        problem, answer = json.loads(self._transport.ask(message))
         if problem is not None:
             raise ConnectionError(problem)
         return answer
@@ -266,8 +256,7 @@ class Shim:
         if self._unreached:
             _reach(self._unreached)
             self._unreached = ""
-        with self._asking:
-            return self._call(name, *arguments)
+        return self._call(name, *arguments)
 
     @_declare(answer="[cluster_id: text, [[broker: long, fenced: bool]]]")
     def cluster(self) -> tuple[str, dict[int, bool]]:

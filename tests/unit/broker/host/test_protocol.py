@@ -4,9 +4,7 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 from array import array
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -66,38 +64,6 @@ def test_a_problem_of_javas_or_pythons_is_a_connection_error() -> None:
         shim.registered()
     with pytest.raises(ConnectionError, match="no"):
         shim.ask("fail")
-
-
-@pytest.mark.parametrize("call", [Shim.registered, lambda shim: shim.ask("slow"), lambda shim: shim.log("", 0, "slow")])
-def test_however_many_threads_of_plugins_call_the_hosts_own_calls_have_places(call: Callable[[Shim], object]) -> None:
-    places, answers, refused = threading.Semaphore(32), threading.Event(), list[Exception]()  # as Child.java has them
-
-    class Busy(Java):
-        def ask(self, message: bytes) -> bytes:
-            if not places.acquire(blocking=False):
-                return b'["too many calls go on (32)", null]'
-            if b"cluster" in message or b"slow" in message:
-                answers.wait()
-            places.release()
-            return super().ask(message)
-
-    def plugin() -> None:
-        try:
-            call(shim)
-        except ConnectionError as problem:
-            refused.append(problem)
-
-    shim = Shim(Busy(cluster=["id", []], ask={}, log=None, take=[[], [], False]))
-    threads = [threading.Thread(target=plugin) for _ in range(40)]
-    for thread in threads:
-        thread.start()
-    try:
-        assert not shim.take(0.0).closing
-    finally:
-        answers.set()
-        for thread in threads:
-            thread.join()
-    assert refused == []
 
 
 def test_the_cluster_is_asked_once_one_of_its_addresses_is_open() -> None:

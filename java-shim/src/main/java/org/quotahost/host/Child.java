@@ -13,7 +13,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -30,14 +29,14 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
  * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
- * the calls that nobody waits for; the others, which may take long, have threads of their own, which all children share: a
- * process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
+ * the calls that nobody waits for; the others, which may take long, have threads of their own, as many as wait for them in
+ * Python: a process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
  * before it knows this JVM, goes to the broker's log by its standard error.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    /** Of one child: calls that go on at once, and those that are kept until it has its turn. */
-    private static final int MOST_CALLS = 32, MOST_DEFERRED = 10_000;
+    /** Calls that are kept until it has its turn. */
+    private static final int MOST_DEFERRED = 10_000;
     private static final int LONGEST_LINE = 4_096;
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
@@ -56,7 +55,6 @@ final class Child extends Life {
     private Thread reader;
     private InputStream errors;
     private DataOutputStream out;
-    private final Semaphore places = new Semaphore(MOST_CALLS);
     /** Calls that nobody waits for, until it has its turn. */
     private final List<Calls.Request> deferred = new ArrayList<>();
     private final ByteArrayOutputStream line = new ByteArrayOutputStream();
@@ -119,19 +117,8 @@ final class Child extends Life {
     }
 
     private void take(long number, Calls.Request request) {
-        if (!request.waits()) {
-            if (!defers(request)) calls.answer(request);
-        } else if (!places.tryAcquire()) {
-            answer(number, Calls.refusal("too many calls go on (" + MOST_CALLS + ")"));
-        } else {
-            CALLS.execute(() -> {
-                try {
-                    answer(number, calls.answer(request));
-                } finally {
-                    places.release();
-                }
-            });
-        }
+        if (request.waits()) CALLS.execute(() -> answer(number, calls.answer(request)));
+        else if (!defers(request)) calls.answer(request);
     }
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. */
