@@ -16,8 +16,6 @@ public final class Mute {
     /** The principal of the request that this thread has just turned back. */
     private static final ThreadLocal<KafkaPrincipal> marked = new ThreadLocal<>();
     public static final LongAdder count = new LongAdder();
-    /** Until something is marked, a look-up costs one volatile read. */
-    private static volatile boolean used;
 
     private Mute() {}
 
@@ -28,14 +26,13 @@ public final class Mute {
     }
 
     public static void mark(KafkaPrincipal principal) {
-        used = true;
         marked.set(principal);
         count.increment();
     }
 
     /** This thread's next look-up is of another request, whose connection is not to be muted. */
     public static void unmark() {
-        if (!used || marked.get() == null) return;
+        if (marked.get() == null) return;
         marked.set(null);
         Internals.MUTE.failed("it has not asked for the request quota of a request that was turned back");
     }
@@ -45,7 +42,7 @@ public final class Mute {
      * its metric of throttle times, is the client's own.
      */
     public static boolean isFor(KafkaPrincipal principal) {
-        if (!used || principal == null || marked.get() != principal) return false; // by identity, as cheap as can be
+        if (principal == null || marked.get() != principal) return false; // by identity, as cheap as can be
         marked.set(null);
         return true;
     }

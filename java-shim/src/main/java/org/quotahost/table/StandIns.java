@@ -39,8 +39,6 @@ final class StandIns {
     private int walkedAt;
     /** Whose stand-ins are on their way down to what they use. */
     private final ArrayDeque<Late> late = new ArrayDeque<>();
-    /** Whether there may be stand-ins. */
-    private boolean kept;
 
     /**
      * Who came while the factor was low had no limit of its own until it was measured. Its stand-in goes down by the steps of a tap
@@ -60,7 +58,7 @@ final class StandIns {
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
         if (second) {
             walkedAt = now;
-            if (kept) forget(rule);
+            for (int type : TYPES) scopes.forEach(scope -> scope.forgetStandInIfOver(type, rule));
         }
         if (!low) {
             due.clear();
@@ -78,15 +76,7 @@ final class StandIns {
         for (int left = late.size(); second && left > 0; left--) changed |= lower(late.poll(), rule, now);
         for (int left = MOST_AT_ONCE; left > 0 && !due.isEmpty(); left--) changed |= measure(due.poll(), rule, now);
         if (due.isEmpty()) lookedAt = dueAt;
-        kept |= changed;
         return changed;
-    }
-
-    private void forget(Rule rule) {
-        kept = false;
-        scopes.forEach(scope -> {
-            for (int type : TYPES) kept |= scope.keepUntilOver(type, rule);
-        });
     }
 
     private boolean measure(Scope scope, Rule rule, int now) {

@@ -143,7 +143,6 @@ final class Tags extends AbstractMap<String, String> {
 
     /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
     int fill(int type, Rule rule) {
-        if (group == null && left == NEVER) return rule.backBeats(); // as nearly all, whose times needn't be read
         long at = times.get(type);
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
         return fill(type, at, now, rule);
