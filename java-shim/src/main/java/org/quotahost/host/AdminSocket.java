@@ -5,7 +5,6 @@ import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.Closeable;
 import java.io.IOException;
-import java.net.ConnectException;
 import java.net.StandardProtocolFamily;
 import java.net.URLDecoder;
 import java.net.UnixDomainSocketAddress;
@@ -43,8 +42,6 @@ final class AdminSocket implements AutoCloseable {
     static final int LONGEST = 64 * 1024;
     /** After no connection could be accepted, such as for too many open files. */
     private static final long PAUSE_MS = 50;
-    /** By then a broker listens at the socket that it has made. */
-    private static final long STARTED_MS = 60_000;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
 
     private final String node;
@@ -65,7 +62,7 @@ final class AdminSocket implements AutoCloseable {
         try {
             Path directory = directory();
             Path made = directory.resolve("broker-" + node + "-" + ProcessHandle.current().pid() + ".sock");
-            removeStale(directory, made);
+            Files.deleteIfExists(made); // of one with this process id that was killed, as in a container
             server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
             server.bind(UnixDomainSocketAddress.of(made));
             path = made;
@@ -116,24 +113,6 @@ final class AdminSocket implements AutoCloseable {
             throw new IOException(directory + " is open to others: " + open + ", and not rwx------");
         }
         return directory;
-    }
-
-    /** Removes the sockets of brokers that have ended without closing theirs: nobody listens there. */
-    private static void removeStale(Path directory, Path own) throws IOException {
-        try (var files = Files.newDirectoryStream(directory, "broker-*.sock")) {
-            for (Path file : files) {
-                try (SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX)) {
-                    channel.configureBlocking(false); // a broker that is stopped, its queue full, must not keep us
-                    channel.connect(UnixDomainSocketAddress.of(file));
-                } catch (ConnectException e) {
-                    // Another broker that starts just now has made its socket, and listens a moment later.
-                    long age = System.currentTimeMillis() - file.toFile().lastModified(); // 0 if it is gone
-                    if (file.equals(own) || age > STARTED_MS) Files.deleteIfExists(file);
-                } catch (IOException e) {
-                    LOG.debug("Whether anybody listens at {} can't be told", file, e);
-                }
-            }
-        }
     }
 
     // ---- connections -----------------------------------------------------------------------------------------
