@@ -172,8 +172,7 @@ public final class Fence {
     /** Whether the client has just been allowed to create topics, by the cluster's or the topic's right, or partitions. */
     private static boolean creates(int request, List<Action> actions, List<AuthorizationResult> results) {
         AclOperation right = request == CREATE_TOPICS ? AclOperation.CREATE
-                : request == CREATE_PARTITIONS ? AclOperation.ALTER : null;
-        if (right == null) return false;
+                : request == CREATE_PARTITIONS ? AclOperation.ALTER : null; // which no action has
         for (int i = 0; i < results.size(); i++) {
             if (actions.get(i).operation() == right && results.get(i) == AuthorizationResult.ALLOWED) return true;
         }

@@ -130,9 +130,9 @@ public final class Requests {
         }
     }
 
-    /** The connection that a request came by; null if that isn't known. */
+    /** The connection that a request came by. */
     public static String connection(AuthorizableRequestContext context) {
-        return context instanceof RequestContext request ? request.connectionId : null;
+        return ((RequestContext) context).connectionId;
     }
 
     public static boolean isTopicName(String name) {

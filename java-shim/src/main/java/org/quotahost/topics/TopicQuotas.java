@@ -52,7 +52,7 @@ public final class TopicQuotas {
     private volatile double totalRate, share;
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
-    private TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
+    private final TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
     private final Map<String, TopicUse> topics = new ConcurrentHashMap<>();
     /** By which the last reading went. */
     private Thresholds applied;
@@ -147,8 +147,6 @@ public final class TopicQuotas {
     private void end() {
         applied = null;
         share = totalRate = 0;
-        total = new TopicUse.OneMinuteRate();
-        topics.clear();
         turnBack(Map.of(), null);
     }
 
@@ -172,7 +170,6 @@ public final class TopicQuotas {
     private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
         uses.values().forEach(TopicUse::countInShadow);
         Over next = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
-        if (next.equals(over)) return;
         if (!uses.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
             warnedOfNoFence = true;
             LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"

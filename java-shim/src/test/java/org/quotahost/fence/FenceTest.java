@@ -76,6 +76,7 @@ class FenceTest {
         assertTurnedBack("ANONYMOUS", "1");
         assertTurnedBack("ANONYMOUS", "broker-1-fetcher-0");
         assertTurnedBack("ANONYMOUS", null);
+        assertTurnedBack("ANONYMOUS", ""); // where brokers authenticate no form of a client-id is exempt, nor the empty one
         assertEquals(ALLOWED, produce("root", null));
         Exemptions.set(Map.of("boss", "excluded"), new String[0], "");
         assertTurnedBack("root", "x");
