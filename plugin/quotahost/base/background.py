@@ -1,7 +1,6 @@
 """Threads that never keep a broker from stopping, periodic or not, and log lines that no fault multiplies."""
 
 import logging
-import sys
 import threading
 import time
 from collections import deque
@@ -25,9 +24,6 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
         finally:
             at_end()
 
-    module: Any
-    for module in (sys, threading):  # no thread can be made if a plugin has taken one away
-        module.excepthook = module.excepthook or module.__excepthook__
     # A thread that doesn't end in time is left behind; as a daemon it doesn't keep the process.
     thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()

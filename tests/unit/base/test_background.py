@@ -1,21 +1,13 @@
 """Threads that repeat one thing, and faults that are logged once."""
 
 import logging
-import sys
 import threading
-from typing import Any
 
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.base.background import KeptThreads, LoggedOnce, Periodic, start_daemon
+from quotahost.base.background import KeptThreads, LoggedOnce, Periodic
 from tests.fakes.plugin_context import WITHIN, Clock
-
-
-@pytest.mark.parametrize("module", [sys, threading])
-def test_a_lost_hook_of_errors_keeps_no_thread_from_its_start(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "excepthook", None)
-    start_daemon("test", lambda: None).join(WITHIN)
 
 
 def test_close_does_not_wait_for_work_that_hangs() -> None:
