@@ -51,14 +51,13 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        hidden, reason, whole = secrets(), "its text can't be made", ""
-        with suppress(BaseException):  # an error of a plugin's own may fail at that, too
-            reason = str.__str__(str(error))  # of a class of its own it may be, too
-            whole = "".join(traceback.format_exception(error))
+        hidden, reason, whole = secrets(), "its text can't be made", "".join(traceback.format_exception(error))
+        with suppress(Exception):  # an error of a plugin's own may fail at that, too
+            reason = str(error)
         # Blanks are joined last: a password may have two in a row.
         text = " ".join(redact(reason, hidden).split())
         # A cause that contains secrets would bring them back into tracebacks.
-        cause = error if whole and redact(whole, hidden) == whole else None
+        cause = error if redact(whole, hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, name_of(type(error)), text)))) from cause
 
 
@@ -83,8 +82,7 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         stands = f"take it out of {PREFIX}{role.broker_property}, by kafka-configs.sh where Kafka stores that"
         install = f"install its package, whose entry point is of the group {role.group}, or {stands}."
         hint = f"did you mean {like!r}?" if like else "leave it empty for none." if name == "none" else install
-        there = names or f"no entry points of the group {role.group}"
-        raise PluginError(role, name, f"there is none; {hint} There are: {there}")
+        raise PluginError(role, name, f"there is none; {hint} There are: {names}")
     origins = " and ".join(map(_origin, matching))
     if len(matching) > 1:
         raise PluginError(
@@ -134,22 +132,13 @@ def _broken_package() -> str:
         try:
             dist.entry_points  # noqa: B018 - it reads the file
         except Exception:
-            with suppress(Exception):
-                return f"the package {dist.name or '?'} in {dist.locate_file('')}"
-            return f"a package in {dist.locate_file('')}"
+            return f"the package {dist.name} in {dist.locate_file('')}"
     return "a package"
 
 
-def _package(entry: EntryPoint) -> tuple[str, str]:
-    """Name and version of its package, ``?`` for what can't be read."""
-    with suppress(Exception):
-        if entry.dist:
-            return entry.dist.name or "?", entry.dist.version or "?"
-    return "?", "?"
-
-
 def _origin(entry: EntryPoint) -> str:
-    return f"{entry.value} of {' '.join(_package(entry))}"
+    package: Any = entry.dist  # there is none of one that was made by hand alone
+    return f"{entry.value} of {package.name} {package.version}"
 
 
 # ---- a plugin's own properties ---------------------------------------------------------------------------------
@@ -229,7 +218,7 @@ def _check(role: Role, plugin: Any) -> None:
     Of an ``async def``, or a method with ``yield``, a call would run nothing, and nobody would hear of it.
     """
     # isinstance() with a Protocol would not tell which method is missing.
-    methods = [name for name, value in vars(role.protocol).items() if name[0] != "_" and callable(value)]
+    methods = [name for name in vars(role.protocol) if name[0] != "_"]
     if lacking := [name for name in methods if not callable(getattr(plugin, name, None))]:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
@@ -242,8 +231,8 @@ def _check(role: Role, plugin: Any) -> None:
 
 
 def check_period(period: Any) -> float:
-    """The seconds of a task's period, whatever a class of the task's own makes of them. Raises TypeError for none."""
-    seconds = timedelta.total_seconds(period) if isinstance(period, timedelta) else 0.0
+    """The seconds of a task's period. Raises TypeError for none."""
+    seconds = period.total_seconds() if isinstance(period, timedelta) else 0.0
     if seconds <= 0:
         raise TypeError(f"its period is {period!r:.200}; make it a datetime.timedelta above 0")
     return seconds
@@ -292,4 +281,5 @@ def _unusable(role: Role, name: str) -> str:
 
 
 def _found(role: str, entry: EntryPoint, error: str) -> Found:
-    return Found(role, entry.name, *_package(entry), error)
+    package: Any = entry.dist
+    return Found(role, entry.name, package.name, package.version, error)
