@@ -4,7 +4,7 @@
    ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
 2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
    ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
-   escapes; comments are skipped.
+   escapes. Comments are not told from options here.
 3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
 """
 
@@ -129,16 +129,9 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
 
 # ---- JAAS: Kafka reads it with Java's StreamTokenizer (JaasConfig) ----
 
-#: What is never closed is a quoted text up to the end of its line, and a comment up to the very end.
-_QUOTED: Final = r""""(?:[^"\\\n\r]|\\.)*+"?|'(?:[^'\\\n\r]|\\.)*+'?"""
-_COMMENT: Final = r"/\*.*?(?:\*/|\Z)|//[^\n\r]*"
-_BLANK: Final = r"\x00-\x20"  # no other space separates words
-_BETWEEN: Final = rf"(?>{_COMMENT}|[{_BLANK}])*+"
-_WORD: Final = rf"""(?:[^{_BLANK};="'/]|/(?![/*]))++"""
+_QUOTED: Final = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
 #: Read from the left, option by option, no text within a quoted value is mistaken for an option.
-_OPTION: Final = re.compile(
-    rf"{_COMMENT}|({_QUOTED}|{_WORD})(?:{_BETWEEN}={_BETWEEN}({_QUOTED}|(?:{_WORD}|=)++))?", re.DOTALL
-)
+_OPTION: Final = re.compile(rf"""({_QUOTED}|[^\s;="']++)(?:\s*=\s*({_QUOTED}|[^\s;"']++))?""", re.DOTALL | re.ASCII)
 #: StreamTokenizer's escapes; any other character stands for itself.
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -152,8 +145,7 @@ def options(jaas: str) -> dict[str, str]:
 def _plain(text: str) -> str:
     if text[0] not in "\"'":
         return text
-    inner = text[1:].removesuffix(text[0])
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), inner)
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), text[1:-1])
 
 
 # ---- librdkafka's names ----
