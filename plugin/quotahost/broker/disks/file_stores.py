@@ -9,7 +9,6 @@ unless the kernel has made the file system read-only, nor a dead one whose contr
 """
 
 import errno
-import mmap
 import os
 import re
 from collections import Counter
@@ -28,10 +27,6 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 _META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
 _META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
-_BLOCK: Final = 4096  # bytes; reads past the page cache have to be of whole blocks
-#: Past the page cache, where the system and the file system know that.
-_DIRECT: Final = getattr(os, "O_DIRECT", 0)
-_NO_DIRECT: Final = {errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM}
 #: A volume with fewer of its inodes left counts as full. A new segment takes several files at once, and where the last
 #: inode goes to another's file, Kafka takes the directory offline.
 _INODES_KEPT: Final = 1000
@@ -55,9 +50,9 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
     """Look at the file stores under the log directories.
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
-    that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One without a size, or that
-    is read-only, is unknown, and its directory listed as offline. So are those that Kafka has
-    ``marked_offline``; they are not looked at. ``broker`` is its id.
+    that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One that is
+    read-only is unknown, and its directory listed as offline. So are those that Kafka has ``marked_offline``; they
+    are not looked at. ``broker`` is its id.
     """
     lost = dict.fromkeys(marked_offline)
     offline = [f"{name}: taken offline by Kafka" for name in lost]
@@ -83,8 +78,6 @@ def _volume(broker: str, directory: str, options: str) -> Volume:
     # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
-    if capacity == 0:
-        raise OSError(errno.ENODATA, "its file system reports no size")
     # Linux makes a file system so after an error of its disk; ext4 only tells it by its options, from Linux 6.15 on.
     if store.f_flag & os.ST_RDONLY or "emergency_ro" in options.split(","):
         raise OSError(errno.EROFS, "its file system is read-only")
@@ -105,37 +98,20 @@ def unreadable(directories: Iterable[str]) -> dict[str, str]:
     """
     failed = {}
     for directory in directories:
-        path = os.path.join(directory, _META)  # noqa: PTH118 - 50 of them, again and again
         try:
-            try:
-                _read_block(path, _DIRECT)
-            except OSError as error:
-                if error.errno not in _NO_DIRECT:
-                    raise
-                _read_block(path, 0)
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            failed[directory] = getattr(error, "strerror", None) or str(error)
+            with suppress(FileNotFoundError), Path(directory, _META).open("rb", buffering=0) as file:
+                # What is dropped from memory comes from the disk.
+                if hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                file.read(_META_MAX)
+        except OSError as error:
+            failed[directory] = error.strerror or str(error)
     return failed
 
 
 def formatted(directories: Iterable[str]) -> set[str]:
     """The log directories with what Kafka puts in each: where a volume is unmounted, its place is there without it."""
     return {name for name in directories if os.path.exists(os.path.join(name, _META))}  # noqa: PTH110, PTH118
-
-
-def _read_block(path: str, direct: int) -> None:
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | direct)
-    try:
-        # Without direct reads this is the next best: the page is dropped, unless it is being written.
-        if not direct and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file, 0, _BLOCK, os.POSIX_FADV_DONTNEED)
-        # A direct read needs memory at the beginning of a page, which mmap gives.
-        with mmap.mmap(-1, _BLOCK) as block:
-            os.readv(file, [block])
-    finally:
-        os.close(file)
 
 
 def _names(stores: Mapping[int, str], mounts: Mapping[int, _Mount]) -> dict[int, str]:
@@ -175,7 +151,7 @@ def _unescaped(text: str) -> str:
 def cluster_id(directories: Iterable[str]) -> str:
     """``cluster.id`` of the first log directory that can be read and has one (``meta.properties``); "" if none has."""
     for directory in directories:
-        # It may be offline, have a NUL in its name, or no properties in the file.
+        # It may be offline, or have no properties in the file.
         with suppress(OSError, ValueError), Path(directory, _META).open("rb") as file:
             text = file.read(_META_MAX).decode("latin-1")
             if found := javaproperties.loads(text).get("cluster.id", "").strip():
