@@ -196,7 +196,6 @@ class ClusterVolumesSource:
         self._standby = Standby(context, build or partial(Snapshots, wall=wall, clock=clock, budgets=self._budgets))
         self._disks = context.disks
         self._registered_brokers = brokers(context, self._state.register)
-        self._show_at = clock()
         self._by_standby = False
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
         self._topic, self._absent = context.settings.cluster_volumes_topic, False
@@ -218,8 +217,7 @@ class ClusterVolumesSource:
         record, age = self.newest.known()
         view = self._state.view(record, settings)
         # The first record of a new pipeline may leave out brokers, and with them full disks that the standby knows.
-        complete = age <= validity and view.complete
-        by_standby = self._is_silent(age, validity) or (self._by_standby and not complete)
+        by_standby = self._is_silent(age, validity) or (self._by_standby and not view.complete)
         if by_standby != self._by_standby:
             self._switch(by_standby)
         self._show(record, age, view)
@@ -247,7 +245,7 @@ class ClusterVolumesSource:
         return "" if self._absent else self._follower.waits_for
 
     def _switch(self, by_standby: bool) -> None:
-        self._by_standby, self._show_at = by_standby, self._clock()
+        self._by_standby = by_standby
         log, settings = self._context.log, self._context.settings
         if by_standby:
             text = "no record of this cluster in %s within validity (%g s): factor source %s answers"
@@ -282,10 +280,7 @@ class ClusterVolumesSource:
         return listed
 
     def _show(self, record: ClusterRecord | None, age: float, view: View) -> None:
-        """Show who answers and the record once a second, and if that answers, the numbers of brokers of its view."""
-        if self._clock() < self._show_at:
-            return
-        self._show_at = self._clock() + 1
+        """Show who answers and the record, and if that answers, the numbers of brokers of its view."""
         metrics = self._context.metrics
         for name, answers in ((self._context.name, not self._by_standby), (_NAME, self._by_standby)):
             metrics.gauge("FactorSource", name, "Answers", float(answers))

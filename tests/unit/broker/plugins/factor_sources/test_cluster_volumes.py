@@ -4,29 +4,22 @@ import logging
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from harness import rollup as pipeline
 from harness.system.waiting import eventually
 from quotahost.api import Context, DiskState
 from quotahost.broker.disks import monitor as disk_monitor
-from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterState, ClusterVolumesSource, told_by
-from quotahost.broker.plugins.factor_sources.liveness import View
-from quotahost.broker.plugins.factor_sources.snapshots import Roster
+from quotahost.broker.plugins.factor_sources.cluster_volumes import ClusterVolumesSource
 from quotahost.model import ClusterVolumes, Limit, LimitType, Volume
-from quotahost.model.budgets import Budget, in_cluster
-from quotahost.pipeline.cluster import Rules
-from quotahost.records import snapshot as snapshots
+from quotahost.model.budgets import Budget
 from quotahost.records.cluster_volumes import ClusterRecord, OfflineDir, VolumeTrend, encode
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.kafka import FakeThread
-from tests.fakes.plugin_context import Clocks, context, monitor, patience, settings
+from tests.fakes.plugin_context import Clocks, context, monitor, settings
 from tests.fakes.quotas import follower
 
 OWN = Volume("1", "/own", 100, 10)
@@ -148,15 +141,6 @@ def test_other_clusters_and_refused_records_change_nothing(begun: World, caplog:
     counted = {key[1]: n for key, n in begun.broker.shown.items() if key[0] == "Refused"}
     assert counted == {"json": 1, "schema": 1, "version": 2, "late": 1}
     assert caplog.text.count("a record of __quotahost_cluster_volumes was refused") == 1, "the first in a row"
-
-
-def test_records_of_a_second_pipeline_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
-    begun.publishes(FULL, run=2)
-    for _ in range(3):
-        begun.publishes(EMPTY, run=1)
-    assert FULL in begun.read().volumes
-    assert begun.broker.number("Refused", "Records", "other-pipeline") == 3
-    assert caplog.text.count("two pipelines run for this cluster: those of run 1 are refused") == 1
 
 
 def test_records_of_a_pipeline_that_is_behind_are_refused(begun: World, caplog: pytest.LogCaptureFixture) -> None:
@@ -394,92 +378,3 @@ def test_nobody_is_let_go_while_a_read_sees_the_topics_end(world: World, monkeyp
     told = iter(("it is not read yet", "it is not read yet", ""))
     monkeypatch.setattr(FakeThread, "waits_for", property(lambda _: next(told)))
     assert world.read().waiting == "topic __quotahost_cluster_volumes holds no record of this cluster yet"
-
-
-# ---- the same by the snapshots, as far as the record lists it ----
-
-OTHERS = ("2", "3", "4")
-BUDGETS = {"leaders": Budget("leaders", ("t",), 1), "replicas": Budget("replicas", ("t",), 1, replicas=True)}
-
-
-class Both(Clocks):
-    """Broker 1 with both sources, and a pipeline that always knows everything."""
-
-    def __init__(self, strict: bool) -> None:
-        super().__init__()
-        self.wall.now = 1_800_000_000.0  # the pipeline refuses times before 2026
-        self.settings = patience(strict)
-        self.roster, self.state = Roster(self.clock, self.wall), ClusterState("1", self.clock)
-        self.brokers = dict.fromkeys(("1", *OTHERS), False)
-        self.topic: dict[str, pipeline.Record] = {}
-        self.back: set[str] = set()  # in service again, and silent since
-        self.register()
-
-    def register(self) -> None:
-        self.roster.register(self.brokers)
-        self.state.register(self.brokers)
-
-    def happens(self, what: str, broker: str, consumed: int) -> None:
-        if what == "starts" and self.brokers.get(broker):
-            self.back.add(broker)
-        elif what not in ("starts", "nothing"):
-            self.back.discard(broker)
-        if what == "publishes" and self.brokers.get(broker) is False:
-            disk, budgets = Volume(broker, "/d", 100, consumed), tuple((name, consumed) for name in BUDGETS)
-            snapshot = snapshots.Snapshot(broker, self.at(), (disk,), budgets=budgets)
-            self.topic[broker] = pipeline.Record("t", 0, 0, self.at(), broker.encode(), snapshots.encode(snapshot))
-            self.roster.take(snapshot, True, 60)
-        elif what == "stops" and broker in self.brokers:
-            self.brokers[broker] = True
-        elif what == "starts":
-            self.brokers[broker] = False
-        elif what == "leaves" and self.brokers.pop(broker, None) is not None:
-            self.topic.pop(broker, None)  # its tombstone
-        self.register()
-
-    def record(self) -> ClusterRecord:
-        """What the pipeline's plain model makes of the topic, to which this broker has just published."""
-        own = snapshots.Snapshot("1", self.at(), ())
-        published = pipeline.Record("t", 0, 0, self.at(), b"1", snapshots.encode(own))
-        brokers = pipeline.state([published, *self.topic.values()], timedelta(minutes=5))
-        rules = Rules("c", registered=[broker for broker, fenced in self.brokers.items() if not fenced])
-        (record,) = pipeline.rollup(brokers, rules, 1, 1, round(self.wall.now * 1000))
-        return record
-
-    def budgets(self) -> tuple[dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
-        """What is used of the budgets, and what no longer counts, by the snapshots and by the record.
-
-        The record counts what a broker led before it was back until its first snapshot (docs/quotas.md).
-        """
-        latest = self.roster.latest("1")
-        told = [(snapshot.budgets or (), serves or snapshot.broker in self.back) for snapshot, _, serves in latest]
-        return in_cluster(BUDGETS, told), in_cluster(BUDGETS, told_by(self.record()) or [])
-
-    def views(self) -> tuple[View, View]:
-        return self.roster.view("1", self.settings), self.state.view(self.record(), self.settings)
-
-
-EVENTS = st.tuples(
-    st.sampled_from(["publishes", "publishes", "stops", "starts", "leaves", "nothing"]),
-    st.sampled_from(OTHERS), st.integers(0, 100), st.sampled_from([1.0, 10.0, 31.0, 61.0]),
-)  # fmt: skip
-
-
-@given(st.lists(EVENTS, max_size=40), st.booleans())
-@example([("publishes", "2", 1, 1.0), ("stops", "2", 0, 31.0), ("starts", "2", 0, 1.0)], False)
-def test_the_same_volumes_count_and_are_unknown(events: list[tuple[str, str, int, float]], strict: bool) -> None:
-    world = Both(strict)
-    world.views()
-    for what, broker, consumed, pause in events:
-        world.happens(what, broker, consumed)
-        world.views()  # both are read all the time
-        world.passes(pause)
-        known, view = world.views()
-        lost, told = ({text.split()[1].rstrip(":") for text in each.unknown} for each in (known, view))
-        assert lost == told
-        assert set(view.volumes) == set(known.volumes) or not view.complete
-        assert set(known.volumes) <= set(view.volumes)
-        by_snapshots, by_record = world.budgets()
-        assert by_record == by_snapshots or not view.complete
-        running = {b for b, fenced in world.brokers.items() if not fenced}
-        assert strict or lost <= running, "only a broker that runs is unknown"
