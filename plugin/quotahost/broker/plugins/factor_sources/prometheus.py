@@ -34,14 +34,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from quotahost.api import Context
 from quotahost.base.background import Clock, LoggedOnce, Periodic
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import printable, redact
+from quotahost.base.text import bounded, printable, redact
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings import sections
 from quotahost.settings.types import Text, distinct, split
 from quotahost.units import Duration
 
 MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
-MAX_SENTENCES: Final = 20
+_MAX_SENTENCES: Final = 20
 _PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
@@ -119,7 +119,7 @@ class QueryFailed(QuotahostError):
 
 
 class Series(NamedTuple):
-    """One element of an instant vector; its value is NaN where the server gave no number."""
+    """One element of an instant vector."""
 
     labels: Mapping[str, str]
     value: float
@@ -149,7 +149,7 @@ class PromQL:
             basic = base64.b64encode(f"{section.username}:{password}".encode()).decode()
             self._secrets = [password, basic]
             self._headers["Authorization"] = f"Basic {basic}"
-        host, port, timeout = self._server.hostname or "", self._server.port, self._timeout
+        host, port, timeout = str(self._server.hostname), self._server.port, self._timeout
         self._connect: Callable[[], HTTPConnection] = partial(HTTPConnection, host, port, timeout=timeout)
         if self._server.scheme == "https":
             try:
@@ -215,11 +215,7 @@ def _answer(status: int, reason: str, content: bytearray) -> Answer:
 
 
 def _series(element: Any) -> Series:
-    labels = {name: str(value) for name, value in element["metric"].items()}
-    try:
-        return Series(labels, float(element["value"][1]))
-    except (LookupError, TypeError, ValueError):  # a histogram has no single value
-        return Series(labels, math.nan)
+    return Series({name: str(value) for name, value in element["metric"].items()}, float(element["value"][1]))
 
 
 # ---- pairing ----
@@ -249,10 +245,7 @@ def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> C
     problems += [f"expected broker {broker!r} has no volume" for broker in section.expected if broker not in present]
     if not volumes and not problems:
         problems = ["the queries find no series"]
-    sentences = list(dict.fromkeys(problems))
-    if len(sentences) > MAX_SENTENCES:
-        sentences[MAX_SENTENCES - 1 :] = [f"and {len(sentences) - MAX_SENTENCES + 1} more"]
-    return ClusterVolumes(tuple(volumes), tuple(sentences))
+    return ClusterVolumes(tuple(volumes), tuple(bounded([*dict.fromkeys(problems)], _MAX_SENTENCES, "sentences")))
 
 
 class Prometheus:
