@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -85,19 +84,6 @@ def test_a_contradiction_is_logged_once_until_it_heals(caplog: pytest.LogCapture
     assert caplog.messages[1].startswith("broker '2\\n', volume /data: the hard limit")
 
 
-def test_a_limit_in_bytes_that_slows_for_another_brokers_disk_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    judge, other = policy(Limit(CONSUMED, 10)), Volume("2\n", "/data", 20, 12)
-    # It slows nobody, or is this broker's own or the volume's, or no number of bytes.
-    for volume in (replace(other, consumed=10), replace(other, broker="1"), replace(other, hard=Limit(CONSUMED, 13))):
-        judge.quota_factor(volume)
-    policy(Limit(PERCENT, 50)).quota_factor(other)
-    assert caplog.messages == []
-    for _ in range(2):
-        judge.quota_factor(other)
-    (line,) = caplog.messages
-    assert "broker '2\\n' publishes no limits" in line
-
-
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.volume-limits", "proposal-035.limits-by-volume")
 def test_a_volumes_own_limits_come_before_those_of_this_broker() -> None:
     judge = policy(Limit(CONSUMED, 10), Limit(CONSUMED, 15))
@@ -146,14 +132,6 @@ def test_whatever_the_load_it_rests_near_the_middle_and_lets_in_what_is_deleted(
     assert pauses(course.factors[60:]) <= 1, "at most while it fills the band in 12 s for the first time"
 
 
-@pytest.mark.parametrize(("overload", "renewed"), [(1.5, 30), (5, 1)])
-def test_lumps_of_60_percent_of_the_band_hardly_move_it(overload: float, renewed: float) -> None:
-    course = loop(overload * DRAIN, DRAIN, 300, 2, f"volumes.period={renewed}s")
-    assert deviation(course.factors[HOUR:]) < 0.25
-    assert max(course.places[0][HOUR:]) < 0.9
-    assert pauses(course.factors) == 0
-
-
 def test_if_nothing_is_deleted_it_is_let_in_ever_slower_until_deletions_begin() -> None:
     lumps = tuple((at, 60 * DRAIN) for at in range(4 * HOUR, 6 * HOUR, 60))
     course = loop(5 * DRAIN, 0, 1, hours=5.5, cleanups=lumps)
@@ -196,15 +174,6 @@ def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
     course = loop(2 * DRAIN, DRAIN, 60, 0.486, "shadow=factor", place=-3)
     assert course.places[0][-1] < 1
     assert course.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
-
-
-def test_a_restart_in_a_throttle_begins_with_the_ramp_and_jumps_nowhere() -> None:
-    course = loop(5 * DRAIN, DRAIN, 75, hours=3, restarts=(2 * HOUR,))
-    after = course.factors[2 * HOUR :]
-    assert after[0] == pytest.approx(1 - course.places[0][2 * HOUR - 1], abs=0.02)
-    assert all(abs(b - a) < 0.1 for a, b in pairwise(after))
-    assert pauses(course.factors) == 0
-    assert fmean(after[-HOUR // 3 :]) == pytest.approx(0.2, rel=0.1)
 
 
 def test_after_a_pause_producers_get_their_share_at_once() -> None:

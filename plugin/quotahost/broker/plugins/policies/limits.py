@@ -1,15 +1,14 @@
 """The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
 
 Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
-The log names limits that contradict each other, and this broker's in bytes where they judge another one's volume.
+The log names limits that contradict each other.
 """
 
 from typing import ClassVar
 
 from quotahost.api import Context
-from quotahost.base.background import LoggedOnce
 from quotahost.base.text import printable
-from quotahost.model import Limit, LimitType, Volume
+from quotahost.model import Limit, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
 
 
@@ -24,9 +23,7 @@ class Limits:
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
-        self._node = str(context.node_id)
         self._contradicts: tuple[str, str] | None = None  # broker and name of the volume that was logged last
-        self._lent = LoggedOnce(context.log)
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
@@ -66,13 +63,4 @@ class Limits:
                 "until one is changed, the hard limit alone holds",
                 *where, hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
             )  # fmt: skip
-        is_lent = not (volume.soft or volume.hard or volume.broker == self._node)
-        if is_lent and in_force and in_force.breaches_soft(volume.consumed):
-            in_bytes = [limit for limit in (soft, hard) if limit and limit.type is not LimitType.MIN_FREE_PERCENTAGE]
-            text = (
-                "broker %s publishes no limits, so this broker judges its volume %s by its own (%s), which are bytes "
-                "of another disk, and slows producers for it; set limits on all brokers, or shares (min-free-percent)"
-            )
-            if in_bytes:
-                self._lent.report(text, *where, ", ".join(map(str, in_bytes)))
         return in_force
