@@ -44,14 +44,6 @@ def answered(source: LogDirs, clock: Clock) -> None:
     eventually(lambda: source._answer is not None and source._answer[0] == clock.now)
 
 
-def test_nothing_is_known_before_the_first_answer(make: Make) -> None:
-    broker = FakeBroker()
-    source = make(broker)
-    assert source.read() is None
-    broker.brokers, broker.directories = {1: False, 2: False}, [DIR_1, DIR_2]
-    eventually(lambda: known(source) == (BOTH, ()))
-
-
 @pytest.mark.parametrize(
     ("directory", "words"),
     [

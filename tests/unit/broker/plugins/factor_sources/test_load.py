@@ -162,15 +162,6 @@ def read(host: FakeHost[LoadSource], second: int, handlers: bool = True, network
     return host.plugin.read()
 
 
-def test_without_counters_for_two_minutes_it_fails_and_gives_no_factor(host: FakeHost[LoadSource]) -> None:
-    none = {"handlers": False, "network": False}
-    assert read(host, 500, **none) == read(host, 600, **none) == Factor(1.0), "a broker that starts makes them later"
-    assert read(host, 609) == read(host, 610) == Factor(1.0)
-    assert read(host, 729, **none) == Factor(1.0), "one that stops takes them away before its callback"
-    with pytest.raises(LookupError, match="how busy its request handlers and its network threads are"):
-        read(host, 730, **none)
-
-
 @pytest.mark.parametrize(("lacking", "counter"), [("request handlers", "handlers"), ("network threads", "network")])
 def test_a_lacking_counter_fails_where_it_has_a_target(host: FakeHost[LoadSource], lacking: str, counter: str) -> None:
     assert read(host, 500, **{counter: False}) == read(host, 619, **{counter: False}) == Factor(1.0)

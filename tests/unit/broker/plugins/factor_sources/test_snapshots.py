@@ -86,12 +86,6 @@ def test_own_disks_are_reported_at_once_while_the_rest_is_waited_for(world: Worl
     assert world.read().unknown == ("broker 1: its disks have not answered for more than validity (60 s)",)
 
 
-def test_a_broker_that_may_have_started_with_this_one_is_waited_for(world: World) -> None:
-    world.knows("1", "2")
-    world.publishes("2", 99, live=False, ago=61)
-    assert world.read() == ClusterVolumes((OWN, Volume("2", "/d", 100, 99)), waiting=stale("2"))
-
-
 def test_refused_records_are_counted_by_reason_and_change_nothing(world: World) -> None:
     world.knows("1", "2")
     for ago in (3, 2, 1, 3, 2, 1):  # what was in the topic before is not counted, whenever it is read
@@ -228,23 +222,6 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert budgets.by_name
 
 
-def test_a_refused_budget_leaves_what_was_there_and_a_tombstone_removes_it(
-    world: World, budgets: Budgets, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.context.disks.budgets.parts = {}
-    budgets.caught_up()
-    follower(budgets).begins()  # also where the topic is read again, and the record that was good is gone
-    follower(budgets).take(KEY, b"{}", False)
-    budgets.caught_up()
-    assert caplog.text.count("was refused, what was known of budgets/orders stays: ") == 1
-    assert set(used(world)) == {"orders"}
-    budgets.record(KEY, None, True)
-    follower(budgets).take(KEY, b"{}", True)
-    assert sum(world.broker.number("Refused", "Records", why) or 0 for why in ("schema", "version")) == 2
-    budgets.record(records.key_of("all"), records.encode(ALL), True)
-    assert set(used(world)) == {"all"}, "what was removed doesn't come back"
-
-
 def test_a_broker_that_is_back_leads_nothing_of_what_it_told_before(world: World, budgets: Budgets) -> None:
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
@@ -356,7 +333,7 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return
     assert (world.consumed(), world.view.last_known, world.view.unknown) == (7, 1, [])
     world.register("1")
     world.passes(GRACE)
-    assert (world.consumed(), world.view.unknown) == (7, [])
+    assert (world.consumed(), world.view.unknown, world.view.waiting) == (7, [], "")
     world.passes(1)
     assert world.view == View(unknown=[stale()], stale=1)
     world.publishes("1", 8)
