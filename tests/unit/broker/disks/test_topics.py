@@ -10,7 +10,7 @@ from quotahost.broker.disks import topics as listing
 from quotahost.broker.disks.budgets import BudgetSizes
 from quotahost.broker.disks.monitor import DiskMonitor
 from quotahost.broker.disks.topics import LIST_EVERY, topics
-from quotahost.model.budgets import Budget, Part, Topics
+from quotahost.model.budgets import Budget, Part
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, settings
@@ -118,16 +118,6 @@ def test_bytes_of_leaders_count_or_those_of_all_replicas(world: World) -> None:
     parts = world.look()
     assert {name: part.used for name, part in parts.items()} == {"l": 10, "r": 20, "f": 0}
     assert parts["l"].topics == parts["r"].topics == {"orders.eu", "orders.us"}
-
-
-def test_the_budgets_of_a_topic_are_found_once_however_often_is_looked(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find, asked = Topics.budgets, list[str]()
-    monkeypatch.setattr(Topics, "budgets", lambda topics, name: (asked.append(name), find(topics, name))[1])
-    for _ in range(2):
-        world.look()
-        assert sorted(asked) == ["logs", "orders.eu"], "with 100,000 prefixes a look would take long, and so be seldom"
 
 
 #: Which replica is led from now on or no more; how much counts so many seconds later.

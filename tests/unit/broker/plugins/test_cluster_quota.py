@@ -4,7 +4,6 @@ It gives a client its share of the quota, and announces changes of quotas, share
 """
 
 import math
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -292,31 +291,6 @@ def test_more_brokers_or_very_many_changes_are_announced_for_all_clients_at_once
     world.plugin._on_registered_brokers({})
     world.host.cluster()
     assert world.rate("alice", "app") == 4e6, "there is this broker at least"
-
-
-def test_brokers_counted_during_a_look_leave_no_rate_not_given(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    names, rate, calls = ("bob", "dave"), world.quotas.rate, iter((False, True))
-    asked: dict[str, float | None] = {}
-
-    def host_thread() -> None:
-        world.host.cluster(1, 2, 3, 4)
-        asked.update({name: world.rate(name, "app") for name in names})  # as that is announced for all
-
-    host = threading.Thread(target=host_thread)
-
-    def rate_during_the_look(*key: Any) -> float | None:
-        if threading.current_thread() is not host and next(calls, False):
-            host.start()
-            host.join(0.2)
-        return rate(*key)
-
-    monkeypatch.setattr(world.quotas, "rate", rate_during_the_look)
-    equal = tuple(Share(name, "app", PRODUCE, 1e6, 3e6) for name in names)
-    follower(world.plugin).take(b"1", encode(Shares("1", 1, 1, datetime.now(UTC), equal)), True)
-    world.plugin.look()
-    host.join(30)
-    again = {user for user, _ in world.host.announced}
-    assert all(asked[name] == world.rate(name, "app") for name in names if name not in again)
 
 
 def test_on_a_controller_nothing_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -386,16 +386,6 @@ def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monk
     measured(opened, "full")
 
 
-def test_several_are_measured_one_after_the_other(tmp_path: Path) -> None:
-    goes_on = threading.Event()
-    opened = volumes(lambda _: goes_on.wait(30), a=tmp_path, b=tmp_path)
-    assert [*opened.of(["a", "b"]), *opened.of(["b", "a"])] == []
-    # That of another test may be about to end.
-    eventually(lambda: [each.name for each in threading.enumerate()].count("quotahost-opened-volume") == 1)
-    goes_on.set()
-    assert [each.name for each in measured(opened, "a", "b")] == ["a", "b"]
-
-
 def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, back = Clock(), threading.Event()
 

@@ -7,7 +7,6 @@ frees them, and leaves the others to operators.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -131,17 +130,6 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
 
 
-def test_the_clusters_id_is_published_as_soon_as_a_log_directory_has_it(world: World, tmp_path: Path) -> None:
-    world.broker.node = {"log.dirs": f"{tmp_path / 'offline'},{tmp_path}"}
-    monitor(world.context).close()
-    world.start()
-    assert world.run() == 1
-    assert world.kafka.sent[-1].cluster == ""
-    (tmp_path / "meta.properties").write_text("cluster.id=c-1\n")
-    assert world.run() == 1
-    assert world.kafka.sent[-1].cluster == "c-1"
-
-
 @pytest.mark.proves("proposal-035.metric-errors")
 def test_a_failure_is_counted_and_tried_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.run(0.5)
@@ -210,6 +198,7 @@ OTHER, EMPTY = Volume("1", "/e", 100, 1), Volume("1", "/z", 0, 0)
         (snapshot(SMALL, OTHER), snapshot(SMALL), True),
         (snapshot(SMALL, OTHER), snapshot(OTHER, SMALL), False),
         (snapshot(SMALL), snapshot(SMALL, offline=("/e: gone",)), True),
+        (snapshot(SMALL), replace(snapshot(SMALL), cluster="c-1"), True),  # the log directories have it now
         (filled(100_000), filled(100_999), False),
         (filled(100_000), filled(101_000), True),  # a thousandth of the capacity
         (filled(100_000), filled(99_000), True),
