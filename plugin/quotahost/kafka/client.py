@@ -243,9 +243,8 @@ def connect(config: Mapping[str, Any], wait: float, topic: str | None = None, mo
     options: dict[str, Any] = {**ASKING, **config, "error_cb": errors.append}
     try:
         admin = AdminClient(options)
-    except (KafkaException, TypeError, ValueError) as failure:
-        reason = failure.args[0] if failure.args else failure
-        text = str(reason.str() if isinstance(reason, KafkaError) else reason)
+    except KafkaException as failure:
+        text = failure.args[0].str()
         hint = "; is ssl.key.password right, and a key in the file?" if "ssl.key.location failed" in text else ""
         raise NoAnswer(_QUOTED.sub("", text) + hint) from None
     setup = int(options["socket.connection.setup.timeout.ms"]) / 1000
