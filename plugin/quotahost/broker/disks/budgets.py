@@ -49,7 +49,7 @@ _Find: TypeAlias = Callable[[str], Sequence[Budget]]
 
 
 class _Reading(NamedTuple):
-    """What was read, in little memory: a broker may have 30,000 replicas. Those of the same ones share their names."""
+    """What was read, in little memory: a broker may have 30,000 replicas."""
 
     at: float  # monotonic seconds
     names: list[tuple[str, int]]  # topic and partition of each replica
@@ -132,8 +132,7 @@ class BudgetSizes:
         """Topic and partition of the replicas of budgeted topics. Raises OSError if a directory can't be listed."""
         # One that is moved is there twice.
         found = dict.fromkeys(replica for directory in directories for replica in replicas(directory))
-        names = [name for name in found if self._find(name[0])]
-        return names if names != self._read.names else self._read.names
+        return [name for name in found if self._find(name[0])]
 
     def _sizes(self, at: float, names: list[tuple[str, int]]) -> _Reading:
         """Ask Java for the sizes. Raises ConnectionError if it tells none."""

@@ -128,7 +128,7 @@ def _names(stores: Mapping[int, str], mounts: Mapping[int, _Mount]) -> dict[int,
 def _mounts() -> dict[int, _Mount]:
     """What is mounted, by device, from Linux' mountinfo (proc(5)); empty on other systems."""
     try:
-        lines = _MOUNTS.read_text(errors="replace").split("\n")
+        lines = _MOUNTS.read_text(errors="replace").removesuffix("\n").split("\n")
     except OSError:
         return {}
     mounts = {}
@@ -136,8 +136,6 @@ def _mounts() -> dict[int, _Mount]:
         # MOUNT PARENT MAJOR:MINOR ROOT MOUNT-POINT OPTIONS [TAG ...] - TYPE SOURCE OPTIONS, with any number of tags.
         before, _, after = line.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
-        if len(fields) < 5 or len(rest) < 3:
-            continue
         major, _, minor = fields[2].partition(":")
         mounts[os.makedev(int(major), int(minor))] = _Mount(_unescaped(rest[1]), _unescaped(fields[4]), rest[2])
     return mounts

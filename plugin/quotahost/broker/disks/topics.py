@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from quotahost.broker.disks.file_stores import read_disks
@@ -101,10 +100,8 @@ def _entries(directory: str, seen: Listing) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(directory) as entries:
             yield from entries
-    except FileNotFoundError:  # a partition was deleted meanwhile
-        if Path(directory).parent.exists():
-            return
-        seen.unread.append(f"{directory}: it is gone")
+    except FileNotFoundError:
+        pass  # a partition was deleted meanwhile
     except OSError as error:
         seen.unread.append(f"{directory}: {error.strerror or error}")
 

@@ -62,7 +62,6 @@ MOUNTS = """\
 24 1 0:41 / /data/4 rw - zfs /dev/pool rw
 25 1 0:42 / /data/5 rw - zfs /dev/pool rw
 26 1 0:43 / /data/六\\0406\u3000 rw - tmpfs tmpfs rw
-not a line of it
 """
 
 
