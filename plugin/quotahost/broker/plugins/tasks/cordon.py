@@ -147,7 +147,6 @@ class Cordon:
         )
         # Kafka tells us the same by reconfigure(), a moment later.
         self._section = self._section.model_copy(update={"added": tuple(added)})
-        self._ask_at = self._clock()
         self._tell.healed()
         for directories, what in ((new, "cordoned: no new replica is put there"), (gone, "no longer cordoned")):
             if directories:
