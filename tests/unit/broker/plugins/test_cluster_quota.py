@@ -223,22 +223,6 @@ def test_shares_of_other_brokers_and_clusters_and_malformed_records_are_ignored(
     assert world.rate("alice", "app") == 3.5e6
 
 
-def test_shares_of_other_runs_and_late_ones_are_refused(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    world.sequence = 5
-    world.shares(3.5e6, run=2)
-    for _ in range(2):
-        world.shares(1e6, run=1)
-    world.shares(1e6, run=2**62)
-    world.sequence = 4
-    world.shares(1e6, run=2)
-    assert world.rate("alice", "app") == 3.5e6
-    counted = {key[1]: n for key, n in world.broker.shown.items() if key[0] == "Refused"}
-    assert counted == {"other-pipeline": 2, "ahead": 1, "late": 1}
-    assert [line.partition(": ")[2] for line in caplog.messages] == [
-        "two pipelines run for this cluster: those of run 1 are refused, those of a newer run are taken"
-    ]
-
-
 def test_shares_that_stop_and_come_back_are_logged_once_each(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.shares(3.5e6)
     world.plugin.record(b"1", None, True)

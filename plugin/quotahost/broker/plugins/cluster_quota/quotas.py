@@ -123,8 +123,7 @@ class ClusterQuotas:
     def _note(self, entities: Iterable[Entity]) -> None:
         with self._lock:
             for entity in entities:
-                if len(self._changed) <= _MOST_APART:  # more stand for all
-                    self._changed.add(entity)
+                self._changed.add(entity)
                 user, client_id = entity
                 if client_id is None:
                     continue
