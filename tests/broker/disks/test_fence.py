@@ -26,7 +26,7 @@ from tests.broker.support.acls import acl, any_acl, give
 from tests.broker.support.commands import connect_as, top
 from tests.broker.support.node import FIXED, callback_node, callback_properties, set_factor, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
-from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, wait_for_watch_topic
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, wait_for_watch_topic
 
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
@@ -172,20 +172,6 @@ def test_without_tiered_storage_its_topic_is_one_like_any_other(node: KafkaNode,
     create_topic(node, TIERING)
     set_factor(node, 0)
     assert attempt(node.client_config("alice", "any"), TIERING) == TURNED_BACK
-
-
-def test_a_pause_takes_limits_no_lower_than_where_the_release_begins(node: KafkaNode, topic: str) -> None:
-    def limit() -> float:
-        return limit_of(node, "alice", "held")
-
-    attempt(node.client_config("alice", "held"), topic)
-    eventually(lambda: has_own_quota(node, "alice", "held"))
-    set_factor(node, 0.5)
-    eventually(lambda: limit() == 25e6)
-    set_factor(node, 0)
-    eventually(lambda: limit() == pytest.approx(50e6 / 3), what="a window's share of three")
-    set_factor(node, 1)
-    eventually(lambda: limit() == 50e6)
 
 
 def test_in_shadow_everything_is_appended_and_counted(node: KafkaNode, topic: str) -> None:

@@ -159,23 +159,6 @@ def test_a_reassignment_that_fills_at_factor_0_does_not_hold_the_factor_down_onc
     assert fmean(course.factors[3 * HOUR :]) == pytest.approx(0.2, rel=0.1)
 
 
-def test_of_two_volumes_the_one_that_fills_faster_decides_and_the_other_knows_its_own_demand() -> None:
-    wide, tight = (Disk(times * DRAIN, drain=DRAIN, every=75) for times in (2, 10))
-    course = scenes.play("setpoint", 3.5, wide, replace(tight, changes=((HOUR, 0.0),)))
-    assert fmean(course.factors[HOUR // 2 : HOUR]) == pytest.approx(0.1, rel=0.1)
-    assert course.places[0][HOUR - 1] < 0, "it drains while it is slowed for the other one's sake"
-    assert fmean(course.factors[-HOUR // 2 :]) == pytest.approx(0.5, rel=0.05)
-    assert pauses(course.factors) == 0
-
-
-def test_in_shadow_mode_the_factor_is_the_one_it_would_take() -> None:
-    course = loop(2 * DRAIN, 2 * DRAIN, 60, 1, "shadow=factor", place=0.5)
-    assert course.factors[-1] == pytest.approx(1, abs=0.1), "as much is deleted as flows in"
-    course = loop(2 * DRAIN, DRAIN, 60, 0.486, "shadow=factor", place=-3)
-    assert course.places[0][-1] < 1
-    assert course.factors[-1] == pytest.approx(0.5, rel=0.4), "of which half would be the balance"
-
-
 def test_after_a_pause_producers_get_their_share_at_once() -> None:
     begins = 2 * HOUR
     others = ((begins, 25 * DRAIN), (begins + 20, 0.0))
