@@ -1,12 +1,10 @@
 """What plugins' clients do while the cluster does not answer, is not complete yet, or says too much."""
 
 import gc
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext, suppress
-from pathlib import Path
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 from weakref import ref
@@ -17,7 +15,6 @@ from confluent_kafka.admin import AdminClient
 
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
-from quotahost.base.background import start_daemon
 from quotahost.base.errors import Unusable
 from quotahost.kafka import commands, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
@@ -28,7 +25,6 @@ from quotahost.kafka.publisher import Publisher
 from quotahost.kafka.registered_brokers import RegisteredBrokers
 from quotahost.testing.broker import FakeBroker
 from tests.fakes.plugin_context import Clock, context
-from tests.fakes.tls import tls_server
 
 # ---- rights ----
 
@@ -97,20 +93,6 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     assert caplog.messages == []
 
 
-def test_a_reader_tells_a_lost_cluster_after_the_start_and_when_back(
-    mock: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    broker = FakeBroker()
-    with Proxy(int(mock.split(":")[1])) as network:
-        network.cut()
-        broker.client = {"bootstrap.servers": f"127.0.0.1:{network.port}"}
-        follower = Follower(context(broker, startup__grace="1ms"), "t", nothing)
-        assert eventually(lambda: caplog.messages)[0].startswith("not connected: ")
-        network.heal()
-        eventually(lambda: "connected again" in caplog.messages)
-        follower.close()
-
-
 def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
     mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
     (address,) = mock.list_topics("t", timeout=10).brokers.values()
@@ -124,46 +106,6 @@ def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
     del mock
     eventually(lambda: broker.number("Connection", "Connected", "mine") == 0)
     follower.close()
-
-
-@pytest.fixture
-def refusing(tmp_path: Path) -> Iterator[tuple[str, list[float]]]:
-    """Who connects here finds a certificate that nobody trusts; the address, and when each try was."""
-    (tls, *_), tries = tls_server(tmp_path), list[float]()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    tries.append(time.monotonic())
-                    with connection, suppress(OSError):
-                        tls.wrap_socket(connection, server_side=True)
-
-        start_daemon("refusing", serve)
-        yield f"127.0.0.1:{server.getsockname()[1]}", tries
-        server.shutdown(socket.SHUT_RDWR)
-
-
-def test_clients_that_are_refused_try_as_one_and_more_and_more_seldom(
-    refusing: tuple[str, list[float]], caplog: pytest.LogCaptureFixture
-) -> None:
-    address, tries = refusing
-    broker = FakeBroker(client={"bootstrap.servers": address, "security.protocol": "ssl"}, brokers={1: False})
-    mine = context(broker, startup__grace="1ms")
-    followers = [Follower(mine, f"t{number}", nothing, connection=f"{number}") for number in range(4)]
-    publisher = Publisher(mine, "t", nothing)
-
-    def rests() -> bool:
-        publisher.send(b"1", bytes)
-        return len(tries) > 5 and tries[-1] - tries[-2] > 2
-
-    eventually(rests, poll=0.5)
-    for follower in followers:
-        follower.close()
-    clients = len([*followers, publisher])
-    assert len(tries) < 5 * clients, "by itself, each would have had that many before it rests"
-    assert sum("not connected: TLS fails" in line for line in caplog.messages) == clients
 
 
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:

@@ -96,13 +96,3 @@ def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
     silent = "the cluster has not answered for its log dirs for validity + interval (60.005 s)"
     assert known(source) == (ONE, (silent,)), "the last volumes still hold"
     assert len(caplog.records) == 1
-
-
-def test_a_shorter_interval_applies_at_once(make: Make) -> None:
-    broker, clock = FakeBroker(brokers={1: False}, directories=[DIR_1]), Clock()
-    source = make(broker, clock, interval="1h")
-    eventually(lambda: known(source) == (ONE, ()))
-    clock.now += 1800
-    source.reconfigure(LogDirs.Section(interval="10s"))
-    answered(source, clock)
-    assert known(source) == (ONE, ())

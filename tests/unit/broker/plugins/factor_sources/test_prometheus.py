@@ -4,7 +4,6 @@ Each fault is a sentence, and credentials go nowhere else.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
@@ -249,21 +248,6 @@ def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, ca
     asked = len(server.asked)
     eventually(lambda: len(server.asked) > asked + 6, what="three more tries")
     assert caplog.messages == [failed, "prometheus 127.0.0.1 knows all volumes again"]
-
-
-def test_neither_read_nor_close_waits_for_a_server_that_hangs(source: Make, server: FakePrometheus) -> None:
-    def threads() -> list[str]:
-        return [t.name for t in threading.enumerate() if t.name == "quotahost-prometheus"]
-
-    server.answer = lambda *_: success({}) if server.ended.wait() else None  # when the test ends
-    plugin = source(timeout="1m")
-    plugin.read()
-    eventually(lambda: server.asked, what="the query that hangs")
-    assert plugin.read() is None
-    assert threads()
-    plugin._context.closing.close()
-    server.ended.set()
-    eventually(lambda: not threads(), what="the end of the thread")
 
 
 WRONG: dict[str, list[dict[str, str]]] = {
