@@ -7,6 +7,7 @@ The log names limits that contradict each other.
 from typing import ClassVar
 
 from quotahost.api import Context
+from quotahost.base.background import LoggedOnce
 from quotahost.base.text import printable
 from quotahost.model import Limit, Volume
 from quotahost.model.volumes import ByteLimits, byte_limits
@@ -23,7 +24,7 @@ class Limits:
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context
-        self._contradicts: tuple[str, str] | None = None  # broker and name of the volume that was logged last
+        self._contradiction = LoggedOnce(context.log)
 
     def quota_factor(self, volume: Volume) -> float:
         """1 at or below soft, 0 at or above hard; soft 10, hard 15, consumed 12 is 0.6."""
@@ -49,18 +50,14 @@ class Limits:
         return self._context.settings.static.storage.limits_of(volume)
 
     def _bounds(self, volume: Volume) -> ByteLimits | None:
-        """The limits in force for a volume, in bytes of it; logs what is strange about them, of one volume."""
+        """The limits in force for a volume, in bytes of it; of one volume it logs that they contradict each other."""
         soft, hard = self._limits(volume)
         in_force = byte_limits(volume, soft, hard)
-        where = printable(volume.broker), printable(volume.name)
-        if not (soft and hard and in_force and in_force.contradict):
-            # Healed, so the next one is logged.
-            self._contradicts = None if where == self._contradicts else self._contradicts
-        elif self._contradicts is None:
-            self._contradicts = where
-            self._context.log.warning(
+        if soft and hard and in_force and in_force.contradict:
+            self._contradiction.report(
                 "broker %s, volume %s: the hard limit %s is reached at %s bytes, before the soft limit %s at %s; "
                 "until one is changed, the hard limit alone holds",
-                *where, hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
+                printable(volume.broker), printable(volume.name),
+                hard, f"{hard.consumed_at(volume.capacity):,}", soft, f"{soft.consumed_at(volume.capacity):,}",
             )  # fmt: skip
         return in_force
