@@ -202,10 +202,7 @@ TASK = """
         (Role.TASK, "def plugin(context, period): pass", "context alone (missing a required argument: 'period'); make"),
         (Role.SUPPLIER, "plugin = 7", f"{IMPORT}TypeError: it can't be called; name a class or function in"),
         (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
-        (Role.SUPPLIER, "class plugin:\n    quota = 5\n    def __init__(self, context): pass", "has no method quota"),
         (Role.SUPPLIER, "def plugin(context): 1\nplugin.Section = 5", "its attribute Section is 5; make it a sub"),
-        (Role.FACTOR_SOURCE, "def plugin(context): return object()", "has no method read"),
-        (Role.POLICY, "def plugin(context): return object()", "has no method quota_factor"),
         (Role.TASK, "def plugin(context): return object()", "has no method run"),
         *((Role.TASK, TASK.format(period), "; make it a datetime.timedelta above 0")
           for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from harness.system.waiting import eventually
 from quotahost.api import Role
@@ -20,7 +18,7 @@ from quotahost.broker.plugins.cluster_quota.quotas import ClusterQuotas
 from quotahost.broker.plugins.cluster_quota.shares import ClusterQuota as Supplier
 from quotahost.broker.plugins.cluster_quota.shares import GivenRates
 from quotahost.model import QuotaType, Scope
-from quotahost.records.quotas import DEFAULT, ClusterQuota, Entity, LatestQuotas
+from quotahost.records.quotas import Entity, LatestQuotas
 from quotahost.records.shares import Share, Shares, encode
 from quotahost.records.usage import ClientKey
 from quotahost.settings.declaration import SettingsError
@@ -113,36 +111,6 @@ def test_a_share_of_a_cluster_wide_quota_is_each_clients_own(
 ) -> None:
     set_quotas(quotas, *given)
     assert quotas.distinct_client_ids(principal) == distinct
-
-
-NAMES = st.sampled_from(["", "a", "b", "alice"])
-ENTITIES = st.builds(Entity, NAMES.filter(bool), st.none() | NAMES) | st.builds(Entity, st.none(), NAMES.filter(bool))
-RATES = st.none() | st.sampled_from([1.0, 2.0, math.inf])
-WANTED = st.none() | st.builds(ClusterQuota, RATES, RATES)
-CHANGES = st.lists(st.tuples(ENTITIES | st.just(DEFAULT), WANTED), max_size=12)
-
-
-@given(CHANGES)
-def test_the_most_specific_quota_holds_after_any_changes(changes: list[tuple[Entity, ClusterQuota | None]]) -> None:
-    quotas, kept = ClusterQuotas(context()), {}
-    set_quotas(quotas)
-    for entity, wanted in changes:
-        if wanted:
-            change(quotas, (entity, wanted))
-            kept[entity] = wanted
-        else:
-            remove(quotas, *entity)
-            kept.pop(entity, None)
-    for user in ("alice", "b", ""):
-        found = {client_id: produced(quotas, user, client_id) for client_id in ("", "a", "b", "alice", "other")}
-        for client_id, rate in found.items():
-            levels = [Entity(user, client_id), Entity(user, None), Entity(None, client_id), DEFAULT]
-            set_rates = [kept[entity].produce for entity in levels if entity in kept]
-            expected = next((rate for rate in set_rates if rate is not None), None)
-            assert rate == expected
-        distinct = quotas.distinct_client_ids(user)
-        if distinct is not None:
-            assert len({rate for client_id, rate in found.items() if client_id not in distinct}) <= 1
 
 
 # ---- the supplier ----

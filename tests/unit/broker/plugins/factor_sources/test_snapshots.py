@@ -408,14 +408,3 @@ def test_whatever_the_clocks_do_a_broker_is_fresh_for_validity_only(steps: list[
             last = world.clock.now
         if world.clock.now - last > VALIDITY:
             assert world.consumed() is None
-
-
-@given(st.lists(st.tuples(st.integers(0, 50), st.booleans()), max_size=20))
-def test_in_any_order_the_newest_is_kept_but_one_dated_by_a_clock_set_back(published: list[tuple[int, bool]]) -> None:
-    world, kept = Rosters("1"), 0
-    world.publishes("1", ahead=-50)
-    for second, live in published:
-        world.roster.take(snapshot("1", WALL - 50 + second, second), live, VALIDITY)
-        if second > kept or (live and kept - second > VALIDITY / 2):
-            kept = second
-        assert world.consumed() == kept
