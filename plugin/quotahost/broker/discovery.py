@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Final
 
@@ -92,7 +91,6 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
         raise PluginError(role, name, f"{origins} is not written as MODULE:CLASS, of letters, digits, _ and dots")
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
-    invalidate_caches()  # it may have been installed since this Python began
     with failing(role, name, f"{origins} fails to import"):
         return _callable(matching[0].load())
 

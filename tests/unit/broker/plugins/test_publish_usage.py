@@ -367,7 +367,6 @@ def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None
     assert opened.of(["full"])[0] is found, "as long as it is asked for"
     opened.of([])
     assert opened.of(["full"]) == []
-    opened._closing.set()
 
 
 def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

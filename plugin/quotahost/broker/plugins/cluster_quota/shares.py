@@ -222,8 +222,6 @@ class ClusterQuota:
             self._given.newest.remove()
         else:
             self._given.newest.take(shares, live, self._context.settings.validity.total_seconds(), written_ms)
-        if self._looks:
-            self._looks.wake()
 
     # ---- the thread that asks for the registered brokers ----
 
@@ -238,8 +236,6 @@ class ClusterQuota:
             changed = self._given.brokers != before
         if changed:
             self._context.answers_changed()
-            if self._looks:
-                self._looks.wake()
 
     # ---- the looking thread ----
 

@@ -150,14 +150,10 @@ class OpenedVolumes:
     """
 
     def __init__(
-        self, context: Context, sleep: Callable[[float], object] | None = None,
-        clock: Clock = time.monotonic,
-    ) -> None:  # fmt: skip
+        self, context: Context, sleep: Callable[[float], object] = time.sleep, clock: Clock = time.monotonic
+    ) -> None:
         """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks."""
-        self._context, self._clock, self._rest = context, clock, clock()
-        self._closing = threading.Event()
-        context.closing.callback(self._closing.set)
-        self._sleep = sleep or self._closing.wait
+        self._context, self._sleep, self._clock, self._rest = context, sleep, clock, clock()
         self._lock = threading.Lock()
         self._measured: dict[str, MeasuredVolume] = {}
         self._running: dict[str, float] = {}  # since when a volume is measured
