@@ -101,6 +101,6 @@ def monitor(context: Context) -> DiskMonitor:
 
 
 @cache
-def patience(strict: bool = False) -> Settings:
-    """Settings with a ``validity`` of 60 s and a ``startup.grace`` of 30 s; strict with ``fenced.brokers=unknown``."""
-    return settings(validity="60s", startup__grace="30s", **({"fenced__brokers": "unknown"} if strict else {}))
+def patience() -> Settings:
+    """Settings with a ``validity`` of 60 s and a ``startup.grace`` of 30 s."""
+    return settings(validity="60s", startup__grace="30s")

@@ -197,12 +197,6 @@ def test_answers_are_handed_on_and_while_the_cluster_is_silent_the_last_holds(ca
     assert (caplog.messages, registered.answered) == ([silent, "the cluster answers again"], True)
 
 
-def test_silence_is_logged_once_startup_grace_is_over(caplog: pytest.LogCaptureFixture) -> None:
-    registered = RegisteredBrokers(context(FakeBroker(), startup__grace="1ms"), nothing)
-    eventually(lambda: caplog.messages)
-    registered._loop.close()
-
-
 # ---- a compacted topic that is created ----
 
 ABSENT = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)

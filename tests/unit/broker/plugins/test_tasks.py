@@ -130,22 +130,6 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
 
 
-@pytest.mark.proves("proposal-035.metric-errors")
-def test_a_failure_is_counted_and_tried_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    world.run(0.5)
-    world.kafka.delivers = DOWN
-    world.run(20)
-    assert caplog.text.count("not connected: ") == 1
-    assert (world.broker.number("Publication", "Errors") or 0) > 10
-    assert len(world.kafka.made) > 10, "the topic may be gone: it is looked up each time"
-    world.kafka.delivers = None
-    world.run(2)
-    failed = world.broker.number("Publication", "Errors")
-    assert world.run(20) > 1
-    assert world.broker.number("Publication", "Errors") == failed
-    assert world.broker.number("Connection", "Connected", "publish-volumes") == 1
-
-
 def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
     world.broker.brokers = TimeoutError("no answer")
     world.run(7)

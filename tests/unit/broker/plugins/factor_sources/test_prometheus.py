@@ -236,20 +236,6 @@ def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
         each._context.closing.close()
 
 
-def test_a_fault_and_its_end_are_logged(source: Make, server: FakePrometheus, caplog: pytest.LogCaptureFixture) -> None:
-    server.replies = {}
-    plugin = source()
-    plugin.read()
-    eventually(lambda: len(server.asked) > 6, what="three more tries")
-    failed = "prometheus 127.0.0.1 gives no answer; the last holds for a while: the server says bad_data: unknown query"
-    assert caplog.messages == [failed]
-    server.serve(SIZE, FREE)
-    eventually(lambda: len(caplog.messages) > 1)
-    asked = len(server.asked)
-    eventually(lambda: len(server.asked) > asked + 6, what="three more tries")
-    assert caplog.messages == [failed, "prometheus 127.0.0.1 knows all volumes again"]
-
-
 WRONG: dict[str, list[dict[str, str]]] = {
     "is no base URL; write one such as http://prometheus:9090, without ? and #": [
         {"url": each}

@@ -263,9 +263,9 @@ def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
 class Rosters(Clocks):
     """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
 
-    def __init__(self, *registered: str, strict: bool = False) -> None:
+    def __init__(self, *registered: str) -> None:
         super().__init__()
-        self.settings = patience(strict)
+        self.settings = patience()
         self.roster = Roster(self.clock, self.wall)
         if registered:
             self.register(*registered)
@@ -340,23 +340,6 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return
     assert world.consumed() == 8
     world.register()
     assert world.view == View()
-
-
-@pytest.mark.proves("proposal-035.fallback")
-def test_in_the_strict_form_a_fenced_broker_is_unknown_after_validity_until_it_is_unregistered() -> None:
-    world = Rosters("1", strict=True)
-    world.publishes("1", 7)
-    world.register("1", fenced="1")
-    world.passes(VALIDITY)
-    assert world.consumed() == 7
-    world.passes(DAY)
-    assert world.view.unknown == [stale()]
-    world.register()
-    assert world.view == View()
-    world.register("1")
-    world.publishes("1", 7)
-    world.passes(VALIDITY + 1)
-    assert world.view.unknown == [stale()], "a broker in service is expected however long it is silent"
 
 
 def test_a_duplicate_or_an_older_snapshot_is_late_and_makes_nothing_fresh() -> None:
