@@ -1,7 +1,6 @@
 """The factor source ``log-dirs``: what it knows and doesn't know."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -20,8 +19,8 @@ Make = Callable[..., LogDirs]
 def make() -> Iterator[Make]:
     made: list[LogDirs] = []
 
-    def source(broker: FakeBroker, clock: Clock | None = None, interval: Any = "5ms", **given: str) -> LogDirs:
-        own = LogDirs.Section(interval=interval)  # as in a properties file
+    def source(broker: FakeBroker, clock: Clock | None = None, **given: str) -> LogDirs:
+        own = LogDirs.Section.model_validate({"interval": "5ms"})
         made.append(LogDirs(context(broker, "log-dirs", own, **given), clock or Clock()))
         return made[-1]
 

@@ -4,7 +4,7 @@ Each fault is a sentence, and credentials go nowhere else.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -206,35 +206,7 @@ def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_
     assert (len(sentence) < 500, "\n" in sentence) == (True, False)
 
 
-# ---- the source: its properties, its memory, its thread and its log ----
-
-SIZE = {("kafka-1", "/data"): 100, ("kafka-2", "/data"): 200}
-FREE = {("kafka-1", "/data"): 25, ("kafka-2", "/data"): 150}
-
-
-Make = Callable[..., Prometheus]
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def source(server: FakePrometheus, clock: Clock) -> Iterator[Make]:
-    """Makes sources that ask the server, with more properties than the required ones."""
-    server.serve(SIZE, FREE)
-    made = []
-
-    def make(**more: str) -> Prometheus:
-        own = section_of(server.url, **{"interval": "100ms"} | more)
-        made.append(Prometheus(context(name="prometheus", own=own), clock))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each._context.closing.close()
-
+# ---- the source: its properties and its memory ----
 
 WRONG: dict[str, list[dict[str, str]]] = {
     "is no base URL; write one such as http://prometheus:9090, without ? and #": [
@@ -266,13 +238,16 @@ def test_wrong_properties_are_refused_with_a_sentence(sentence: str, section: di
 
 
 @pytest.mark.parametrize(("interval", "longest"), [("30s", 60), ("50s", 100), ("1h", 7200)])
-def test_answers_hold_for_validity_or_two_intervals(source: Make, clock: Clock, interval: str, longest: float) -> None:
-    plugin = source(interval=interval)
+def test_answers_hold_for_validity_or_two_intervals(server: FakePrometheus, interval: str, longest: float) -> None:
+    server.serve({("kafka-1", "/data"): 100}, {("kafka-1", "/data"): 25})
+    clock, given = Clock(), context(name="prometheus", own=section_of(server.url, interval=interval))
+    plugin = Prometheus(given, clock)
     known = eventually(plugin.read, what="the first answer")
-    assert known == ClusterVolumes((Volume("kafka-1", "/data", 100, 75), Volume("kafka-2", "/data", 200, 50)))
+    assert known == ClusterVolumes((Volume("kafka-1", "/data", 100, 75),))
     clock.now += longest
     assert plugin.read() == known
     clock.now += 1
     too_old = plugin.read()
     assert too_old is not None
     assert (too_old.volumes, len(too_old.unknown)) == (known.volumes, 1)
+    given.closing.close()
