@@ -6,7 +6,7 @@ Kafka's Java client.
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,14 +70,11 @@ def ensure_compacted(admin: AdminClient, topic: str, brokers: int = 0, gathering
 
 def _check_policy(admin: AdminClient, topic: str) -> None:
     """Warn of a topic that deletes by age: it would lose the records of brokers that have nothing new to publish."""
-    try:
+    with suppress(KafkaException):  # without the right to see it
         policy = described(admin, ResourceType.TOPIC, topic, _WAIT)["cleanup.policy"].value or ""
-    except KafkaException as failure:
-        log.debug("cleanup.policy of %s can't be read: %s", topic, failure)
-        return
-    if "compact" not in policy:
-        text = "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers"
-        log.warning(text, topic, policy)
+        if "compact" not in policy:
+            text = "topic %s has cleanup.policy=%s: set compact, or it grows and loses records of silent brokers"
+            log.warning(text, topic, policy)
 
 
 def described(admin: AdminClient, kind: ResourceType, name: str, wait: float) -> dict[str, Any]:
