@@ -93,21 +93,6 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     assert caplog.messages == []
 
 
-def test_a_reader_of_an_empty_topic_shows_that_the_cluster_is_gone() -> None:
-    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = mock.list_topics("t", timeout=10).brokers.values()
-    broker, silence, begun = FakeBroker(client={"bootstrap.servers": f"{address.host}:{address.port}"}), [3600.0], [0]
-    follower = Follower(
-        context(broker, startup__grace="1ms"), "t", nothing, lambda: silence[0], begins=lambda: begun.append(1)
-    )
-    eventually(lambda: broker.number("Connection", "Connected", "mine") == 1)
-    silence[0] = 0.0  # by a live change
-    eventually(lambda: len(begun) > 3, what="it is read again")
-    del mock
-    eventually(lambda: broker.number("Connection", "Connected", "mine") == 0)
-    follower.close()
-
-
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
     with Proxy(int(mock.split(":")[1])) as network:
         mine = login(context(FakeBroker(client={"bootstrap.servers": f"127.0.0.1:{network.port}"})))

@@ -81,7 +81,7 @@ def fresh_to_the_pipeline(value: bytes, written_ms: int, now_ms: int) -> bool:
     return record.reporting == 1
 
 
-@pytest.mark.proves("proposal-035.freshness", "proposal-035.snapshot-time")
+@pytest.mark.proves("proposal-035.freshness", "proposal-035.snapshot-time", "faults.clock")
 @given(old=QUARTERS, passed=QUARTERS, publisher=WRONG, kafka=WRONG, reader=WRONG)
 @example(old=30.0, passed=31.0, publisher=0.0, kafka=0.0, reader=0.0)
 @example(old=30.0, passed=30.0, publisher=-3600.0, kafka=0.0, reader=3600.0)

@@ -35,12 +35,15 @@ def test_log_directories_are_those_that_kafka_takes() -> None:
 def test_two_directories_on_one_file_store_are_one_volume_with_the_stores_numbers(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    found = read_disks("1", [str(tmp_path / "a"), str(tmp_path / "b")])
+    one, other = str(tmp_path / "a"), str(tmp_path / "b")
+    found = read_disks("1", [one, other])
     (volume,) = found.volumes
     store = os.statvfs(tmp_path)
     assert volume.capacity == store.f_blocks * store.f_frsize
     assert volume.free == pytest.approx(store.f_bavail * store.f_frsize, rel=0.05), "what Kafka may still use"
     assert found.offline == ()
+    without = read_disks("1", [one, other], [other])
+    assert (without.offline, [place for place, _ in without.places]) == ((f"{other}: taken offline by Kafka",), [one])
 
 
 @pytest.mark.parametrize("call", ["scandir", "statvfs"])

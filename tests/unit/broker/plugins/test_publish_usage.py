@@ -116,15 +116,6 @@ def test_what_of_a_clients_use_is_news(usages: Usages, first: ClientUse, then: C
     assert usages.run(then) == sent
 
 
-def test_a_client_that_is_silent_goes_once_its_rate_has_run_out(usages: Usages) -> None:
-    usages.run(use())
-    assert [usages.run(use(idle=idle)) for idle in (0.5, 1.0, 1.5)] == [0, 0, 1]
-    assert usages.kafka.sent[-1].clients[0].demand == 0
-    assert usages.run(use(idle=13.0, rate=0.5)) == 1
-    assert usages.kafka.sent[-1].clients == ()
-    assert usages.broker.number("Usage", "Clients") == 0
-
-
 def test_the_busiest_with_a_cluster_wide_quota_are_published(usages: Usages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usage_module, "MOST", 1)
     usages.run()  # the broker is one of the cluster
