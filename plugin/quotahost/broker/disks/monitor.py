@@ -56,8 +56,8 @@ class DiskMonitor:
         self._read_at, self._unreadable = -math.inf, dict[str, str]()  # log directories whose disk fails, and why
         #: Log directories that had what Kafka puts in each before it makes a callback, at one look or another.
         self._formatted = set(self._directories if shown else ())
-        #: Of volumes above their soft limits, when their topics were listed, in which directories, and the topics.
-        self._listed: dict[str, tuple[float, tuple[str, ...], frozenset[str] | None]] = {}
+        #: Of volumes above their soft limits, when their topics were listed, and the topics.
+        self._listed: dict[str, tuple[float, frozenset[str] | None]] = {}
         self.budgets = BudgetSizes(broker.replicas, clock)
         self._failure = LoggedOnce(log, logging.ERROR)
         self._inodes = LoggedOnce(log)
@@ -104,10 +104,9 @@ class DiskMonitor:
         disks = self._with_topics(self._with_limits(disks))
         self.cluster_id = self.cluster_id or cluster_id(self._directories)
         self.budgets.look([place for place, _ in disks.places])
-        before, self._newest = self._newest[1], (looked_at, disks)
-        if disks != before:
-            self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
-            self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
+        self._newest = (looked_at, disks)
+        self._shown.show({v.name: {"Capacity": v.capacity, "Consumed": v.consumed} for v in disks.volumes})
+        self._metrics.gauge("LogDirs", "", "Offline", len(disks.offline))
 
     def _read(self) -> DiskState:
         offline = self._broker.offline_log_dirs()
@@ -168,12 +167,11 @@ class DiskMonitor:
         for volume in disks.volumes:
             in_force = byte_limits(volume, *storage.limits_of(volume))
             if in_force and in_force.may_lower(volume.consumed):
-                directories = tuple(place for place, on in disks.places if on == volume.name)
                 listed = before.get(volume.name)
-                if listed is None or listed[1] != directories or now - listed[0] >= LIST_EVERY:
-                    listed = now, directories, topics(directories)
+                if listed is None or now - listed[0] >= LIST_EVERY:
+                    listed = now, topics(place for place, on in disks.places if on == volume.name)
                 self._listed[volume.name] = listed
-        found = {name: topics for name, (_, _, topics) in self._listed.items()}
+        found = {name: topics for name, (_, topics) in self._listed.items()}
         return replace(disks, volumes=tuple(replace(v, topics=found.get(v.name)) for v in disks.volumes))
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final
 
 from quotahost.api import Context
-from quotahost.base.background import MINUTE, Clock, LineLimit
+from quotahost.base.background import Clock, LineLimit
 from quotahost.broker.disks.file_stores import cluster_id, log_dirs
 from quotahost.broker.disks.topics import measure
 from quotahost.kafka.follower import Follower
@@ -170,19 +170,14 @@ class OpenedVolumes:
             return [self._measured[name] for name in names if name in self._measured]
 
     def _run(self, name: str) -> None:
-        measured = None
+        disks = self._context.disks.latest()[1]
+        directories = [directory for directory, volume in disks.places if volume == name] if disks else []
         try:
-            disks = self._context.disks.latest()[1]
-            directories = [directory for directory, volume in disks.places if volume == name] if disks else []
-            try:
-                measured = measure(name, directories, BETWEEN, self._sleep)[0]
-            except OSError as error:
-                measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
-        finally:
-            with self._lock:
-                del self._running[name]
-                # A defect is logged by start_thread, not more often than once a minute. Who waits for a disk takes no
-                # core, so what counts is this thread's own time.
-                self._rest = self._clock() + (MINUTE if measured is None else _REST * time.thread_time())
-                if measured is not None:
-                    self._measured[name] = measured
+            measured = measure(name, directories, BETWEEN, self._sleep)[0]
+        except Exception as error:  # most often the disk's; or no other volume would be measured after a defect
+            measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
+        with self._lock:
+            del self._running[name]
+            # Who waits for a disk takes no core, so what counts is this thread's own time.
+            self._rest = self._clock() + _REST * time.thread_time()
+            self._measured[name] = measured
