@@ -30,7 +30,6 @@ from quotahost.records.watch import Watch, decode
 
 EVERY: Final = 2.0  # seconds between looks that are published
 _REST: Final = 20  # the next look is at least so many times as far away as one takes, or listing of files of a core
-_AGAIN: Final = 5.0  # seconds until the next try where nobody watches
 _SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody has watched
 _MOST: Final = 16  # watchers that are known by name
 _MOST_HEARD: Final = 1000  # records between two looks at who watches
@@ -88,8 +87,8 @@ class LooksPublisher:
         return encode(of(node, self._cluster, look, answers, measured, bool(watchers)))
 
     def _lost(self) -> None:
-        """The last record was not delivered. Where nobody waits for it there is no hurry."""
-        self._due, self._empty = self._clock() + (0 if self._watchers.now() else _AGAIN), False
+        """The last record was not delivered."""
+        self._due, self._empty = self._clock(), False
 
     def _watch_is_absent(self) -> None:
         """The follower's thread: nobody can watch without the topic."""
