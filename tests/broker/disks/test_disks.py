@@ -31,20 +31,8 @@ from tests.broker.support.node import changed, cluster_with_fence, restart_stopp
 from tests.broker.support.numbers import appended, attempt, end_offset, records, settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, FakePipeline, wait_for_source
 from tests.broker.support.pipeline import TOPIC as RECORDS
-from tests.broker.support.seen import (
-    ANYONE,
-    OPEN,
-    PAUSE,
-    THROTTLE,
-    causes,
-    gauge,
-    silent_for,
-    state,
-    transitions,
-    wait_for_state,
-)
+from tests.broker.support.seen import ANYONE, OPEN, PAUSE, causes, gauge, silent_for, state, transitions, wait_for_state
 from tests.broker.support.volumes import SNAPSHOTS as TOPIC
-from tests.broker.support.volumes import DiskLimits, published
 
 HARD: Final = PREFIX + "static.storage.hard"
 SOFT: Final = PREFIX + "static.storage.soft"
@@ -87,23 +75,6 @@ def disk_of_broker_1_is_full(cluster: Cluster) -> None:
 
 def disk_of_broker_1_has_space(cluster: Cluster) -> None:
     alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
-
-
-@pytest.mark.proves("proposal-035.progressive", "proposal-035.states")
-def test_a_disk_between_its_limits_slows_producers_everywhere(cluster: Cluster) -> None:
-    first = cluster.brokers[0]
-    disk = published(first)
-    assert disk.capacity > disk.consumed
-    limits = DiskLimits.around(disk)
-    alter_broker_config(first, {SOFT: str(limits.soft), HARD: str(limits.hard)}, broker=1)
-    wait_for_state(cluster, THROTTLE)
-    for node in cluster.brokers:
-
-        def has_factor(node: KafkaNode = node) -> bool:
-            left = limits.factor(published(first).consumed)
-            return gauge(node, "QuotaTable", "Factor") == pytest.approx(left, abs=0.05)
-
-        eventually(has_factor, what="the factor that follows from the disk of broker 1")
 
 
 @pytest.mark.proves("proposal-035.volume-limits")

@@ -130,17 +130,6 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
 
 
-def test_the_brokers_of_a_new_cluster_have_some_seconds_to_register_before_the_topic_is_made(world: World) -> None:
-    world.broker.brokers = TimeoutError("no answer")
-    world.run(7)
-    world.broker.brokers = {1: False}
-    world.kafka.delivers = DOWN  # so that the topic is looked up again and again
-    world.run(10)
-    waited = [each[2] for each in world.kafka.made]
-    assert (waited[0], waited[-1]) == (True, False)
-    assert waited == sorted(waited, reverse=True), "first it waits, then no more"
-
-
 @pytest.mark.proves("proposal-035.snapshot-time")
 def test_snapshots_tell_when_the_look_was_for_half_of_validity(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.run()
