@@ -220,20 +220,6 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert budgets.by_name
 
 
-def test_a_broker_that_is_back_leads_nothing_of_what_it_told_before(world: World, budgets: Budgets) -> None:
-    budgets.caught_up()
-    world.context.disks.budgets.parts = {}
-    world.publishes("2", budgets=(("orders", 30),))
-    assert used(world)["orders"] == 30
-    world.knows("1", "2", "3", fenced="2")
-    world.publishes("3", budgets=(("orders", 30),))
-    assert used(world)["orders"] == 30, "3 leads now"
-    world.knows("1", "2", "3")
-    assert used(world)["orders"] == 30, "not twice"
-    world.publishes("2", budgets=(("orders", 5),))
-    assert used(world)["orders"] == 35
-
-
 def test_switched_off_it_reads_no_budgets_and_switched_on_again_it_begins_anew(world: World, budgets: Budgets) -> None:
     budgets.caught_up()
     world.context.disks.budgets.parts = {}
@@ -259,30 +245,27 @@ def snapshot(broker: str, taken: float, consumed: int = 0) -> Snapshot:
 
 
 class Rosters(Clocks):
-    """A roster, this broker's two clocks, and publishers whose clocks may be wrong."""
+    """A roster, this broker's two clocks, and broker 1, which publishes."""
 
     def __init__(self, *registered: str) -> None:
         super().__init__()
-        self.settings = patience()
-        self.roster = Roster(self.clock, self.wall)
-        if registered:
-            self.register(*registered)
+        self.settings, self.roster = patience(), Roster(self.clock, self.wall)
+        self.register(*registered)
 
     def register(self, *brokers: str, fenced: str = "") -> None:
         self.roster.register({broker: broker == fenced for broker in brokers})
 
-    def publishes(self, broker: str, consumed: int = 0, ahead: float = 0.0, live: bool = True) -> str:
-        """A snapshot of this moment, by the clock of a publisher that is ``ahead`` of the true time in seconds."""
-        true = WALL + self.clock.now - 1000.0
-        return self.roster.take(snapshot(broker, true + ahead, consumed), live, VALIDITY)
+    def publishes(self, consumed: int = 0, live: bool = True) -> str:
+        """A snapshot of this moment."""
+        return self.roster.take(snapshot("1", WALL + self.clock.now - 1000.0, consumed), live, VALIDITY)
 
     @property
     def view(self) -> View:
         return self.roster.view("", self.settings)
 
-    def consumed(self, broker: str = "1") -> int | None:
-        """What counts of a broker's one volume; None if nothing does."""
-        return next((volume.consumed for volume in self.view.volumes if volume.broker == broker), None)
+    def consumed(self) -> int | None:
+        """What counts of the one volume of broker 1; None if nothing does."""
+        return next((volume.consumed for volume in self.view.volumes if volume.broker == "1"), None)
 
 
 def stale(broker: str = "1") -> str:
@@ -301,20 +284,6 @@ def test_a_registered_broker_without_a_snapshot_is_waited_for_and_then_missing()
     assert world.view == lost, "fenced it does not count while nothing was ever known of it"
 
 
-@pytest.mark.proves("proposal-035.active-brokers")
-def test_an_unregistered_broker_is_no_longer_expected_and_a_stranger_never_is() -> None:
-    world = Rosters()
-    assert (world.publishes("1"), world.view) == ("stranger", View()), "until the cluster has listed its brokers"
-    world.register("1", "2")
-    assert [world.publishes(broker) for broker in ("1", "2")] == ["", ""]
-    assert {world.publishes(f"ghost-{number}") for number in range(1000)} == {"stranger"}
-    assert len(world.roster._newest) == 2, "a flood of them costs no memory"
-    assert {volume.broker for volume in world.view.volumes} == {"1", "2"}
-    world.register("1")
-    assert world.roster.register({"1": False, "2": False}) == {"2"}
-    assert (world.consumed("2"), world.view.missing) == (None, 1), "what was known of it is forgotten"
-
-
 def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return_ends_and_no_lost_directory() -> None:
     world = Rosters("1")
     world.roster.take(replace(snapshot("1", WALL, 7), offline=("/e",)), True, VALIDITY)
@@ -328,7 +297,7 @@ def test_of_a_fenced_broker_the_last_volumes_count_until_the_grace_of_its_return
     assert (world.consumed(), world.view.unknown, world.view.waiting) == (7, [], "")
     world.passes(1)
     assert world.view == View(unknown=[stale()], stale=1)
-    world.publishes("1", 8)
+    world.publishes(8)
     assert world.consumed() == 8
     world.register()
     assert world.view == View()
@@ -359,15 +328,15 @@ def test_what_was_in_the_topic_before_is_as_old_as_its_own_time_says_and_none_of
     world.passes(GRACE + 1)
     assert (world.view.waiting, world.view.unknown) == ("", [stale("1"), stale("2")])
     world.roster.take(snapshot("1", WALL + HOUR, 1), False, VALIDITY)
-    assert world.publishes("1", 2) == ""
+    assert world.publishes(2) == ""
     assert world.consumed() == 2
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
 def test_after_a_jump_of_this_brokers_clock_what_is_read_again_is_as_fresh_as_what_it_follows(jump: float) -> None:
     world = Rosters("1")
-    world.publishes("1")
+    world.publishes()
     world.wall.now += jump
     world.passes(5)
-    assert world.publishes("1", 120, live=False) == ""
+    assert world.publishes(120, live=False) == ""
     assert world.consumed() == 120
