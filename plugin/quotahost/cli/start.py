@@ -7,21 +7,18 @@ longer to import than the broker to answer. So ``explain`` and ``top`` have argp
 import os
 import sys
 from collections.abc import Sequence
-from errno import ENOSPC, EPIPE
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
 
 from quotahost.base.errors import QuotahostError
+from quotahost.cli.console import say
 
 _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Ctrl-C, or output that can't be written, ends it without a traceback."""
-    for name in ("stdin", "stdout", "stderr"):  # of one that is closed, print takes another, and a socket the number
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
+    """Run the command of the arguments. Ctrl-C, or output that nobody reads on, ends it without a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
@@ -31,16 +28,10 @@ def main() -> None:
             sys.stdout.flush()
     except KeyboardInterrupt:  # also before typer is imported, which ends so itself
         sys.exit(130)  # as a shell says it
-    except OSError as error:
-        if error.errno not in (EPIPE, ENOSPC):
-            raise
-        no_room = error.errno == ENOSPC
-        if no_room:  # who has read enough is told nothing
-            _tell(f"the output can't be written: {error.strerror}")
+    except BrokenPipeError:  # who has read enough is told nothing
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # As typer ends where nobody reads on; 1 is also what some commands have found.
-        sys.exit(2 if no_room else 1)
+        sys.exit(1)  # as typer ends where nobody reads on
 
 
 def _main(arguments: Sequence[str]) -> None:
@@ -57,11 +48,5 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
-        _tell(str(error))
+        say(str(error), to_stderr=True)
         return error.exit_code
-
-
-def _tell(error: str) -> None:
-    from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
-
-    say(error, to_stderr=True)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from io import TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, Self
 
@@ -69,25 +68,16 @@ class Watched(Protocol):
 def watch(watched: Watched, choice: Choice, interval: float) -> None:
     """Show the live table until the user leaves it; ``interval`` in seconds is between two looks."""
     terminal, screen = Terminal(), Screen(choice)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an escape of what its encoding has not would be wider than its place
-    with Background(watched, interval) as background:
-        # By default it would leave the terminal on its second screen, and without an echo.
-        for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    # By default each would leave the terminal on its second screen, and without an echo.
+    for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+    with (
+        Background(watched, interval) as background,
+        _unbuffered(_KEYBOARD),
+        Live(console=terminal, screen=True, auto_refresh=False) as live,
+    ):
         while not screen.done:
-            signal.signal(signal.SIGTSTP, lambda *_: background.put(Screen.stop))
-            _show(terminal, screen, background)
-            if screen.stopped:
-                signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-                signal.raise_signal(signal.SIGTSTP)  # nothing where no shell could let it go on
-                screen.stopped = False
-
-
-def _show(terminal: Terminal, screen: "Screen", background: "Background") -> None:
-    """Show it until the user leaves it, or stops it for a while."""
-    with _unbuffered(_KEYBOARD), Live(console=terminal, screen=True, auto_refresh=False) as live:
-        while not (screen.done or screen.stopped):
             live.update(screen.drawn(terminal.width, terminal.height), refresh=True)
             keys = _pressed(_KEYBOARD, background.wake)
             screen.done = keys is None
@@ -196,7 +186,6 @@ class Screen:
     panel: Panel | None = None  # the answer that is shown instead of the rows
     question: Question | None = None  # what was asked last and is not answered yet
     done: bool = False  # the user wants to leave
-    stopped: bool = False  # the user wants a shell for a while, by Ctrl-Z
     _first: int = 0  # the first line or row that is shown
     _height: int = 24
 
@@ -209,9 +198,6 @@ class Screen:
     def tell(self, question: Question, panel: Panel) -> None:
         if self.question is question:
             self.question, self.panel, self._first = None, panel, 0
-
-    def stop(self) -> None:
-        self.stopped = True
 
     def rows(self) -> list[ClientUse]:
         return self.choice.rows(self.look.uses) if self.look else []

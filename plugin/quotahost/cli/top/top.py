@@ -81,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
         look, screen = watched.look(), console()
         if given.json:
             say(json_text(values(look, choice)))
-        elif given.once or screen.is_dumb_terminal or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen.print(whole(look, choice, screen.width))
         else:
             watch(watched, choice, interval)
