@@ -5,7 +5,7 @@ answer is a line of JSON. No request of a client waits for it, and Java answers 
 
 Anybody can put a socket into ``/tmp``, so a socket is asked only if it, and whoever listens there, belongs to the user
 of the process that its name has; for root that may be any user. What such a user's process answers may be a lie, and is
-data alone: bounded in bytes and in time, read as JSON, and shown through ``console``.
+data alone: bounded in bytes, read as JSON, and shown through ``console``.
 """
 
 import json
@@ -15,7 +15,6 @@ import socket
 import stat
 import struct
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,14 +24,13 @@ from urllib.parse import quote
 from quotahost.base.errors import Unusable
 from quotahost.cli.console import one_line
 
-#: Seconds for an answer: Java waits 8 s for the Python host where a question needs it, and a JVM that collects garbage
-#: answers late.
+#: Seconds for an answer, or the next piece of it: Java waits 8 s for the Python host where a question needs it, and a
+#: JVM that collects garbage answers late.
 TIMEOUT: Final = 20.0
 _MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
 _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
 _LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
-_CHUNK: Final = 1 << 16  # bytes
 #: What an answer of another version raises where it is read.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
@@ -60,7 +58,7 @@ class BrokerSocket:
 
     def __init__(self, broker: Broker) -> None:
         """Connect. Raises Unanswered if nobody listens there, or somebody else."""
-        self._broker, self._rest = broker, b""
+        self._broker = broker
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(TIMEOUT)
         try:
@@ -68,6 +66,7 @@ class BrokerSocket:
                 self._socket.connect(str(broker.path))
                 if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
                     raise PermissionError(f"user {uid} listens there")
+                self._answers = self._socket.makefile("rb")
         except Unanswered:
             self._socket.close()
             raise
@@ -77,6 +76,7 @@ class BrokerSocket:
 
     def __exit__(self, _type: object, problem: BaseException | None, _traceback: object) -> None:
         """Close it. Raises Unanswered if an answer, which the block has read, has another form than of this version."""
+        self._answers.close()
         self._socket.close()
         if isinstance(problem, UNREADABLE):
             raise Unanswered(
@@ -89,9 +89,11 @@ class BrokerSocket:
         # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
         line = " ".join(quote(word, safe="", errors="replace") for word in words)
         with self._answering():
-            self._socket.settimeout(TIMEOUT)
             self._socket.sendall(f"{line}\n".encode())
-            answer = json.loads(self._line())
+            told = self._answers.readline(_MOST)
+            if not told.endswith(b"\n"):
+                raise ConnectionResetError("its answer has no end")
+            answer = json.loads(told)
             if isinstance(answer, dict) and "error" in answer:
                 raise OSError(str(answer["error"]))
             return answer
@@ -111,23 +113,6 @@ class BrokerSocket:
         remedy = "see whether it still runs, and what its log says"
         raise Unanswered(f"{self._broker} can't be asked: {problem}", remedy) from None
 
-    def _line(self) -> bytes:
-        parts, size, end = [self._rest], len(self._rest), time.monotonic() + TIMEOUT
-        while b"\n" not in parts[-1]:
-            # Bytes that trickle in must not take for ever, either.
-            self._socket.settimeout(max(0.001, end - time.monotonic()))
-            part = self._socket.recv(_CHUNK)
-            size += len(part)
-            if not part:
-                raise ConnectionResetError("the broker has closed the connection")
-            if size > _MOST:
-                raise ConnectionAbortedError(f"its answer has more than {_MOST >> 20} MB")
-            if time.monotonic() > end:
-                raise TimeoutError
-            parts.append(part)
-        line, _, self._rest = b"".join(parts).partition(b"\n")
-        return line
-
 
 # ---- which broker ----------------------------------------------------------------------------------------------
 
@@ -145,11 +130,8 @@ def connect(which: str = "") -> BrokerSocket:
     if brokers:
         several = ", ".join(map(str, brokers))
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
-    who = f"no {which.replace(':', ' ') or 'broker'} with quotahost was found"
-    if which and ":" not in which:
-        who = f"process {which} has no socket of quotahost's"
     raise Unanswered(
-        f"{who} that this user may ask on this machine",
+        "no such broker with quotahost was found that this user may ask on this machine",
         "run this on the broker's machine, as the broker's user, in its container if it has one; look for "
         "quotahost.admin in the broker's log",
     )
