@@ -132,7 +132,7 @@ def draw_panels(value: Value, screen: Console) -> None:
     panels = [
         cluster.listed({name: look, "2": dataclasses.replace(look, volumes=())}).lines,
         cluster.opened(name, look, value(MeasuredVolume)),
-        cluster._told(use, {name: (name,), "1": (json.dumps({"state": name}),)}, [name], ""),
+        cluster._told(use, {name: (name,), "1": (json.dumps({"state": name}),)}, [name]),
     ]
     for lines in panels:
         shown = Screen(look=look)

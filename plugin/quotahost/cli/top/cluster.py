@@ -62,7 +62,7 @@ class Cluster:
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
         self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
-        self._refused, self._left = 0, False
+        self._left = False
 
     def __enter__(self) -> Self:
         return self
@@ -87,10 +87,7 @@ class Cluster:
             self._read(lambda: not first or alive <= self._fresh().keys())
             if fresh := self._fresh():
                 return merged({broker: look.look for broker, look in fresh.items()}, alive)
-        if self._refused:
-            looks = f"none of their {self._refused} looks can be read: their quotahost is of another version"
-            raise Unusable(f"the brokers answer, but {looks}", "use the quotahost of the brokers' version")
-        remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks)"
+        remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), of this quotahost's version"
         raise Unusable("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
@@ -110,7 +107,7 @@ class Cluster:
         with self._asking(client=use.client):
             self._read(lambda: wanted <= self._answers().keys())
             answers = self._answers()
-            return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric), self._crowd()))
+            return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric)))
 
     def _opened(self, volume: VolumeOf) -> Panel:
         def told() -> list[str]:
@@ -123,7 +120,7 @@ class Cluster:
             if lines := told():
                 return Panel(lines)
             raise Unanswered(
-                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}{self._crowd()}",
+                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}",
                 "try again in a minute, or quotahost explain --volume on the broker's machine",
             )
 
@@ -145,15 +142,12 @@ class Cluster:
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:
                     continue
-                try:
+                with suppress(Refused):  # of another version, or a stranger's
                     look = decode(key, value)
-                except Refused:
-                    self._refused += 1  # of another version, or a stranger's
-                    continue
-                # Without this watch it names no client: the last watcher has left, or the broker has just started.
-                if look.watched:
-                    self._known[look.broker] = time.monotonic(), look
-            if enough() or time.monotonic() - began >= (_PATIENCE if self._known or self._refused else _LONGEST):
+                    # Without this watch it names no client: the last watcher has left, or the broker has just started.
+                    if look.watched:
+                        self._known[look.broker] = time.monotonic(), look
+            if enough() or time.monotonic() - began >= (_PATIENCE if self._known else _LONGEST):
                 return
 
     def _renew(self) -> None:
@@ -172,18 +166,13 @@ class Cluster:
         fresh = self._fresh().items()
         return {broker: told.lines for broker, look in fresh for told in look.answers if told.watcher == self._name}
 
-    def _crowd(self) -> str:
-        """A clause that names how many others the brokers answer instead; "" if they answer nobody else."""
-        others = {answer.watcher for look in self._fresh().values() for answer in look.answers} - {self._name}
-        return f" (brokers answer {len(others)} other watchers now, the newest questions first)" if others else ""
 
-
-def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str], crowd: str) -> list[str]:
+def _told(use: ClientUse, answers: Mapping[str, tuple[str, ...]], missing: Sequence[str]) -> list[str]:
     lines = list[str]()
     for broker in [*sorted(answers, key=numeric), *missing]:
         lines += ["", f"---- broker {printable(broker)} ----"]
         if broker not in answers:
-            lines.append(f"no answer{crowd}")
+            lines.append("no answer: try again in a minute")
             continue
         try:
             # The answer is one line of JSON; those of older versions have other lines.
