@@ -13,7 +13,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -25,7 +24,7 @@ from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.host.broker import client_config
 from quotahost.broker.host.exemptions import principal_at
 from quotahost.broker.host.plugins import judges_alone
-from quotahost.cli.console import Finding, Level, Section, good, note, weak, wrong
+from quotahost.cli.console import Finding, Section, good, note, weak, wrong
 from quotahost.cli.doctor.topics import LOCAL_ALONE, OPEN, SEE_ALL, STANDARD, check_rights
 from quotahost.cli.property_files import AUTHORIZER, CLASS, CLASSES, FENCES, BrokerFile
 from quotahost.kafka.admin import BrokerConfig
@@ -34,7 +33,7 @@ from quotahost.kafka.listeners import Listeners, no_login
 from quotahost.model import LimitType, QuotaType, State
 from quotahost.model.volumes import byte_limits
 from quotahost.settings.broker import Settings, describe, read_properties
-from quotahost.settings.declaration import PREFIX, SettingsError, without
+from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.properties import SNAPSHOT_READERS
 from quotahost.settings.storage import match
 from quotahost.throttling import quota_windows
@@ -57,15 +56,8 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
     try:
         settings, translation = read_properties(broker.properties)
     except SettingsError as error:
-        findings += [wrong(str(problem)) for problem in error.problems]
-        rest = replace(broker, properties=without(broker.properties, error.problems))
-        if rest != broker:
-            # Only what is right by itself is compared with the rest, and plugins check theirs last. So the others are
-            # left out, and what names one of them may be only a consequence of that.
-            names = [problem.property.removeprefix(PREFIX) for problem in error.problems if not problem.unknown]
-            more = [each for each in check_settings(rest, with_plugins)[0].findings if each.level is Level.WRONG]
-            findings += [each for each in more if each not in findings and not any(name in each.text for name in names)]
-        return Section("Settings", findings), None
+        # Plugins check theirs once these are right.
+        return Section("Settings", [*findings, *(wrong(str(problem)) for problem in error.problems)]), None
     own = f"{broker.path}: quotahost's own properties are understood"  # those of plugins may be wrong all the same
     findings.append(good(f"{own}; changes made live by kafka-configs.sh are seen with --against alone"))
     findings += [weak(told.text) if told.warns else note(told.text) for told in translation.notes]
@@ -92,8 +84,6 @@ def _before_reading(broker: BrokerFile) -> Iterator[Finding]:
     if name_of_class not in CLASSES and _CLASS not in broker.unresolved:
         text = f"{_CLASS} is {name_of_class or 'not set'}: this broker does not load quotahost"
         yield wrong(text, f"{_CLASS}={CLASS}")
-    if any(name.startswith("\u00ef\u00bb\u00bf") for name in broker.properties):  # as ISO 8859-1 has it
-        yield wrong("the file begins with a byte order mark, for Kafka a part of its first name", "save it without one")
     for name in broker.unresolved:
         if name.startswith(PREFIX):
             yield note(f"{name} is not checked: a config provider of the broker resolves it")
@@ -252,7 +242,6 @@ _SESSION: Final = "broker.session.timeout.ms"
 _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
 #: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
 _SESSIONS: Final = 2
-_DIGITS: Final = 10  # of Java's largest int
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
@@ -383,8 +372,7 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:
     text = broker.get(name)
-    # What is no number, or beyond Java's int, is Kafka's to refuse.
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS else default
+    return int(text) if text.isdecimal() else default  # what is no number is Kafka's to refuse
 
 
 def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
@@ -415,7 +403,6 @@ def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         if limits is None or volume.consumed < limits.hard:
             continue
         what = f"its hard limit {hard} is reached at {limits.hard:,}" if hard else "it is full"
-        never = ", so that it can't be kept however much is deleted" if limits.hard == 0 else ""
         text = f"volume {printable(volume.name)}: {volume.consumed:,} of {volume.capacity:,} bytes are used, and {what}"
         remedy = f"free space, or another limit in {PREFIX}static.storage.*"
-        yield weak(f"{text}{never}: the broker would start in PAUSE", remedy)
+        yield weak(f"{text}: the broker would start in PAUSE", remedy)

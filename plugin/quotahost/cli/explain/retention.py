@@ -12,7 +12,6 @@ has uploaded, no file says. But one that is past its retention for longer than K
 """
 
 import os
-import stat
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,14 +120,9 @@ def segments(partition: str) -> list[Segment]:
 def _newest(index: Path) -> float | None:
     """The timestamp of an index's last entry, in seconds since 1970; None if it has none."""
     try:
-        # Root may look at the files of another user: a pipe or a link among them is not waited for, or followed.
-        descriptor = os.open(index, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return None
-            file.seek(status.st_size - status.st_size % _ENTRY.size - _ENTRY.size)
-            millis, _ = _ENTRY.unpack(file.read(_ENTRY.size))
+        with index.open("rb") as file:
+            file.seek(-_ENTRY.size, os.SEEK_END)
+            millis, _ = _ENTRY.unpack(file.read())
     except (OSError, ValueError, struct.error):
         return None
     return millis / 1000 if millis > 0 else None

@@ -156,9 +156,6 @@ Weak = Callable[..., list[tuple[str, str]]]
             [FENCE, FIXED, BROKER, ".pause.creation=allow"],
             [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
             [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
-            # Kafka refuses what is beyond Java's int.
-            [FENCE, *SHORT, ".validity=19s", "broker.session.timeout.ms=99999999999999999999"],
-            [FENCE, *SHORT, ".validity=19s", f"broker.session.timeout.ms={5000 * '9'}"],
             [FENCE, *SHORT, ".fenced.brokers=unknown"],
             [FENCE, SNAPSHOTS, ".factor.scope=topics"],
             [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
@@ -222,7 +219,6 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ([".static.storage.hard=20", ".static.storage.overrides=/dev/sda hard=80"], ""),
         ([".static.storage.hard.min-free-bytes=50"],
          "volume /dev/sda: 50 of 100 bytes are used, and its hard limit MinFreeBytes 50 bytes is reached at 50: the"),
-        ([".static.storage.hard.min-free-bytes=1G"], "is reached at 0, so that it can't be kept however much"),
         ([".static.storage.overrides=/dev/sda hard=20"], "its hard limit ConsumedBytes 20 bytes is reached at 20"),
         ([".static.storage.overrides=/dev/sdx hard=20"],
          "/dev/sdx is no volume or log directory of this broker: it applies to nothing"),
