@@ -47,9 +47,8 @@ class Terminal(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See rich, which draws everything by this method; all text of a drawing is a Text before."""
-        if isinstance(renderable, Text) and (plain := shown(renderable.plain)) != renderable.plain:
-            renderable = renderable.copy()
-            renderable.plain = plain
+        if isinstance(renderable, Text):
+            renderable.plain = shown(renderable.plain)
         return super().render(renderable, options)
 
 

@@ -4,7 +4,7 @@ The options of ``pipeline`` are those of :class:`quotahost.pipeline.options.Opti
 needs Spark, so its help works without the extra ``spark``.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -35,9 +35,6 @@ class Commands(TyperGroup):
         """Run the command; the ``exit_code`` of an error becomes the process's."""
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # pydantic's words, of some versions of typer
-            raise
         except QuotahostError as error:
             say(str(error), to_stderr=True)
             raise typer.Exit(error.exit_code) from None
@@ -48,13 +45,9 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pret
 
 
 def _version(wanted: bool) -> None:
-    if not wanted:
-        return
-    try:
+    if wanted:
         say(version("quotahost"))
-    except PackageNotFoundError:
-        say("not installed: run from a source tree")
-    raise typer.Exit
+        raise typer.Exit
 
 
 @app.callback()

@@ -63,14 +63,9 @@ def read_broker_file(path: Path) -> BrokerFile:
     everything = _read(path, "name the broker's server.properties")
     # Without providers Kafka takes ${...} as it is written, so it is a value to check.
     has_providers = bool(everything.get("config.providers", "").strip())
-    unresolved = {name for name, text in everything.items() if has_providers and _refers(text)}
+    unresolved = {name for name, text in everything.items() if has_providers and _REFERENCE.search(text)}
     known = {n: text for n, text in everything.items() if n not in unresolved or not n.startswith(PREFIX)}
     return BrokerFile(path, known, tuple(sorted(unresolved)))
-
-
-def _refers(text: str) -> bool:
-    # Only before the last }: a search for each one's own end would begin anew at each "${a:".
-    return _REFERENCE.search(text, 0, text.rfind("}") + 1) is not None
 
 
 def read_client_config(path: Path | None) -> dict[str, str]:

@@ -73,12 +73,10 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
         raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
-    if done.returncode:
-        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {_last_words(done, 'no message')}")
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
-    if not facts.get("version"):
-        raise QuotahostError(f"{executable} is no Python: it answered nothing that a Python would")
+    if done.returncode or "version" not in facts:
+        raise QuotahostError(f"{executable} is no working Python 3.11 or newer: {_last_words(done, 'no message')}")
     problems = [value for key, _, value in lines if key == "problem"]
     return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
@@ -116,11 +114,11 @@ def check_plugins() -> Section:
     """A row for each plugin of this Python. A broken one is weak here; it is wrong only where a property names it."""
     found = survey()
     rows = [(entry.role, entry.name, entry.distribution, entry.version, entry.error or "ok") for entry in found]
-    findings = []
-    # Two packages that offer the same name are one finding.
-    for entry in {(each.role, each.name): each for each in found if each.error}.values():
-        remedy = "" if "; " in entry.error else "mend or uninstall it"  # some have one of their own
-        findings.append(weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", remedy))
+    findings = [
+        weak(f"{entry.role} {entry.name} of {entry.distribution} is broken: {entry.error}", "mend or uninstall it")
+        for entry in found
+        if entry.error
+    ]
     # quotahost's own plugins are entry points, too: where none is found, the distribution isn't installed.
     if not rows:
         remedy = "pip install its wheel there (a source tree on PYTHONPATH has no entry points)"

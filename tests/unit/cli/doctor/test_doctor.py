@@ -179,10 +179,8 @@ def test_plugins_properties_and_the_version_are_listed(
     assert ["supplier", "static", "quotahost", "0.1.0", "ok"] in rows
     assert ["factor", "source", "fixed", "quotahost", "0.1.0", "ok"] in rows
     assert ["policy", "broken", "acme", "2.3", "ModuleNotFoundError:"] in [row[:5] for row in rows]
-    for name in ("one", "two"):
-        distribute(site, name, {Role.POLICY.group: {"twice": f"{name}:It"}, "quotahost.policy": {"lost": "lost:It"}})
-    output = doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?"], CLASS)
-    assert [output.count(each) for each in ("weak  policy twice", "mend or uninstall it")] == [1, 1]
+    distribute(site, "one", {"quotahost.policy": {"lost": "lost:It"}})
+    doctor(tmp_path, 0, ["its group quotahost.policy; did you mean quotahost.policies?", "mend or uninstall"], CLASS)
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
@@ -284,7 +282,7 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
     for path, words in {
         tmp_path / "none": "can't be run: No such file",
         refused: "no working Python 3.11 or newer: no such option",
-        silent: "is no Python",
+        silent: "no working Python 3.11 or newer: no message",
     }.items():
         with pytest.raises(QuotahostError, match=words):
             ask(str(path))
