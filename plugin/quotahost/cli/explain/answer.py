@@ -37,7 +37,6 @@ _IN_SHADOW: Final = "in shadow: limits are not multiplied by it"
 _FIRST: Final = "cluster-volumes"  # the factor source for which a second one stands in
 _UNITS: Final = {QuotaType.REQUEST: PERCENT, QuotaType.CONTROLLER_MUTATION: MUTATIONS_PER_SECOND}  # of others bytes/s
 _MUTATIONS: Final = QuotaType.CONTROLLER_MUTATION
-_WHOLE: Final = 1000.0  # from here on a rate is shown without decimals
 _EXEMPT: Final[dict[str, str]] = {
     Reason.EXCLUDED: "its principal is in static.excluded.principal.name.list or exempt.principals",
     Reason.BROKER: "it is a broker of this cluster",
@@ -90,7 +89,7 @@ def common_facts(answer: Answer) -> Facts:
         for names, factor, cause in answer.slowed_types
     ]
     if slowed:
-        yield "slowed", "; ".join([*slowed, _IN_SHADOW] if answer.factor_in_shadow else slowed)
+        yield "slowed", "; ".join(slowed)
     if source := ",".join(answer.sources):
         why = "" if source == _FIRST else f" as the standby, since no record reaches {_FIRST}"
         yield "source", f"{printable(source)} answers{why}"
@@ -115,10 +114,7 @@ def _factor(answer: Answer) -> str:
     of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
     if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
         return text
-    now = show_factor(answer.limit_factor)
-    if answer.factor <= 0 and answer.fence_closed:
-        return f"{text}; produce limits stay multiplied by {now}, since the fence stops who is slowed"
-    return f"{text}; limits are multiplied by {now} now, and move in steps that max.mute allows"
+    return f"{text}; produce limits are multiplied by {show_factor(answer.limit_factor)} now"
 
 
 def _scope(answer: Answer) -> str:
@@ -232,13 +228,9 @@ def quota_facts(answer: Answer, quota: QuotaState) -> Facts:
 
 
 def _rate(quota: QuotaState, rate: float | None) -> str:
-    """A rate of the quota's type with its unit; None is unlimited. Of a third of a quota few decimals are shown."""
+    """A rate of the quota's type with its unit, rounded to what one looks at; None is unlimited."""
     unit = _UNITS.get(quota.type, BYTES_PER_SECOND)
-    return unit.show(rate if rate is None else round(rate) if rate >= _WHOLE else float(f"{rate:.4g}"))
-
-
-def _used(quota: QuotaState, rate: float) -> str:
-    return _rate(quota, round(rate, 2 if quota.type is QuotaType.REQUEST else 0))
+    return unit.show(rate if rate is None else round(rate, 2 if quota.type in _UNITS else 0))
 
 
 def _from(quota: QuotaState) -> str:
@@ -311,7 +303,7 @@ def _measured(quota: QuotaState) -> str:
     if quota.user in _TOGETHER:
         return "only together with all other clients without a limit"
     delay = f"recently delayed by {quota.delay:,.0f} ms on average" if quota.delay else "not delayed"
-    return f"{_used(quota, quota.rate)}, {delay}"
+    return f"{_rate(quota, quota.rate)}, {delay}"
 
 
 # ---- rules in shadow -------------------------------------------------------------------------------------------
@@ -339,7 +331,7 @@ def _in_shadow(answer: Answer, quota: QuotaState) -> Iterator[str]:
 def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
     if rate is None:
         return "how much of it is used isn't measured, or only together with others"
-    return f"uses {_used(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
+    return f"uses {_rate(quota, rate)}; {'would be delayed' if rate > limit else 'would not be delayed'}"
 
 
 # ---- partition mutations ---------------------------------------------------------------------------------------
@@ -369,9 +361,7 @@ def _until_paid(quota: QuotaState) -> str:
 
 
 def _who_knows(answer: Answer) -> str:
-    if not answer.controller:
-        return "the active controller knows, and there is none now"
-    return f"node {printable(answer.controller)} knows, the active controller"
+    return f"node {printable(answer.controller or '?')} knows, the active controller"
 
 
 # ---- the sentence ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 ``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -32,7 +32,7 @@ from quotahost.model.use import MeasuredVolume
 from quotahost.units.show import show_bytes, show_factor, show_rate, show_seconds, show_share, show_span, show_time
 
 VOLUMES: Final = ("volume", "capacity", "consumed", "soft", "hard", "factor")
-_BUDGETS: Final = ("budget", "used", "of", "share", "its writers")
+_BUDGETS: Final = ("budget", "used", "of", "share", "factor")
 _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
@@ -64,7 +64,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
             screen.print(table(VOLUMES, map(volume_row, volumes.values())))
             for lost in disks.offline:
                 screen.print(Text(f"unknown: {one_line(lost)}"), soft_wrap=True)
-            show_budgets(screen, look.volumes, [look.fence])
+            show_budgets(screen, look.volumes)
             return list(volumes)
         given = name if name in volumes else str(Path(name))  # a shell completes a folder with a slash
         volume = dict(disks.places).get(given, given)
@@ -139,30 +139,20 @@ def volume_row(volume: VolumeUse) -> Sequence[str]:
     return [printable(volume.name), *shown, "" if volume.factor is None else show_factor(volume.factor)]
 
 
-def show_budgets(screen: Console, uses: Iterable[VolumeUse], fences: Collection[str]) -> None:
-    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones.
-
-    ``fences`` are those of the looks that they are of.
-    """
+def show_budgets(screen: Console, uses: Iterable[VolumeUse]) -> None:
+    """Print the budgets of storage among these, in the order given, each once: all brokers tell the same ones."""
     budgets: dict[str, VolumeUse] = {}
     for use in uses:
         if use.budget:
             budgets.setdefault(use.budget, use)
-    if not budgets:
-        return
-    least, note = min(1.0 if use.factor is None else use.factor for use in budgets.values()), ""
-    if least < 1 and set(fences) == {"none"}:
-        note = "without the fence a budget holds nobody back"
-    elif least == 0 and "closed" not in fences:
-        note = "no fence is closed, as in shadow: nobody is turned back now"
-    _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()), note)
+    if budgets:
+        _titled(screen, "Budgets of storage", _BUDGETS, map(_budget_row, budgets.values()))
 
 
 def _budget_row(use: VolumeUse) -> Sequence[str]:
-    factor = 1.0 if use.factor is None else use.factor
-    held = "turned back" if factor == 0 else f"slowed by the factor {show_factor(factor)}" if factor < 1 else ""
     sizes = [show_bytes(size) for size in (use.consumed, use.capacity)]
-    return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), held]
+    factor = show_factor(1.0 if use.factor is None else use.factor)
+    return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), factor]
 
 
 def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, str]]:

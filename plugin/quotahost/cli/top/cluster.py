@@ -199,8 +199,7 @@ def listed(looks: Mapping[str, Look]) -> Panel:
     if silent := sorted(looks.keys() - {broker for broker, _ in volumes}, key=numeric):
         brokers = f"broker{'s' if len(silent) > 1 else ''} {', '.join(map(printable, silent))}"
         lines += ["", f"unknown of {brokers}: nothing watches volumes there (factor.source, the task publish-volumes)"]
-    fences = [look.fence for look in looks.values()]
-    lines += lines_of(partial(show_budgets, uses=[use for _, use in uses], fences=fences))
+    lines += lines_of(partial(show_budgets, uses=[use for _, use in uses]))
     return Panel(lines, [Question(volume=volume.name, broker=broker) for broker, volume in volumes[:_MOST_KEYS]])
 
 

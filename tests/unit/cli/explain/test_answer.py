@@ -138,13 +138,9 @@ def test_the_controllers_tokens_limit_mutations(tokens: float | None, fact: str,
     assert limited_by(found, found.quotas) == sentence
 
 
-@pytest.mark.parametrize(
-    ("controller", "who"),
-    [("1001", "node 1001 knows, the active controller"), ("", "the active controller knows, and there is none now")],
-)
-def test_another_node_names_the_active_controller_and_no_tokens(controller: str, who: str) -> None:
+def test_another_node_names_the_active_controller_and_no_tokens() -> None:
     one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
-    found = answer(one, controller=controller)
+    found, who = answer(one, controller="1001"), "node 1001 knows, the active controller"
     assert dict(quota_facts(found, one)).get("tokens") == who
     assert "measured" not in dict(quota_facts(found, one))
     assert limited_by(found, [one]) == f"Whether CONTROLLER_MUTATION is limited, {who}"
@@ -176,13 +172,10 @@ def rated(rate: float | None) -> dict[str, Any]:
     ("one", "changes", "label", "words"),
     [
         ({}, THROTTLE | {"limit_factor": 0.75}, "factor",
-         "0.5, on PRODUCE; limits are multiplied by 0.75 now, and move in steps that max.mute allows"),
-        ({}, CLOSED | {"limit_factor": 0.2}, "factor",
-         "0, on PRODUCE; produce limits stay multiplied by 0.2, since the fence stops who is slowed"),
+         "0.5, on PRODUCE; produce limits are multiplied by 0.75 now"),
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
-        ({}, BUSY | SHADOW, "slowed", "by the factor 0.25; in shadow: limits are not multiplied by it"),
         ({}, {"sources": ("cluster-volumes",)}, "source", "cluster-volumes answers"),
         ({}, {"sources": ("snapshots",)}, "source", "snapshots answers as the standby, since no record reaches"),
         (ORDERS, TOPICS, "scope", SLOWED),

@@ -242,15 +242,7 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
     assert "orders 10 min" in " ".join(told(0, (), *VOLUME, name, "--interval", "10ms").split())
     broker.answers["gauges"] = USED
-    for fence, note in (
-        ({"installed": False}, "without the fence a budget holds nobody back"),
-        ({"counts_only": True}, "no fence is closed, as in shadow: nobody is turned back now"),
-        ({}, ""),
-    ):
-        known = {"installed": True, "closed": True, "counts_only": False} | fence
-        broker.answers["uses"] |= {"state": dump.state(fence=known)}
-        budgets = " ".join(told(0, (), *VOLUME).partition("Budgets of storage")[2].split())
-        assert budgets.endswith(f"orders 499 GB 500 GB 99.8 % turned back {note}".strip())
+    assert " ".join(told(0, (), *VOLUME).split()).endswith("orders 499 GB 500 GB 99.8 % 0")
     told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")
     broker.answers["state"] = {"version": "9"}
     told(2, ["isn't of this version"], *VOLUME, name)
