@@ -12,7 +12,6 @@ copied into a properties file, and output into a pipe or a log isn't folded at 8
 import csv
 import json
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -138,7 +137,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write a file, or a new folder, beside the path, whose place it takes as a whole or not at all.
+    """Where to write a file beside the path, whose place it takes as a whole or not at all.
 
     A pipe, a device, or a file that nothing may lie beside is written to itself. Unusable as of ``writing``.
     """
@@ -147,14 +146,13 @@ def whole(path: Path) -> Iterator[Path]:
         if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
             yield path
             return
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        beside = path.with_name(f".{path.name}.part")
         try:
             yield beside
             if path.exists():
                 shutil.copymode(path, beside)
             beside.replace(path)
         finally:  # of a disk that is full it would take the rest
-            shutil.rmtree(beside, ignore_errors=True)
             beside.unlink(missing_ok=True)
 
 

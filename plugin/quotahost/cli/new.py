@@ -18,7 +18,7 @@ import typer
 
 from quotahost.api import Role
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.console import say, whole
+from quotahost.cli.console import say, writing
 
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 #: An import of the new module would find another one, or keep others from finding theirs.
@@ -79,11 +79,11 @@ def new(
     folder = directory / name
     if folder.exists():
         raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")
-    with whole(folder) as made:
+    with writing(folder):
         # Only a folder that is made here is written to, so nothing is ever overwritten.
-        made.mkdir(parents=True)
+        folder.mkdir(parents=True)
         for file, text in _files(role.role, module):
-            (made / file).write_text(text, encoding="utf-8")
+            (folder / file).write_text(text, encoding="utf-8")
     say(f"Wrote {folder}: {module}.py is the plugin, test_{module}.py its test.\n")
     say(f"Try it:              cd {quote(str(folder))} && python -m pytest, where quotahost and pytest are installed")
     say(f"Give it to a broker: {folder}/README.md")

@@ -138,16 +138,15 @@ class Background:
 def _problem(error: Exception) -> list[str]:
     """What to show of it; an error that is none of quotahost's is a defect, and tells its type."""
     text = str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}"
-    return text.splitlines() or [type(error).__name__]
+    return text.splitlines()
 
 
 # ---- keys ------------------------------------------------------------------------------------------------------
 
 
 def decode(text: str) -> list[str]:
-    """The keys that these characters stand for: a character, or a name such as ``up``; unknown sequences are none."""
-    keys = [_SEQUENCES.get(part, part) for part in _KEY.findall(text)]
-    return [key for key in keys if not key.startswith("\x1b") and (len(key) > 1 or key.isprintable())]
+    """The keys that these characters stand for: a character, a name such as ``up``, or a sequence that no key is."""
+    return [_SEQUENCES.get(part, part) for part in _KEY.findall(text)]
 
 
 @contextmanager
@@ -274,10 +273,8 @@ class Screen:
         if self.question:
             return Text("asking the broker ...", style="dim")
         if self.panel is not None:
-            # What doesn't fit stands below the values of labelled facts. Where an indent leaves no column for a letter
-            # Python's wrap has no end.
-            indent = " " * min(12, width // 2)
-            fold = partial(textwrap.wrap, width=width, subsequent_indent=indent, drop_whitespace=False)
+            # What doesn't fit stands below the values of labelled facts.
+            fold = partial(textwrap.wrap, width=max(13, width), subsequent_indent=" " * 12, drop_whitespace=False)
             lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
             self._first = max(0, min(self._first, len(lines) - room))
             return Group(*map(Text, lines[self._first : self._first + room]))

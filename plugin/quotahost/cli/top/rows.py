@@ -7,7 +7,6 @@ sorted, as a table or as JSON.
    draw by it, and :func:`values` gives the same to programs.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -72,8 +71,6 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
     worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor, look.cause != ""))
     # What slows quota types alone is one broker's load, and its words don't name the broker.
     cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
-    # Brokers that are in no hurry have no topics; those that slow everybody have -1, as those that slow nobody.
-    affected = [look.affected for look in all_looks if look.factor < 1]
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)
     for broker in sorted(looks, key=numeric):
         for use in looks[broker].uses:
@@ -81,9 +78,8 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
     return ClusterLook(
         where, worst.state, worst.factor, min(look.limit_factor for look in all_looks), cause,
         next(fence for fence in ("closed", "none", "open") if fence in {look.fence for look in all_looks}),
-        max(affected) if affected and min(affected) >= 0 else -1, max(look.clients for look in all_looks),
-        max(look.clients_max for look in all_looks), [_sum(by_broker) for by_broker in by_scope.values()],
-        any(look.left_out for look in all_looks), looks, silent,
+        worst.affected, max(look.clients for look in all_looks), max(look.clients_max for look in all_looks),
+        [_sum(by_broker) for by_broker in by_scope.values()], any(look.left_out for look in all_looks), looks, silent,
     )  # fmt: skip
 
 
@@ -147,10 +143,7 @@ class Choice:
         if self.order is Order.DELAY:
             return -use.delay_ms, kind, *name
         if self.order is Order.SHARE:
-            # Who has a quota of 0 and uses something is beyond all others; who has none is behind them.
-            of_nothing = math.inf if use.rate else 0.0
-            share = of_nothing if use.share is None else use.share
-            return 1.0 if use.quota is None else -share, kind, *name
+            return -(use.share or 0.0), kind, *name
         # Rates of different types have different units, so types follow one another.
         return kind, -use.rate, *name
 
@@ -189,14 +182,12 @@ def _amount(rate: float | None, use: ClientUse) -> str:
     if rate is None:
         return "-"
     if use.quota_type is QuotaType.REQUEST:
-        return f"{rate:,.0f} %" if 100 <= rate < 1e9 else f"{show_digits(rate, 3)} %"
+        return f"{show_digits(rate, 3)} %"
     return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
 
 
 def _share(use: ClientUse) -> str:
-    if use.quota is None:
-        return "-"
-    return "> 0 %" if use.rate and use.share is None else show_share(use.share or 0.0)
+    return "-" if use.share is None else show_share(use.share)
 
 
 def _delay(use: ClientUse) -> str:
@@ -262,7 +253,7 @@ def head(look: Look) -> list[Text]:
     """Whom the look is of, state, factor and fence, and how full the table is; why clients are slowed, if they are."""
     factor, of_limits = show_factor(look.factor), show_factor(look.limit_factor)
     text = f"factor {factor}"
-    if of_limits != factor and look.fence != "closed":
+    if of_limits != factor:
         text += f" (PRODUCE x{of_limits} now)"
     if look.affected >= 0:
         text += f" for writers to {counted(look.affected, 'topics')}"

@@ -3,8 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from types import SimpleNamespace
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -181,12 +180,13 @@ def test_a_client_of_several_brokers_is_one_row() -> None:
 
 
 def test_the_worst_state_is_told_and_who_is_silent() -> None:
-    slow = look(state=State.THROTTLE, factor=0.5, limit_factor=0.6, cause="broker 3", fence="open")
+    slow = look(state=State.THROTTLE, factor=0.5, limit_factor=0.6, cause="broker 3", fence="open", affected=3)
     shut = look(state=State.PAUSE, factor=0.0, limit_factor=0.0, cause="broker 1", fence="closed")
     found = merged({"1": look(), "2": slow, "3": shut}, {"1", "2", "3", "4", "5"})
     assert (found.state, found.factor, found.cause, found.fence) == (State.PAUSE, 0.0, "broker 1", "closed")
     assert found.where == "3 of 5 brokers (silent: 4, 5)"
-    assert merged({"1": look(), "2": slow}, {"1"}).factor == 0.5
+    found = merged({"1": look(), "2": slow}, {"1"})
+    assert (found.factor, found.affected) == (0.5, 3)
     more = look([use()], left_out=True)
     assert [merged(looks, looks).left_out for looks in ({"1": look()}, {"1": look(), "2": more})] == [False, True]
 
@@ -196,13 +196,6 @@ def test_a_broker_that_slows_single_types_by_its_load_is_named() -> None:
     found = merged({"1": look(), "2": look(where="broker 2", cause=cause)}, {"1", "2"})
     assert head(found)[1].plain == f"cause: broker 2: {cause}"
     assert head(look())[1].plain == ""
-
-
-def test_brokers_that_slow_nobody_hide_no_topics_of_the_others() -> None:
-    some = look(state=State.THROTTLE, factor=0.5, affected=3)
-    assert merged({"1": look(), "2": some}, {"1", "2"}).affected == 3
-    everybody = look(state=State.THROTTLE, factor=0.9, affected=-1)
-    assert merged({"1": everybody, "2": some}, {"1", "2"}).affected == -1
 
 
 SLOW = use("bob", "slow", rate=5e5, quota=1e6, delay_ms=300.0, bound=LimitedBy.FACTOR)
@@ -217,7 +210,7 @@ ALL = [SLOW, FETCH, IDLE, NOTHING, FAST]
     ("choice", "wanted"),
     [
         (Choice(Order.RATE), [FAST, SLOW, NOTHING, FETCH]),  # bytes that are read aren't compared with those written
-        (Choice(Order.SHARE), [NOTHING, SLOW, FAST, FETCH]),
+        (Choice(Order.SHARE), [SLOW, FAST, NOTHING, FETCH]),
         (Choice(Order.DELAY), [SLOW, FAST, NOTHING, FETCH]),
         (Choice(Order.NAME), [FETCH, SLOW, FAST, NOTHING]),
         (Choice(type=QuotaType.FETCH), [FETCH]),
@@ -332,13 +325,6 @@ def test_a_client_is_opened_and_left() -> None:
     assert "client-00000" in drawn(screen)[4]
 
 
-@pytest.mark.parametrize("width", [1, 11, 12, 13])
-def test_an_answer_is_shown_however_narrow_the_terminal_is(width: int) -> None:
-    screen = screen_of()
-    screen.tell(screen.press("v") or Question(), Panel(["  volume    /data"]))
-    assert len(drawn(screen, width, 10)) == 10
-
-
 def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
     screen = screen_of()
     screen.show(None, "the broker no longer answers")
@@ -360,34 +346,23 @@ def test_whatever_is_typed_is_no_error(text: str) -> None:
     [
         (QuotahostError("no broker\n  -> start one"), "no broker"),
         (TypeError("a defect\nof two lines"), "TypeError: a defect"),
-        (ValueError(), "ValueError: "),
     ],
 )
 def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, told: str) -> None:
-    faults, screen, question = [error], Screen(), Question()
-
-    def mended(answer: Any) -> Any:
-        for fault in faults:
-            raise fault
-        return answer
+    broker, question = Mock(), Question()
+    screen = Screen(question=question)
+    broker.look.side_effect = broker.answer.side_effect = error
 
     def shown() -> Screen:
         background.hand_over(screen)
         return screen
 
-    def answered(words: str) -> bool:
-        panel = shown().panel
-        return panel is not None and panel.lines[0] == words
-
-    broker: Any = SimpleNamespace(look=lambda: mended(look([use()])), answer=lambda _: mended(Panel(["told"])))
     with Background(broker, 0.01) as background:
         eventually(lambda: shown().problem == told)
-        for words in (told, "told"):
-            screen.question = question
-            background.ask(question)
-            eventually(lambda words=words: answered(words))
-            faults.clear()
-            eventually(lambda: shown().look and not screen.problem)
+        background.ask(question)
+        eventually(lambda: (panel := shown().panel) and panel.lines[0] == told)
+        broker.look.side_effect, broker.look.return_value = None, look([use()])
+        eventually(lambda: shown().look and not screen.problem)
 
 
 def test_for_programs_a_number_that_json_lacks_is_null() -> None:
