@@ -246,55 +246,39 @@ def _from(quota: QuotaState) -> str:
 
 
 def _limit(answer: Answer, quota: QuotaState) -> str:
-    factor, text = _in_force(answer, quota)[0], _rate(quota, quota.limit)
+    factor, text = _multiplied(quota), _rate(quota, quota.limit)
     if not answer.enforced:
         return text + ", as shadow=all enforces nothing"
     if quota.floored:
         return text + ", the floor"
-    # The limit tells how far limits are on their way to a factor; of a budget's factor nothing else does.
-    whole = quota.whole or quota.newcomers
-    now = quota.limit / whole if quota.limit and whole else factor
-    return f"{text}, by the factor {show_factor(now)}" if _is_lowered(quota, factor) else text
+    return f"{text}, by the factor {show_factor(factor)}" if factor < 1 else text
 
 
-def _in_force(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """What multiplies the limit now, or is going to (of a budget, or of this type alone), and words that say why."""
-    return (_now(answer, quota), "") if answer.factor_in_shadow else _smallest(answer, quota)[1:]
+def _multiplied(quota: QuotaState) -> float:
+    """What the limit is multiplied by now, on its way to a factor; 1 for a quota below the floor under any factor."""
+    whole = quota.newcomers if quota.whole is None else quota.whole
+    return min(1.0, quota.limit / whole) if quota.limit is not None and whole else 1.0
 
 
-def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, float, str]:
+def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, str]:
     """Of the factors that concern the client the smallest, however far the limits are on their way there.
 
-    It is where that factor is going to be, what is shown of it, and words that say why; in shadow, too.
+    Words say why it is so; in shadow, too.
     """
     since = f", since it {_writes(quota)}"
-    aims: list[tuple[float, float, str]] = []
+    aims: list[tuple[float, str]] = []
     if quota.type in answer.factor_types:
         if quota.budget_factor is not None:
-            aims.append((quota.budget_factor, quota.budget_factor, since))
+            aims.append((quota.budget_factor, since))
         by_topic = bool(quota.affected_topic) and quota.budget_factor is None
         aim = answer.factor if by_topic or not answer.is_for_topics else 1.0
         # Limits that rise to a factor of 1 may come from another one, of which nothing is known any more.
         cause = f": {printable(answer.cause)}" if answer.cause and answer.factor < 1 else ""
-        aims.append((aim, _now(answer, quota), since if by_topic else cause))
+        aims.append((aim, since if by_topic else cause))
     if quota.type in answer.type_factors:
         of_type, cause = answer.type_factors[quota.type]
-        aims.append((of_type, of_type, f", since {printable(cause)}"))
-    return min(aims, key=itemgetter(0), default=(1.0, 1.0, ""))
-
-
-def _now(answer: Answer, quota: QuotaState) -> float:
-    """What the limit is multiplied by now. Java tells of produce limits, which factor.quota.types may leave out.
-
-    All other limits follow a factor as they do, but in a PAUSE that the fence holds: there produce limits stay.
-    """
-    stays = answer.fence_closed and answer.factor <= 0 and quota.type is not QuotaType.PRODUCE
-    return answer.factor if stays or QuotaType.PRODUCE not in answer.factor_types else answer.limit_factor
-
-
-def _is_lowered(quota: QuotaState, factor: float) -> bool:
-    """Whether the factor lowers this limit now. A quota below the floor stays whole under any factor."""
-    return factor < 1 and quota.limit is not None and (quota.whole is None or quota.limit < quota.whole)
+        aims.append((of_type, f", since {printable(cause)}"))
+    return min(aims, key=itemgetter(0), default=(1.0, ""))
 
 
 def _measured(quota: QuotaState) -> str:
@@ -410,10 +394,10 @@ def _why_nothing(answer: Answer, quota: QuotaState) -> str:
 
 def _source_of_limit(answer: Answer, quota: QuotaState) -> str:
     """By what the limit is what it is, whether it binds now or would first."""
-    factor, why = _in_force(answer, quota)
+    aim, why = _smallest(answer, quota)
     if quota.floored:
-        return f"the floor, which the factor {show_factor(factor)} has come down to{why}"
-    if _is_lowered(quota, factor):
+        return f"the floor, which the factor {show_factor(aim)} has come down to{why}"
+    if (factor := _multiplied(quota)) < 1:
         return f"the factor {show_factor(factor)}{why}"
     given_by = "" if quota.newcomer else f" of {printable(quota.supplier)}"
     return f"the {_sharers(quota)[1]} quota{given_by}"
