@@ -18,7 +18,6 @@ import inspect
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -213,8 +212,6 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
 def _run_java(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the java of JAVA_HOME, else of PATH; far from the working directory, without options of its environment."""
     home = os.environ.get("JAVA_HOME")
-    java = (shutil.which("java", path=f"{home}/bin") if home else None) or shutil.which("java")
-    if java is None:
-        raise FileNotFoundError("there is no java; set JAVA_HOME")
+    java = str(Path(home, "bin", "java").absolute()) if home else "java"
     environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
-    return _run([str(Path(java).absolute()), *arguments], _JAVA_TIMEOUT, cwd="/", env=environment)
+    return _run([java, *arguments], _JAVA_TIMEOUT, cwd="/", env=environment)

@@ -117,13 +117,8 @@ class BrokerSocket:
 # ---- which broker ----------------------------------------------------------------------------------------------
 
 
-def name_of(pid: int | None, broker: int | None) -> str:
-    """How :func:`connect` is told which broker: by its process id, by its node id, or as the only one."""
-    return str(pid) if pid is not None else "" if broker is None else f"broker:{broker}"
-
-
 def connect(which: str = "") -> BrokerSocket:
-    """Connect to the broker of this name (:func:`name_of`). Raises Unanswered if there is not just one, or it can't."""
+    """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unanswered if it can't."""
     brokers = [broker for broker in running() if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
         return BrokerSocket(brokers[0])

@@ -11,7 +11,7 @@ from rich.text import Text
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
-from quotahost.cli.explain.broker_socket import Unanswered, connect, name_of
+from quotahost.cli.explain.broker_socket import Unanswered, connect
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -43,8 +43,8 @@ def parser() -> ArgumentParser:
 def add_common(made: ArgumentParser) -> None:
     """Add the options that ``top`` has as well."""
     add = made.add_argument
-    add("--pid", type=int, help="process id of the broker")
-    add("--broker-id", type=int, metavar="ID", help="its node.id")
+    add("--pid", dest="which", metavar="PID", default="", help="process id of the broker")
+    add("--broker-id", dest="which", metavar="ID", type="broker:{}".format, help="its node.id")
     add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
 
 
@@ -75,17 +75,17 @@ def valued(parse: Callable[[str], T]) -> Callable[[str], T]:
 def main(arguments: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
-    which = name_of(given.pid, given.broker_id)
     if given.volume is None:
         try:
-            return explain_client(named(given.client, given.user, given.client_id), which, given.type, console())
+            client = named(given.client, given.user, given.client_id)
+            return explain_client(client, given.which, given.type, console())
         except ArgumentTypeError as wrong:
             made.error(str(wrong))
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
     from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
 
-    explain_volume(given.volume, which, given.interval.total_seconds(), console())
+    explain_volume(given.volume, given.which, given.interval.total_seconds(), console())
     return 0
 
 
@@ -103,7 +103,7 @@ def named(client: str | None, user: str | None, client_id: str | None) -> Client
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console) -> int:
-    """Ask a broker (``broker_socket.name_of``) about a client and print the answer (:func:`show`); the exit code."""
+    """Ask a broker (``broker_socket.connect``) about a client and print the answer (:func:`show`); the exit code."""
     with connect(which) as broker:
 
         def largest(budget: str) -> Any:

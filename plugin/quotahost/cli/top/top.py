@@ -17,7 +17,7 @@ from typing import Final
 
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, json_text, lines_of, say
-from quotahost.cli.explain.broker_socket import connect, name_of
+from quotahost.cli.explain.broker_socket import connect
 from quotahost.cli.explain.explain import add_common, explain_client, one_of, valued
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
@@ -63,10 +63,10 @@ def main(arguments: Sequence[str]) -> int:
     of_cluster = given.client_config, given.watch_topic, given.looks_topic
     if given.bootstrap is None and of_cluster != (None, WATCH.name, LOOKS.name):
         made.error("--client-config, --watch-topic and --looks-topic are about a cluster: name it by --bootstrap")
-    if given.bootstrap is not None and (given.pid, given.broker_id, given.most) != (None, None, None):
+    if given.bootstrap is not None and (given.which, given.most) != ("", None):
         made.error("--bootstrap is about all brokers: leave --pid, --broker-id and --most out")
     with ExitStack() as stack:
-        watched: Watched = Attached(name_of(given.pid, given.broker_id), given.most or MOST)
+        watched: Watched = Attached(given.which, given.most or MOST)
         if given.bootstrap is not None:
             # Only here: they need Kafka's client, which takes long to import.
             from quotahost.cli.property_files import read_client_config
@@ -92,7 +92,7 @@ class Attached:
     """Looks at a broker of this machine, found anew each time: it may have been restarted."""
 
     def __init__(self, which: str = "", most: int = MOST) -> None:
-        """Look at a broker (``broker_socket.name_of``), at so many rows at most."""
+        """Look at a broker (``broker_socket.connect``), at so many rows at most."""
         self._which, self._most = which, most
 
     def look(self) -> Look:

@@ -195,10 +195,6 @@ def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(b
         (finding,) = check_client_software()
         assert finding.level is level
         assert level is Level.GOOD or finding.text.startswith("3 connections use sarama")
-    for odd in (7, [["ImpatientClients", "sarama"]], [["ImpatientClients", ["sarama"], "Connections", "many"]]):
-        broker.answers["gauges"] = odd
-        (finding,) = check_client_software()
-        assert (finding.level, "isn't of this version" in finding.text) == (Level.NOTE, True)
     del broker.answers["gauges"]
     first, *_ = check_client_software()
     assert (first.level, "broker 1" in first.text) == (Level.NOTE, True)

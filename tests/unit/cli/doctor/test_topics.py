@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
 from harness.system.proxy import swallowing
 from quotahost.base.errors import QuotahostError
@@ -313,15 +312,6 @@ def test_a_listener_that_closes_late_is_no_network_that_swallows(monkeypatch: py
     monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with pytest.raises(NoAnswer, match="its listener asks for another security"):
         client.connect({}, 10)
-
-
-def test_a_broker_that_connects_and_then_is_silent_ends_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """librdkafka's own model of a broker gives metadata, and never says who may do what."""
-    mock = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
-    (address,) = mock.list_topics(timeout=10).brokers.values()
-    monkeypatch.setattr(kafka_rights, "_WAIT", 0.5)
-    with pytest.raises(NoAnswer, match="doesn't answer in time"):
-        kafka_rights.ask(AdminClient({"bootstrap.servers": f"{address.host}:{address.port}"}), ("t",))
 
 
 def test_whether_topics_may_be_created_is_not_told_while_no_controller_answers(monkeypatch: pytest.MonkeyPatch) -> None:
