@@ -14,7 +14,7 @@ from typing import Final
 import javaproperties
 
 from quotahost.base.errors import QuotahostError
-from quotahost.kafka.listeners import options, translate
+from quotahost.kafka.listeners import translate
 from quotahost.settings.declaration import PREFIX
 
 CLASS: Final = "org.quotahost.PythonQuotaCallback"
@@ -75,11 +75,9 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 
 
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
-    """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore or a login can't be read."""
+    """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore can't be read."""
     given = {name: value.strip() for name, value in given.items()}  # as Kafka
     config = {n: value for n, value in given.items() if not n.startswith((*_STORES, _JAAS, *_OF_JAVA_ALONE))}
-    if "tokenauth" in options(given.get(_JAAS, "")):
-        raise QuotahostError(f"{_JAAS}: librdkafka can't log in by a delegation token; give the login of a user")
     return config | translate(given, _pem)
 
 

@@ -3,8 +3,8 @@
 1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
    full units and without secrets.
 2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
-   listeners, the plugins' login, quotas and their windows, topic quotas, tiered storage, and what keeps a factor from
-   protecting the disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
+   listeners, the plugins' login, quotas and their windows, topic quotas, and what keeps a factor from protecting the
+   disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
    settings, so few of these findings are ``wrong``.
 """
 
@@ -146,14 +146,6 @@ def _listeners(settings: Settings, broker: BrokerFile, listeners: Listeners) -> 
     if settings.metrics_endpoint and not _is_loopback(settings.metrics_endpoint[0]):
         text = f"metrics are served on {settings.metrics_endpoint[0]}, not on loopback, to anyone who can connect"
         yield weak(text, f"{PREFIX}metrics.port without an address, or a firewall")
-    # Tiered storage writes to __remote_log_metadata what was offloaded. The fence lets those writes pass whoever sends
-    # them. But a client that is not exempt has a quota, which a factor multiplies; in a PAUSE without the fence that is
-    # the floor. Where brokers are anonymous, client-ids exempt them and this client.
-    is_tiered = broker.get("remote.log.storage.system.enable").lower() == "true"
-    authenticated = listeners.authentication(listeners.inter_broker) == "required"
-    if is_tiered and authenticated and not settings.excluded_principals:
-        text = "tiered storage's client for __remote_log_metadata has a quota, unless it logs in as the brokers do"
-        yield weak(f"{text}: it slows offloading down, when that matters most", f"add its principal to {_EXCLUDED}")
 
 
 def _login(settings: Settings, broker: BrokerFile, listeners: Listeners) -> Iterator[Finding]:

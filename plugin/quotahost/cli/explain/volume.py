@@ -36,13 +36,9 @@ _BUDGETS: Final = ("budget", "used", "of", "share", "factor")
 _TOPICS: Final = ("topic", "size", "of used", "written")
 _CLIENTS: Final = ("client", "produces", "writes to")
 _CUTS: Final = ("topic", "kept", "half of it frees", "a quarter of it frees")
-_NOT_BY_TOPIC: Final = (
-    "Kafka doesn't tell which client writes to which topic: of the clients with a quota of their own these produce "
-    "most on this broker."
-)
-_LATELY: Final = (
-    "A topic is the last affected one that the client asked to write to, on whatever volume; of the other clients with "
-    "a quota of their own these produce most on this broker."
+_WRITERS: Final = (
+    "of the clients with a quota of their own these produce most on this broker. Kafka doesn't tell to which topics: "
+    "one that is named is the last affected one that the client asked to write to, on whatever volume."
 )
 _CLOSED: Final = (
     "counted are segments that Kafka has closed, by the timestamps of their newest records; the one that it appends to "
@@ -123,7 +119,7 @@ def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str
 def show_volume(screen: Console, broker: str, look: Look, measured: MeasuredVolume) -> None:
     show_facts(screen, volume_facts(broker, look, measured))
     _titled(screen, "What fills it", _TOPICS, topic_rows(measured))
-    _titled(screen, "Who writes", _CLIENTS, client_rows(look), _LATELY if look.marks else _NOT_BY_TOPIC)
+    _titled(screen, "Who writes", _CLIENTS, client_rows(look), _WRITERS)
 
 
 def _titled(screen: Console, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> None:

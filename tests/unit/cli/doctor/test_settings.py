@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -96,23 +96,6 @@ def test_many_windows_are_weak_for_an_eager_client(found: Found, properties: str
     weak = [each for each in found(check_weaknesses, properties) if each.text.startswith("quotas are measured")]
     expected = [(Level.WEAK, True, remedy)] if words else []
     assert [(each.level, words in each.text, each.remedy) for each in weak] == expected
-
-
-TIERED: Final = ["remote.log.storage.system.enable=true", CLOSED, "inter.broker.listener.name=SASL_SSL"]
-
-
-@pytest.mark.parametrize(
-    ("lines", "is_weak"),
-    [
-        (TIERED, True),
-        (TIERED[1:], False),  # no tiered storage
-        (TIERED[:2], False),  # anonymous brokers
-        ([*TIERED, ".static.excluded.principal.name.list=User:tiering"], False),
-    ],
-)
-def test_tiered_storages_client_is_named_if_a_quota_may_slow_it(found: Found, lines: list[str], is_weak: bool) -> None:
-    weak = [finding.remedy for finding in found(check_weaknesses, *lines) if "__remote_log_metadata" in finding.text]
-    assert weak == [f"add its principal to {PREFIX}static.excluded.principal.name.list"] * is_weak
 
 
 # ---- what protects disks ----

@@ -226,13 +226,6 @@ def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> N
         assert jaas not in str(raised.value)
 
 
-def test_a_delegation_token_is_no_password() -> None:
-    jaas = 'o.ScramLoginModule required username="id" password="hmac" tokenauth="true";'
-    with pytest.raises(QuotahostError, match="can't log in by a delegation token") as raised:
-        in_librdkafkas_names({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": jaas})
-    assert "hmac" not in str(raised.value)
-
-
 def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
     jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
     made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})

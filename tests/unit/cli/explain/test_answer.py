@@ -72,9 +72,6 @@ IDLE = "Nothing limits this client now; PRODUCE would first be limited by the us
          THROTTLE, BY_DISK),
         ({"bound": FLOOR, "limit": 3.5e4, "floored": True}, PAUSE,
          "PRODUCE is limited by the floor, which the factor 0 has come down to: disk full"),
-        ({"type": FETCH, "bound": FLOOR, "limit": 3.5e4, "floored": True},
-         CLOSED | {"factor_types": ("FETCH", "PRODUCE"), "limit_factor": 0.2},
-         "FETCH is limited by the floor, which the factor 0 has come down to: disk full"),
         ({"type": MUTATIONS, "limit": None}, PAUSE | {"creation_refused": True},
          "CONTROLLER_MUTATION is limited by the PAUSE, in which no topics and partitions are created (disk full)"),
         ({"bound": BY_TOPICS, "rate": None}, {},
@@ -119,26 +116,6 @@ def mutations(**changes: Any) -> QuotaState:
     return quota(**(facts | changes))
 
 
-ADMITTED = IDLE.replace("PRODUCE", "CONTROLLER_MUTATION")
-
-
-@pytest.mark.parametrize(
-    ("tokens", "fact", "sentence"),
-    [
-        (-45.01, "-45.01 of 500 left: Kafka refuses mutations for another 9.1 s",
-         "CONTROLLER_MUTATION is limited by the user's quota of client-quotas (for another 9.1 s)"),
-        (0.0, "0 of 500 left: Kafka admits mutations", ADMITTED),
-        (None, "500 of 500 left: Kafka admits mutations", ADMITTED),
-    ],
-)  # fmt: skip
-def test_the_controllers_tokens_limit_mutations(tokens: float | None, fact: str, sentence: str) -> None:
-    found = answer(mutations(tokens=tokens))
-    facts = dict(quota_facts(found, found.quotas[0]))
-    assert facts["tokens"] == fact
-    assert facts["measured"] == "18.7 mutations/s, a mean of 30 to 60 s by which Kafka throttles nobody"
-    assert limited_by(found, found.quotas) == sentence
-
-
 def test_another_node_names_the_active_controller_and_no_tokens() -> None:
     one = mutations(tokens=500.0)  # auto-creation of topics makes a bucket on each broker that is never charged
     found, who = answer(one, controller="1001"), "node 1001 knows, the active controller"
@@ -163,6 +140,9 @@ TRIED: dict[str, Any] = {"shadow": '{"PRODUCE":[0,1e6,"","static"]}'}
 ALONE = "supplier static would give 1,000,000 bytes/s (1M), shared by this client alone (user alice, client-id app)"
 STANDS: dict[str, Any] = {"base": None, "uses_stand_in": True, "newcomers": 4e6, "limit": 2e6, "supplier": ""}
 TOGETHER: dict[str, Any] = {"user": "<unlimited>", "client_id": "", "base": None, "limit": None, "rate": 7.0}
+
+
+SAVED_UP: dict[str, Any] = {"type": MUTATIONS, "base": 5.0, "limit": 5.0}
 
 
 def rated(rate: float | None) -> dict[str, Any]:
@@ -212,6 +192,9 @@ def rated(rate: float | None) -> dict[str, Any]:
         (OF_BUDGET | {"budget_factor": 0.0, "type": FETCH}, {"factor_types": ("FETCH",)}, "budget",
          "writes to orders, which uses the budget a: slowed by the factor 0"),
         ({"type": REQUEST, "rate": 0.1, "delay": 4e3}, {}, "measured", "0.1 %, recently delayed by 4,000 ms"),
+        *((SAVED_UP | {"tokens": left}, {}, "tokens", words) for left, words in (
+            (-45.01, "-45.01 of 500 left: Kafka refuses mutations for another 9.1 s"),
+            (0.0, "0 of 500 left: Kafka admits mutations"), (None, "500 of 500 left: Kafka admits mutations"))),
         (TOGETHER, {}, "measured", "only together with all other clients without a limit"),
         (TRIED, rated(1e6), "in shadow", f"{ALONE}; uses 1,000,000 bytes/s (1M); would not be delayed"),
         (TRIED, rated(None), "in shadow", f"{ALONE}; how much of it is used isn't measured"),

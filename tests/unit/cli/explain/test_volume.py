@@ -2,18 +2,15 @@
 
 import os
 import struct
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quotahost.broker.disks.topics import OTHERS, largest, list_files, topic_of, written
-from quotahost.cli.console import lines_of
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, cut
-from quotahost.cli.explain.volume import client_rows, cut_row, show_volume, stalled_uploads, topic_rows, volume_facts
+from quotahost.cli.explain.volume import client_rows, cut_row, stalled_uploads, topic_rows, volume_facts
 from quotahost.model import Client, QuotaType, State, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from tests.unit.cli.top.uses import look, use
@@ -163,13 +160,9 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
     assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
 
 
-@pytest.mark.parametrize("is_marked", [True, False])
-def test_who_writes_is_told_with_the_topic_where_that_is_known(is_marked: bool) -> None:
-    found = LOOK if is_marked else replace(LOOK, marks=())
+def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
     rows = [("user alice, client-id 'a\\tb'", "3.00 kB/s", ""), ("user bob, client-id web", "", "orders")]
-    assert list(client_rows(found)) == rows[: 1 + is_marked]
-    text = "\n".join(lines_of(partial(show_volume, broker="1", look=found, measured=measured())))
-    assert ("A topic is the last affected one" in text, "Kafka doesn't tell" in text) == (is_marked, not is_marked)
+    assert list(client_rows(LOOK)) == rows
 
 
 @pytest.mark.parametrize(
@@ -179,7 +172,6 @@ def test_who_writes_is_told_with_the_topic_where_that_is_known(is_marked: bool) 
         (Cut("t", Retention(None, 1000), 1000, [1, 2]), ("1.00 kB a partition", "1 B (500 B)", "2 B (250 B)")),
         (Cut("t", Retention(5.0, compacted=True), 5.0, [0, 0]), ("compacted: no retention applies", "", "")),
         (Cut("t", Retention(), None, [0, 0]), ("for ever", "0 B", "0 B")),
-        (Cut("t", Retention(tiered=True), None, [0, 0]), ("for ever", "0 B", "0 B")),
         (Cut("t", Retention(), 7200.0, [1, 2]),
          ("for ever; its oldest closed segment is 2 h old", "1 B (1 h)", "2 B (30 min)")),
     ],
