@@ -39,11 +39,9 @@ def read_jar(path: Path) -> Jar | None:
     try:
         with zipfile.ZipFile(path) as archive:
             versions = javaproperties.loads(archive.read(_VERSIONS).decode("latin-1"))
+        return Jar(path, versions["quotahost"], versions["jpype"])
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return None
-    if not versions.get("quotahost"):
-        return None
-    return Jar(path, versions["quotahost"], versions.get("jpype", ""))
 
 
 def jars_in(libs: Path) -> list[Jar]:
@@ -53,14 +51,11 @@ def jars_in(libs: Path) -> list[Jar]:
 
 def carried_jar() -> Jar:
     """The jar inside this package. Raises QuotahostError if it was built without."""
-    if not _CARRIED.is_file():
-        raise QuotahostError(
-            f"this quotahost was built without its jar; in a source tree run `make build`, otherwise {REINSTALL}"
-        )
-    jar = read_jar(_CARRIED)
-    if jar is None:
-        raise QuotahostError(f"{_CARRIED} is not quotahost's jar; run `make build` again")
-    return jar
+    if jar := read_jar(_CARRIED):
+        return jar
+    raise QuotahostError(
+        f"this quotahost was built without its jar; in a source tree run `make build`, otherwise {REINSTALL}"
+    )
 
 
 def install(

@@ -95,7 +95,7 @@ def check_stored(admin: Admin, against: str, broker: BrokerFile, config: Mapping
     It tells their names alone, and which of these are unknown: Kafka hides the values of properties that it doesn't
     know, and some are secrets.
     """
-    node = broker.get("node.id") or broker.get("broker.id")
+    node = broker.get("node.id")
     if not node.isdecimal() or broker.get("process.roles") == "controller":
         return
     try:

@@ -107,7 +107,7 @@ class BrokerSocket:
         except TimeoutError:
             problem = f"no answer within {TIMEOUT:.0f} s"
         except OSError as error:
-            problem = _reason(error)
+            problem = error.strerror or str(error)
         except (ValueError, RecursionError) as error:
             problem = f"its answer is no JSON ({error})"
         remedy = "see whether it still runs, and what its log says"
@@ -186,7 +186,3 @@ def _owner_of(pid: int) -> int | None:
         command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
         return int(subprocess.run(command, capture_output=True, timeout=5, check=False).stdout)
     return None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

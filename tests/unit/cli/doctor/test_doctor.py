@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import venv
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -284,24 +283,18 @@ def test_a_program_that_is_no_python_is_an_error(tmp_path: Path) -> None:
             ask(str(path))
 
 
-def test_an_environment_has_its_own_packages_and_those_of_pythonpath_and_only_an_interpreter_its_users(
+def test_an_environment_has_the_packages_of_pythonpath_and_only_an_interpreter_its_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own, bare = tmp_path / "own", tmp_path / "bare"
-    for each in (own, bare):
-        venv.create(each, with_pip=False)
-    (site,) = (own / "lib").glob("python*/site-packages")
-    distribute_quotahost(site)
-    found = ask(str(own / "bin" / "python"))
-    assert (found.quotahost, found.prefix) == ("0.1.0", str(own))
+    bare = environment(tmp_path)
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     distribute_quotahost(tmp_path / ".local" / "lib" / name / "site-packages")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert ask(str(Path(sys.base_prefix) / "bin" / name)).quotahost == "0.1.0"
-    assert ask(str(bare / "bin" / "python")).quotahost == ""
+    assert ask(str(bare)).quotahost == ""
     distribute_quotahost(tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
-    assert ask(str(bare / "bin" / "python")).quotahost == "0.1.0"
+    assert ask(str(bare)).quotahost == "0.1.0"
 
 
 @pytest.mark.parametrize(

@@ -244,8 +244,6 @@ OWN = ["node.id=1", "num.io.threads=8", "log.retention.ms=60000", ".shadow=facto
          [f"no effect: {PREFIX}polcy: unknown property; did you mean {PREFIX}policy?",
           f"this file's, of {PREFIX}plugin.own.any, {PREFIX}shadow"]),
         (OWN, KafkaError.CLUSTER_AUTHORIZATION_FAILED, ["whether broker 1 has stored values beside this file is not"]),
-        # As files from before KRaft name it, which Kafka takes.
-        (["broker.id=1", "num.io.threads=8"], {"num.io.threads": ("4", OF_THIS)}, ["broker 1 has stored values"]),
         (["node.id=1", "process.roles=controller"], {}, []),
         (["node.id=${env:ID}", "config.providers=env"], {}, []),
     ],

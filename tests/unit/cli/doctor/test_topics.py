@@ -92,18 +92,6 @@ def all_of(role: AclRole) -> dict[str, frozenset[str]]:
     return {topic.name: frozenset[str](topic.operations(role)) for topic in TOPICS}
 
 
-@pytest.mark.parametrize("role", list(AclRole))
-def test_each_right_that_a_role_lacks_is_wrong(cluster: Cluster, role: AclRole) -> None:
-    full = all_of(role)
-    ((level, text),) = cluster(Rights(full, NONE, {}), role)
-    assert (level, f"these credentials have all that is needed by the {role.value}: " in text) == (Level.GOOD, True)
-    for name, operations in needed(None, role).items():
-        for operation in operations:
-            lacking = cluster(Rights(full | {name: full[name] - {operation}}, NONE, {}), role)
-            told = f"these credentials may not {operation} {name}, which is needed by the {role.value}"
-            assert lacking == [(Level.WRONG, told)]
-
-
 def test_settings_say_what_the_plugins_need(cluster: Cluster) -> None:
     given = settings(tasks="publish-volumes", factor__source="snapshots", topics__prefix="my_")
     assert needed(given, AclRole.PLUGINS) == {"my_snapshots": {"Read", "Write"}}
