@@ -101,11 +101,8 @@ def doctor(
 
 def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
-    section, screen = installation.check_plugins(), console()
-    screen.print(table(section.columns, section.rows))
-    if section.is_wrong:
-        show([section], screen)
-        raise typer.Exit(1)
+    section = installation.check_plugins()
+    console().print(table(section.columns, section.rows))
 
 
 def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:

@@ -235,8 +235,7 @@ def _rate(quota: QuotaState, rate: float | None) -> str:
 
 def _from(quota: QuotaState) -> str:
     if quota.newcomer:
-        whose = ", or what each client-id of this user has" if quota.user.startswith(dump.OF_USER) else ""
-        return f"newcomers.*{whose} (see newcomer above)"
+        return "newcomers.* (see newcomer above)"
     if not quota.supplier:
         return "no supplier has an answer, so it is unlimited"
     late = " (a supplier fails for this client now; what it had stays in force)" if quota.failed else ""

@@ -74,8 +74,7 @@ def main(arguments: Sequence[str]) -> int:
             from quotahost.records.watch import MOST_SECONDS
 
             # Between two looks the watch would end, and the next look would show what brokers had told before that.
-            if interval > MOST_SECONDS:
-                made.error(f"--interval: at most {MOST_SECONDS}s with --bootstrap, as brokers stop telling after that")
+            interval = min(interval, MOST_SECONDS)
             config = read_client_config(given.client_config) | {"bootstrap.servers": given.bootstrap}
             watched = stack.enter_context(Cluster(config, given.watch_topic, given.looks_topic))
         look, screen = watched.look(), console()

@@ -13,7 +13,6 @@ from quotahost.api import Role
 from quotahost.base.errors import QuotahostError
 from quotahost.broker.host.probe import attach_library, problems
 from quotahost.cli.console import Level
-from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.doctor import check_client_software
 from quotahost.cli.doctor.installation import OURS, Interpreter, ask, check_python, check_version
 from quotahost.settings.broker import properties_table
@@ -169,9 +168,7 @@ def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypa
     told(1, words, "doctor", properties, "--python", environment(tmp_path))
 
 
-def test_plugins_properties_and_the_version_are_listed(
-    site: Path, package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugins_properties_and_the_version_are_listed(site: Path, package: Path, tmp_path: Path) -> None:
     broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")
     rows = [line.split() for line in told(0, (), "plugins").splitlines()]
@@ -183,8 +180,6 @@ def test_plugins_properties_and_the_version_are_listed(
     assert run("properties").output == properties_table()
     assert run("--version").output == "0.1.0\n"
     assert re.search(r"│ properties +\w", run("--help").output)
-    monkeypatch.setattr(installation, "survey", list)
-    told(1, ["WRONG none found, not even quotahost's own", "-> pip install its wheel there"], "plugins")
 
 
 def test_libraries_that_give_up_early_are_named_and_brokers_that_do_not_answer(broker: FakeAdminSocket) -> None:

@@ -157,6 +157,7 @@ Weak = Callable[..., list[tuple[str, str]]]
         ([FENCE, FIXED, f".fence.authorizer={STANDARD}"],
          ["denies what no ACL allows, also to brokers; neither super.users nor"], f"{PREFIX}fence.authorizer=none"),
         ([FENCE, FIXED, ".max.mute=10s"], ["message.max.bytes"], f"{PREFIX}floor.bytes=104859,"),
+        ([".factor.scope=topics"], ["factor.scope is topics, but authorizer.class.name is not the fence"], FENCE),
         ([FENCE, ".factor.source=log-dirs", ".factor.scope=topics"],
          ["log-dirs doesn't know which topics", UNSEEN], f"{PREFIX}factor.source=snapshots"),
         ([FENCE, ".factor.source=log-dirs", ".static.storage.overrides=/dev/sda hard=80", "log.dirs=/no/where"],
@@ -217,13 +218,6 @@ def test_log_directories_that_are_not_on_this_machine_are_not_judged(tmp_path: P
     assert weak(FENCE, *lines) == []
     lines = ["process.roles=controller", ".static.storage.hard=20", ".static.storage.overrides=/dev/sdx hard=20"]
     assert not [text for text, _ in weak(FENCE, volume, *lines) if "/dev/sd" in text], "clients' topics are not there"
-
-
-def test_the_scope_topics_needs_the_fence_and_a_real_disk_over_its_limit_is_found(tmp_path: Path, weak: Weak) -> None:
-    (text, _), _ = weak(".factor.scope=topics", SNAPSHOTS)
-    assert text.startswith("factor.scope is topics, but authorizer.class.name is not the fence")
-    ((text, _),) = weak(FENCE, f"log.dirs={tmp_path}", ".static.storage.hard.min-free-percent=1.0")
-    assert "MinFreePercentage 100 % is reached at 0" in text
 
 
 # ---- what a running cluster stores ----

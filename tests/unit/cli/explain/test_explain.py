@@ -1,8 +1,6 @@
 """``quotahost explain`` and ``top``, asked of a socket that stands in for a broker's."""
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
@@ -12,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness.system.waiting import eventually
 from quotahost.cli.explain import broker_socket as brokers
 from quotahost.cli.top.live import Question
 from quotahost.cli.top.top import Attached
+from tests.broker.support.commands import Terminal
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket
 from tests.fakes.holders import holder
@@ -33,7 +31,6 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
     ("name", "options", "words"),
     [
         ("top", (*CLUSTER, "--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and"),
-        ("top", (*CLUSTER, "--interval", "31s"), "--interval: at most 30s with --bootstrap"),
         ("top", ("--sort", "size"), "--sort: 'size' is none of rate, share, delay, name"),
         ("top", ("--type", "read"), "--type: 'read' is none of PRODUCE, FETCH, REQUEST, CONTROLLER_MUTATION"),
         ("top", ("--most", "all"), "--most: 'all' is not a number"),
@@ -145,7 +142,6 @@ def test_root_believes_the_user_of_a_process_alone(directory: Path) -> None:
         ("nonsense", "its answer is no JSON", "what its log says"),
         ("x" * 1001, "its answer has no end", "what its log says"),
         (dump.client(state={"version": "9"}), "isn't of this version", "quotahost install"),
-        ([1], "isn't of this version", "quotahost install"),
     ],
 )
 def test_errors_have_a_remedy_and_end_with_2(
@@ -190,25 +186,13 @@ def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSo
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(broker: FakeAdminSocket, number: int) -> None:
     broker.answers["uses"] = dump.uses(dump.row())
-    ours, terminal = pty.openpty()
-    before, seen = termios.tcgetattr(terminal), b""
-
-    def shows(what: bytes) -> bool:
-        nonlocal seen
-        while select.select([ours], [], [], 0)[0]:
-            seen += os.read(ours, 65536)
-        return what in seen
-
-    command = [sys.executable, "-m", "quotahost.cli", "top", "--pid", OURS]
-    environment = os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "ascii"}
-    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as top:
-        eventually(lambda: shows(b"v volumes  q quit"), what="the second screen")
-        assert termios.tcgetattr(terminal) != before
-        top.send_signal(number)
-        eventually(lambda: top.poll() is not None, what="its end")
-    assert (top.returncode, shows(b"\x1b[?1049l"), termios.tcgetattr(terminal)) == (128 + number, True, before)
-    os.close(ours)
-    os.close(terminal)
+    with Terminal("top", "--pid", OURS) as top:
+        before = termios.tcgetattr(top._theirs)
+        top.shows("v volumes  q quit")
+        assert termios.tcgetattr(top._theirs) != before
+        os.kill(top._program.pid, number)
+        top.shows("\x1b[?1049l")
+        assert (top.ends(), termios.tcgetattr(top._theirs)) == (128 + number, before)
 
 
 def test_explain_and_top_start_without_what_takes_long_to_import() -> None:
