@@ -6,7 +6,6 @@ properties that the example's docstring lists. An example uses its own names now
 
 import keyword
 import re
-import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from importlib.util import find_spec
@@ -21,8 +20,6 @@ from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
 
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
-#: An import of the new module would find another one, or keep others from finding theirs.
-_TAKEN: Final = sys.stdlib_module_names | {"quotahost", "pytest", "jpype", "tests"}
 _PROPERTY: Final = re.compile(r"^ {4}(client\.quota\.callback\.\S+)$", re.MULTILINE)
 _EXAMPLES: Final = {
     Role.SUPPLIER: "off_peak",
@@ -74,7 +71,7 @@ def new(
     module = name.replace("-", "_")
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
-    if keyword.iskeyword(module) or module in _TAKEN or find_spec(module):
+    if keyword.iskeyword(module) or find_spec(module):
         raise QuotahostError(f"{name!r} can't be a plugin's name: Python has a module of this name; choose another")
     folder = directory / name
     if folder.exists():

@@ -128,8 +128,7 @@ def _scope(answer: Answer) -> str:
 
 def _budget(answer: Answer, quota: QuotaState) -> str:
     budget, factor = answer.budget, quota.budget_factor or 0.0
-    turns_back = factor <= 0 and QuotaType.PRODUCE in answer.factor_types
-    what = "turned back" if turns_back else f"slowed by the factor {show_factor(factor)}"
+    what = f"slowed by the factor {show_factor(factor)}" if factor > 0 else "turned back"
     what = f"it would be {what}, but the factor is in shadow" if answer.factor_in_shadow else what
     told = [f"this client {_writes(quota)}: {what}"]
     if budget.get("bytes"):

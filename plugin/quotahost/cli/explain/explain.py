@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from rich.console import Console
@@ -17,7 +16,6 @@ from quotahost.units.parse import parse_duration
 
 HELP: Final = "Say why a client goes as fast as it does, or what fills a volume, on a broker of this machine."
 NEWCOMER: Final = 3  # the exit code
-E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 
@@ -45,19 +43,8 @@ def add_common(made: ArgumentParser) -> None:
     add = made.add_argument
     add("--pid", dest="which", metavar="PID", default="", help="process id of the broker")
     add("--broker-id", dest="which", metavar="ID", type="broker:{}".format, help="its node.id")
-    add("--type", type=one_of(QuotaType), metavar="TYPE", help=f"only this quota type: {', '.join(QuotaType)}")
-
-
-def one_of(names: type[E]) -> Callable[[str], E]:
-    """The parser of an option that is one of these names, in whatever case."""
-
-    def parsed(text: str) -> E:
-        for name in names:
-            if name.casefold() == text.casefold():
-                return name
-        raise ArgumentTypeError(f"{text!r} is none of {', '.join(names)}")
-
-    return parsed
+    types = [*map(str, QuotaType)]
+    add("--type", type=str.upper, choices=types, metavar="TYPE", help=f"only this quota type: {', '.join(types)}")
 
 
 def valued(parse: Callable[[str], T]) -> Callable[[str], T]:
@@ -78,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.volume is None:
         try:
             client = named(given.client, given.user, given.client_id)
-            return explain_client(client, given.which, given.type, console())
+            return explain_client(client, given.which, given.type and QuotaType(given.type), console())
         except ArgumentTypeError as wrong:
             made.error(str(wrong))
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):

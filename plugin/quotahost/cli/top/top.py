@@ -18,10 +18,10 @@ from typing import Final
 from quotahost.broker.host.broker_status import parse
 from quotahost.cli.console import console, json_text, lines_of, say
 from quotahost.cli.explain.broker_socket import connect
-from quotahost.cli.explain.explain import add_common, explain_client, one_of, valued
+from quotahost.cli.explain.explain import add_common, explain_client, valued
 from quotahost.cli.top.live import Panel, Question, Watched, watch
 from quotahost.cli.top.rows import Choice, Order, require_one_client, values, whole
-from quotahost.model import Look
+from quotahost.model import Look, QuotaType
 from quotahost.records.topics import LOOKS, WATCH
 from quotahost.units.parse import MAX_COUNT, parse_count, parse_duration
 
@@ -36,8 +36,9 @@ def parser() -> ArgumentParser:
     made = ArgumentParser("quotahost top", description=f"{HELP} {of_a_cluster} {ends}", allow_abbrev=False)
     add = made.add_argument
     add_common(made)
-    orders = f"what comes first: {', '.join(Order)} (rate)"
-    add("--sort", type=one_of(Order), default=Order.RATE, metavar="ORDER", help=orders)
+    orders = [*map(str, Order)]
+    comes_first = f"what comes first: {', '.join(orders)} (rate)"
+    add("--sort", type=str.lower, choices=orders, default="rate", metavar="ORDER", help=comes_first)
     wanted = "only rows with this text in user, client-id, address or what binds"
     add("--filter", default="", metavar="TEXT", help=wanted)
     add("--held", action="store_true", help="only clients that are held back")
@@ -59,7 +60,8 @@ def parser() -> ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
-    choice, interval = Choice(given.sort, given.type, given.filter, given.held), given.interval.total_seconds()
+    wanted_type, interval = given.type and QuotaType(given.type), given.interval.total_seconds()
+    choice = Choice(Order(given.sort), wanted_type, given.filter, given.held)
     of_cluster = given.client_config, given.watch_topic, given.looks_topic
     if given.bootstrap is None and of_cluster != (None, WATCH.name, LOOKS.name):
         made.error("--client-config, --watch-topic and --looks-topic are about a cluster: name it by --bootstrap")
