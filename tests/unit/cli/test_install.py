@@ -75,8 +75,6 @@ def test_an_install_that_cannot_be_done_says_why_and_leaves_nothing_behind(
 
 # ---- new ----
 
-# As in a project of the author's own, whose lines have this project's width.
-RUFF = ("--isolated", "--no-cache", "--line-length", "120", "--target-version", "py311")
 GIVEN = "my_quotas"
 
 
@@ -88,19 +86,12 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Kind, Path]
     return request.param, folder
 
 
-def tool(folder: Path, *command: str) -> str:
+def test_its_test_passes(written: tuple[Kind, Path]) -> None:
+    folder = written[1]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(folder)}
-    done = subprocess.run([sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def test_test_lint_format_and_types_pass(written: tuple[Kind, Path], tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder, cache = written[1], tmp_path_factory.getbasetemp() / "mypy"  # with the libraries' types, for all roles
-    assert " passed" in tool(folder, "pytest", "-q", "-p", "no:cacheprovider")
-    tool(folder, "ruff", "check", *RUFF, "--select", "E,F,W,I,B,UP,SIM,C4,RET,RUF,PTH,PT", ".")
-    tool(folder, "ruff", "format", *RUFF, "--check", ".")
-    tool(folder, "mypy", "--strict", "--cache-dir", str(cache), "my_quotas.py", "test_my_quotas.py")
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, " passed" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_its_entry_point_is_the_class_of_its_readme(

@@ -211,7 +211,6 @@ FACTS = {
         ({"version": "3.11.0"}, []),
         ({"version": "3.14.0rc1"}, []),
         ({"version": "3.10.14"}, ["it is Python 3.10.14; 3.11 or newer is needed"]),
-        ({"version": "2.7.18"}, ["it is Python 2.7.18; 3.11 or newer is needed"]),
         ({"version": "3.13.1", "free-threaded": "true"}, ["free-threaded", "name an ordinary build"]),
         ({"libpython": "", "build": "LDLIBRARY=libpython3.12.a, Py_ENABLE_SHARED=0"},
          ["no shared libpython", "Py_ENABLE_SHARED=0", "apt install libpython3.12", "--enable-shared"]),

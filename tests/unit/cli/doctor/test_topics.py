@@ -215,9 +215,6 @@ def test_credentials_that_are_not_understood_are_an_error_and_not_nobodys() -> N
 
 
 def test_the_file_of_javas_client_is_read_as_well(tmp_path: Path) -> None:
-    jaas = 'o.PlainLoginModule required username="u" password="a \\"b\\" \\\\c";'
-    made = in_librdkafkas_names({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})
-    assert made == {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": 'a "b" \\c'}
     tls = {"security.protocol": "ssl"}
     ca = tmp_path / "ca.pem"
     pem = {"ssl.truststore.type": "PEM ", "ssl.truststore.location": str(ca), "ssl.enabled.protocols": "TLSv1.3"}
