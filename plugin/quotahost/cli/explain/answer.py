@@ -110,9 +110,7 @@ def _factor(answer: Answer) -> str:
     text = f"{show_factor(answer.factor)}, on {', '.join(map(printable, sorted(answer.factor_types)))}"
     if answer.factor_in_shadow:
         return f"{text}; {_IN_SHADOW}" if answer.factor < 1 else text
-    # Java tells only of produce limits; "slowed" tells of a factor of their own.
-    of_type = answer.type_factors.get(QuotaType.PRODUCE, (1.0, ""))[0]
-    if QuotaType.PRODUCE not in answer.factor_types or answer.limit_factor == min(answer.factor, of_type):
+    if answer.limit_factor == answer.factor:
         return text
     return f"{text}; produce limits are multiplied by {show_factor(answer.limit_factor)} now"
 

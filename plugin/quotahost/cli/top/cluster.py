@@ -60,7 +60,6 @@ class Cluster:
         self._watch = Watch(self._name, MOST_SECONDS)
         self._asked_at, self._announced = 0.0, False
         self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
-        self._alive = frozenset[str]()
         self._known: dict[str, tuple[float, BrokerLook]] = {}
         self._left = False
 

@@ -209,11 +209,6 @@ def test_each_fact_has_its_words(one: dict[str, Any], changes: dict[str, Any], l
     assert (words in told, bool(told)) == (True, bool(words))
 
 
-def test_limits_that_are_where_factors_take_them_are_on_no_way() -> None:
-    assert dict(common_facts(answer(**BUSY)))["factor"] == "1, on PRODUCE"
-    assert dict(common_facts(answer(**OF_FETCH)))["factor"] == "0.5, on FETCH"
-
-
 def test_the_document_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     document = (DOCS / "operate.md").read_text()
     slowed = quota(limit=2.5e6, rate=2_471_338.0, delay=412.0, bound=FACTOR)

@@ -124,17 +124,6 @@ def test_a_socket_of_another_user_is_not_asked(broker: FakeAdminSocket, monkeypa
     assert broker.questions == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root asks for others")
-def test_root_believes_the_user_of_a_process_alone(directory: Path) -> None:
-    """Another user's socket with a name of ours is asked if it is that user's process, and not if it is root's."""
-    with subprocess.Popen(["sleep", "60"], user=12345) as process:
-        theirs = FakeAdminSocket(directory, "7", process.pid)
-        told(2, [NOBODY], *ALICE, "--pid", str(process.pid))
-        assert theirs.questions == []
-        process.kill()
-        theirs.close()
-
-
 @pytest.mark.parametrize(
     ("answer", "words", "remedy"),
     [
