@@ -137,8 +137,6 @@ TRIED: dict[str, Any] = {"shadow": '{"PRODUCE":[0,1e6,"","static"]}'}
 ALONE = "supplier static would give 1,000,000 bytes/s (1M), shared by this client alone (user alice, client-id app)"
 STANDS: dict[str, Any] = {"base": None, "uses_stand_in": True, "newcomers": 4e6, "limit": 2e6, "supplier": ""}
 TOGETHER: dict[str, Any] = {"user": "<unlimited>", "client_id": "", "base": None, "limit": None, "rate": 7.0}
-
-
 SAVED_UP: dict[str, Any] = {"type": MUTATIONS, "base": 5.0, "limit": 5.0}
 
 

@@ -175,6 +175,7 @@ def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSo
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGINT])
 @pytest.mark.usefixtures("broker")
 def test_a_top_that_is_ended_leaves_the_terminal_as_it_was(number: int) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it, and top would
     with Terminal("top", "--pid", OURS) as top:
         before = termios.tcgetattr(top._theirs)
         top.shows("v volumes  q quit")
