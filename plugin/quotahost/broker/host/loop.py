@@ -164,7 +164,7 @@ class Host:
         self._factor.forget()
         self._clients.configure(plugins.suppliers, settings)
         applied = self._roles.applied(settings, watches_disks=plugins.factor_source is not None)
-        self._shim.configure(applied, measured(settings, plugins, self._guard))
+        self._shim.configure(applied, measured(settings, plugins))
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
         self._plugins = plugins

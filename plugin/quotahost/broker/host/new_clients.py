@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Sequence
-from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from quotahost.api import QuotaSupplier
@@ -31,7 +30,6 @@ from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answer
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
-from quotahost.model.plain import plain
 from quotahost.settings.broker import Settings
 
 RETRY: Final = 5.0  # seconds between questions for clients whose supplier failed
@@ -46,7 +44,6 @@ Would: TypeAlias = tuple[Answer | None, ...]  # by quota type, what suppliers in
 Distinct: TypeAlias = frozenset[str] | None  # client-ids whose answers may differ, None if each one's may
 
 NOBODY: Final[frozenset[str]] = frozenset()
-_MOST_NAMES: Final = 1_000_000  # distinct client-ids that are taken from what is no frozenset
 #: Characters of distinct client-ids, and of what would be, in a batch: one call to Java takes 64 MB, of which the
 #: groups of 2,000 clients may have half, and a character may have 4 bytes.
 MOST_CHARACTERS: Final = 7_000_000
@@ -81,7 +78,7 @@ class NewClients:
         # Java keeps nobody with a longer name.
         if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
             with self._lock:
-                _note(self._changed, (plain(principal), plain(client_id)))
+                _note(self._changed, (principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
@@ -230,13 +227,9 @@ class Chain:
         for name, plugin in self._suppliers[:asked]:
             try:
                 ask = getattr(plugin, "distinct_client_ids", None)
-                if not callable(ask):
-                    return None
-                ids = ask(principal)
+                ids = ask(principal) if callable(ask) else None
                 if ids is None:
                     return None
-                if not ids and type(ids) is frozenset:
-                    continue
                 all_named.append(table.frozen(ids))
             except BaseException as error:  # see plugins.Guard
                 self._guard.report(name, "distinct_client_ids()", "each client-id may have another quota", error)
@@ -299,11 +292,9 @@ class AnswerTable(Answers):
             # A wrong type must fail here, as the supplier's failure (contract, sentence 6), not later as the host's.
             if not isinstance(quota, Quota):
                 raise TypeError(f"a supplier must answer a Quota or None, not {quota!r:.200}")
-            # One of a class of the supplier's own may say something else each time.
-            own = quota if type(quota) is Quota else Quota(quota.rate, quota.scope)
-            kind, group = own.scope.kind, own.scope.name
+            kind, group = quota.scope.kind, quota.scope.name
             code = GROUP if kind is ScopeKind.GROUP else kind.value
-            rate = None if own.rate is None else float(own.rate)
+            rate = None if quota.rate is None else float(quota.rate)
             # The quota is kept, too, so that no other gets its id().
             known = self._quotas[key] = quota, Answer(code, rate, group, supplier)
         return known[1]
@@ -312,13 +303,10 @@ class AnswerTable(Answers):
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         known = self._ids.get(id(ids))
         if known is None:
-            # First, since of a generator nothing is left by the second time; and one may never end.
-            named = ids if type(ids) is frozenset else frozenset(islice(ids, _MOST_NAMES))
-            endless = named is not ids and len(named) == _MOST_NAMES
-            if not {*map(type, named)} <= {str}:
-                named = frozenset(map(plain, named))
+            # First, since of a generator nothing is left by the second time.
+            named = frozenset(ids)
             # A text is a collection of texts, too, but of letters.
-            if isinstance(ids, str) or endless or not all(isinstance(name, str) for name in named):
+            if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
             known = self._ids[id(ids)] = (ids, named)
         return known[1]
@@ -334,7 +322,7 @@ class AnswerTable(Answers):
 _WITH_BYTES: Final = (QuotaType.PRODUCE, QuotaType.FETCH)  # the types of Broker.usage
 
 
-def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[QuotaType]:
+def measured(settings: Settings, plugins: PluginSet) -> frozenset[QuotaType]:
     """For which quota types clients without a quota are measured one by one.
 
     A client that Kafka measures costs a sensor. So a client without a quota has none of its own (Java's Scopes), but
@@ -348,7 +336,6 @@ def measured(settings: Settings, plugins: PluginSet, guard: Guard) -> frozenset[
     if settings.shadow.suppliers:
         types |= set(QUOTA_TYPES)
     for loaded in plugins:
-        consequence = "it may miss clients without a quota"
-        if guard.says(loaded.context.name, loaded.plugin, "needs_usage", consequence, False):
+        if getattr(loaded.plugin, "needs_usage", False):
             types |= set(_WITH_BYTES)
     return frozenset(types)

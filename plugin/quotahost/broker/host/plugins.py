@@ -12,6 +12,7 @@ counted and logged once; told of Kafka's news; tasks on threads of their own.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -29,7 +30,6 @@ from quotahost.api import (
 )
 from quotahost.api.context import LoadedPlugin, silent
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
-from quotahost.base.text import name_of
 from quotahost.broker.discovery import (
     PluginError,
     check_period,
@@ -39,7 +39,6 @@ from quotahost.broker.discovery import (
     is_own,
     load,
     plugin_settings,
-    secrets,
 )
 from quotahost.broker.host.exemptions import node_id
 from quotahost.broker.host.protocol import Shim
@@ -52,11 +51,7 @@ T = TypeVar("T")
 log = logging.getLogger("quotahost.plugins")
 _tasks_log = logging.getLogger("quotahost.tasks")
 
-_TYPES: Final = 100  # of errors that are remembered, of one method
-#: An error's traceback, and in whose handling it was raised; a class of a plugin's own may hide both.
-_TRACE, _CONTEXT = (BaseException.__dict__[name] for name in ("__traceback__", "__context__"))
 CLOSE_WITHIN: Final = 2.0  # seconds, for all tasks together, of the 4 s that the shim waits for the host
-_UNKNOWN: Final = 60.0  # seconds: the period of a task that was right when it was built and never since
 
 
 # ---- a call of a plugin ----------------------------------------------------------------------------------------
@@ -69,14 +64,17 @@ class Guard:
     """
 
     def __init__(self, shim: Shim, clock: Clock = time.monotonic) -> None:
-        self._shim, self._clock = shim, clock
-        #: By plugin and method, then by the type's name: a class of a plugin's own may not be hashable.
-        self._faults: dict[tuple[str, str], dict[str, LoggedOnce]] = {}
+        self._shim = shim
+        #: By plugin and method, then by the error's type.
+        self._faults = defaultdict[tuple[str, str], dict[type, LoggedOnce]](
+            lambda: defaultdict(lambda: LoggedOnce(log, logging.ERROR, clock))
+        )
 
     def begins(self, plugin: str) -> None:
         """A plugin of this name begins: what one before it has failed in is logged again if this one does so, too."""
         self._shim.count("Plugin", plugin, "Errors", 0.0)
-        self._faults = {key: kept for key, kept in self._faults.items() if key[0] != plugin}
+        for key in [key for key in self._faults if key[0] == plugin]:
+            del self._faults[key]
 
     def tell(self, text: str) -> None:
         """Log what a plugin's code is about to do, before it does: if it ends the process, that is the last line."""
@@ -94,36 +92,21 @@ class Guard:
         return answer
 
     def call_if_there(self, name: str, plugin: object, method: str, consequence: str, *arguments: object) -> None:
-        """Call a method that not every plugin has. Looking for it may fail, too: it may be a property."""
-
-        def call() -> None:
-            if callable(found := getattr(plugin, method, None)):
-                found(*arguments)
-
-        self.call(name, f"{method}()", consequence, call)
-
-    def says(self, name: str, plugin: object, attribute: str, consequence: str, instead: bool) -> bool:
-        """Whether an attribute is true that not every plugin has; a property is a call, and so is that question."""
-        return self.call(name, attribute, consequence, lambda: bool(getattr(plugin, attribute, False)), instead)
+        """Call a method that not every plugin has."""
+        if callable(found := getattr(plugin, method, None)):
+            self.call(name, f"{method}()", consequence, lambda: found(*arguments))
 
     def report(self, plugin: str, what: str, consequence: str, error: BaseException) -> None:
         self._shim.count("Plugin", plugin, "Errors")
-        faults = self._faults.setdefault((plugin, what), {})
-        kind = name_of(type(error))
-        if kind not in faults:
-            if len(faults) >= _TYPES:  # of a plugin that makes ever new ones
-                faults.clear()
-            faults[kind] = LoggedOnce(log, logging.ERROR, self._clock)
-        trace = _TRACE.__get__(error)
-        faults[kind].report(
+        self._faults[plugin, what][type(error)].report(
             "plugin %s failed in %s; %s. Further failures of this kind are only counted (quotahost:"
-            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=(type(error), error, trace),
+            "type=Plugin,name=%s, Errors)", plugin, what, consequence, plugin, exc_info=error,
         )  # fmt: skip
         # One that is raised again and again, as by a Future, would keep each frame that it has passed.
         passed: BaseException | None = error
-        while passed is not None and _TRACE.__get__(passed) is not None:
-            _TRACE.__set__(passed, None)
-            passed = _CONTEXT.__get__(passed)
+        while passed is not None and passed.__traceback__ is not None:
+            passed.__traceback__ = None
+            passed = passed.__context__
 
     def heal(self, plugin: str, what: str) -> None:
         faults = self._faults.get((plugin, what), {})
@@ -155,8 +138,8 @@ class PluginSet:
         self.typed_sources: list[tuple[str, QuotaFactorSource, Collection[QuotaType]]] = []
         self.factor_source: tuple[str, QuotaFactorSource] | None = None
         for loaded in (each for each in plugins if each.role is Role.FACTOR_SOURCE):
-            name, of_whom = loaded.context.name, (loaded.context.settings, loaded.context.broker)
-            with failing(loaded.role, name, "is not fit for its role", partial(secrets, *of_whom)):
+            name = loaded.context.name
+            with failing(loaded.role, name, "is not fit for its role"):
                 types = loaded.quota_types
             if types is not None:
                 self.typed_sources.append((name, loaded.plugin, types))
@@ -282,17 +265,13 @@ class Builder:
                 plugins.append(kept)
             return PluginSet(plugins)
         except BaseException:
-            # Nobody else would end the threads that these have started. Plugins of `old` stay as they are, also where a
-            # function has returned one of them again.
-            close(reversed(apart(new, old)), self._guard, tasks=True)
+            # Nobody else would end the threads that these have started.
+            close(reversed(new), self._guard, tasks=True)
             raise
 
     def _stays(self, plugin: LoadedPlugin, settings: Settings) -> bool:
-        if _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings):
-            return True
-        # It may be a property, which is a call of the plugin.
-        found = partial(getattr, plugin.plugin, "reconfigure", None)
-        return callable(self._guard.call(plugin.context.name, "reconfigure", "it is built anew", found))
+        same = _section_text(plugin, settings) == _section_text(plugin, plugin.context.settings)
+        return same or callable(getattr(plugin.plugin, "reconfigure", None))
 
     def _construct(self, role: Role, name: str, settings: Settings, section: Any) -> LoadedPlugin:
         context = Context(
@@ -361,7 +340,8 @@ class Scheduler:
                 self._running[key] = loaded.context.name, self._start(loaded)
 
     def _start(self, loaded: LoadedPlugin[DataSourceTask]) -> Periodic:
-        name, task, period = loaded.context.name, loaded.plugin, _UNKNOWN
+        name, task = loaded.context.name, loaded.plugin
+        period = check_period(task.period)
 
         def seconds() -> float:
             # A task may change its period while it runs, and may get it wrong.
@@ -370,12 +350,10 @@ class Scheduler:
             return period
 
         def run() -> None:
-            # Looked up within the call, too: a task's own way of doing that may fail.
-            self._guard.call(name, "run()", "it runs again after its period", lambda: task.run())
+            self._guard.call(name, "run()", "it runs again after its period", task.run)
 
         def end() -> None:
             # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
             close_plugin(loaded, self._guard)
 
-        seconds()  # as the task was built with, before the first run may change it
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))

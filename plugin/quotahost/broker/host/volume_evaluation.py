@@ -98,9 +98,7 @@ class VolumeEvaluation:
         self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without that", in_force)
         # To ask the policy about 20,000 volumes took 44 ms, and this runs every factor.interval. To compare them takes
         # much less, as sources keep the volumes of which nothing new was heard.
-        last, consequence = self._last, "it is asked about every volume each time"
-        if last and self._guard.says(name, plugin, "depends_on_time", consequence, True):
-            last = None
+        last = None if getattr(plugin, "depends_on_time", False) else self._last
         if last and answer == last[0]:
             return last[1], ""
         told = answer.volumes or not answer.waiting  # else, as before the first look, no PAUSE is forgotten

@@ -19,16 +19,14 @@ from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Batch, Event
-from quotahost.model import Client, ClusterVolumes, Quota, Volume
+from quotahost.broker.host.messages import Batch, Event
+from quotahost.model import Client, ClusterVolumes, Volume
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock, fails
 from tests.fakes.shim import FakeShim, node_of, serve
 
 
 def test_a_supplier_that_a_change_brings_hears_all_quotas_and_its_properties_are_live(mine: Any) -> None:
-    mine.Supplier.__module__ = None  # as that of a method that is written in C
-    mine.Supplier.Section.__len__ = lambda _: 0  # as that of a section of teams, where none is named
     shim, rates = FakeShim({"supplier": "static"}), list[float | None]()
     shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
     shim.arrive(("alice", "a"))
@@ -127,39 +125,6 @@ def leaves(*_: Any) -> Any:
     raise SystemExit("a plugin's, not the host's")
 
 
-CALLS = "tick", "client_quota_changed", "cluster_changed", "distinct_client_ids", "reconfigure", "close"
-
-
-@pytest.mark.parametrize("name", ["needs_usage", *CALLS])
-def test_a_property_in_the_place_of_what_a_plugin_may_have_fails_as_a_call_would(mine: Any, name: str) -> None:
-    setattr(mine.Supplier, name, property(leaves))
-    shim = FakeShim({"supplier": "mine"}, pace=1)
-    shim.post("client-quota", "PRODUCE", "name", "alice", "", "", "9.0")
-    shim.post("cluster", "id-1", "1")
-    shim.idle(2)
-    shim.arrive(("alice", "a"))
-    shim.validate("1", **share("0.25"))
-    shim.reconfigure(**share("0.25"))
-    serve(shim)
-    assert (shim.refused, shim.answered["1"], shim.rate("alice", "a")) == (None, "", 0.25)
-    assert shim.shown["Plugin", "mine", "Errors"] >= 1
-
-
-def test_a_method_that_can_no_longer_be_looked_up_keeps_no_change_from_being_applied(mine: Any) -> None:
-    broken: list[bool] = []
-    mine.Supplier.quota = property(lambda _: leaves() if broken else lambda *_: Quota(0.5))
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    shim.script.append(lambda: broken.append(True))
-    shim.reconfigure(**{"validity": "2m"})
-    shim.arrive(("bob", "b"))
-    serve(shim)
-    assert shim.configured is not None
-    assert shim.configured.validity.total_seconds() == 120
-    assert shim.table[Client("bob", "b")].answers[0].code == NEWCOMER
-    assert (shim.failed[0], shim.shown.get(("Host", "", "EventErrors"))) == ("mine", None)
-
-
 @pytest.fixture
 def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
     """Enables Python's faulthandler, as a plugin may."""
@@ -234,17 +199,6 @@ def test_an_unfit_change_is_refused_and_what_was_there_serves_on(mine: Any, capl
     assert shim.answered["4"] == ""
     assert shim.rate("alice", "a") == 0.5
     assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
-
-
-def test_a_refused_change_closes_nothing_in_force_that_a_function_has_returned_again(mine: Any) -> None:
-    made, one, closed = mine.Supplier, list[Any](), list[Any]()
-    mine.Supplier = lambda context: one[0] if one else (one.append(made(context)), one[0])[1]
-    mine.Supplier.Section = made.Section
-    shim = FakeShim({"supplier": "mine"})
-    shim.validate("1", supplier="mine,unfit", **share("0.25"))
-    shim.script.append(lambda: closed.extend(mine.CLOSED))
-    serve(shim)
-    assert ("'unfit'" in shim.answered["1"], closed) == (True, ["Unfit"])
 
 
 def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
