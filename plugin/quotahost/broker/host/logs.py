@@ -70,8 +70,8 @@ def _package(logger: str) -> str:
 class Logs(logging.Handler):
     """While entered, all loggers end in the broker's log; those of quotahost in nothing else.
 
-    A plugin may do to Python's logging what it likes: its handlers on the root logger, which may fail, get no line of
-    quotahost's. ``logging.config.dictConfig`` takes others' handlers away and disables their loggers.
+    A plugin's handlers on the root logger, which may fail, get no line of quotahost's. ``logging.config.dictConfig``
+    takes others' handlers away and disables their loggers.
     """
 
     def __init__(self, shim: Shim) -> None:
@@ -82,8 +82,6 @@ class Logs(logging.Handler):
         self.secrets: Collection[str] = ()
         self.setFormatter(EscapingFormatter("%(message)s", secrets=lambda: self.secrets))
         self._limit = RateLimit()
-        #: In place of what levels, filters and handlers say, and a plugin's class of loggers.
-        self._ways = {"handle": self.handle, "isEnabledFor": logging.INFO.__le__, "makeRecord": _record}
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Not ``emit``, which logging calls under a lock: a plugin's text that waits must not stop all who log."""
@@ -106,7 +104,7 @@ class Logs(logging.Handler):
         return self
 
     def hold(self) -> None:
-        """Undo what a plugin has done to the handlers of all, and keep it from quotahost's own loggers."""
+        """Undo what a plugin has done to all handlers and loggers."""
         for logger in (_root, _own):
             if self not in logger.handlers:
                 logger.addHandler(self)
@@ -118,8 +116,6 @@ class Logs(logging.Handler):
             logging.disable(logging.NOTSET)
         for logger in _loggers():
             logger.disabled = False
-            plugins = logger.name.startswith("quotahost.plugin.")
-            vars(logger).update({"makeRecord": _record} if plugins else self._ways)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,9 +123,6 @@ class Logs(logging.Handler):
         # A host that failed starts again in this interpreter; with the old handler every line would come twice.
         for logger in (_root, _own):
             logger.removeHandler(self)
-        for logger in _loggers():
-            for way in self._ways:
-                vars(logger).pop(way, None)
         _own.propagate = True
         self._lines.put(_END)
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
@@ -145,15 +138,6 @@ def _loggers() -> list[logging.Logger]:
     """Those of quotahost and of its plugins."""
     known = list(_root.manager.loggerDict.items())
     return [each for name, each in known if f"{name}.".startswith(f"{_own.name}.") and isinstance(each, logging.Logger)]
-
-
-def _record(*about: Any) -> logging.LogRecord:
-    """In place of ``Logger.makeRecord``: a plugin's factory of records may fail, and the host that logs must not."""
-    *given, extra, stack = about
-    made: type[Any] = logging.LogRecord
-    record: logging.LogRecord = made(*given, stack)
-    vars(record).update(extra or {})
-    return record
 
 
 class _Printed(io.RawIOBase):

@@ -73,7 +73,7 @@ class Guard:
     def begins(self, plugin: str) -> None:
         """A plugin of this name begins: what one before it has failed in is logged again if this one does so, too."""
         self._shim.count("Plugin", plugin, "Errors", 0.0)
-        for key in [key for key in self._faults if key[0] == plugin]:
+        for key in [key for key in list(self._faults) if key[0] == plugin]:
             del self._faults[key]
 
     def tell(self, text: str) -> None:
