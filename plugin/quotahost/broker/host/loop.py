@@ -43,7 +43,7 @@ from quotahost.broker.host.new_clients import NewClients, measured
 from quotahost.broker.host.plugins import Builder, Guard, NodeRoles, Notifier, PluginSet, Scheduler, adopt, apart, close
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.shadow import Shadow
-from quotahost.broker.host.stacks import NO_FAULT_HANDLER, HangingHost, disable_fault_handler, stacks_of_a_long_start
+from quotahost.broker.host.stacks import HangingHost, disable_fault_handler, stacks_of_a_long_start
 from quotahost.broker.metrics import OF_PLUGINS
 from quotahost.model import Cluster
 from quotahost.settings.broker import Settings, read_properties
@@ -90,7 +90,6 @@ class Host:
             self._close()
 
     def _start(self) -> LiveChange:
-        self._refuse_fault_handler("Python's start")
         given, started = self._shim.properties(), self._shim.started_with()
         # Later than at the broker's start an unknown name can only be one that Kafka has stored.
         strict = not self._shim.restarted()
@@ -115,7 +114,7 @@ class Host:
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
         changes.apply(given)
-        self._refuse_fault_handler("a plugin")
+        self._disable_fault_handler()
         self._factor.step(self._plugins, self._broker.settings)
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
@@ -124,11 +123,6 @@ class Host:
         self._opened.callback(asking.close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
-
-    def _refuse_fault_handler(self, by: str) -> None:
-        if self._in_jvm and disable_fault_handler():
-            text = f"Python's faulthandler was enabled by {by}: {NO_FAULT_HANDLER}; take faulthandler.enable() out"
-            raise QuotahostError(text)
 
     def _open_disks(self) -> Callable[[], Disks]:
         own = self._broker.properties()
@@ -252,11 +246,16 @@ class Host:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK
-        if self._in_jvm and disable_fault_handler():
-            text = "a plugin has enabled Python's faulthandler, which is disabled again: %s"
-            self._fault_handler.report(text, NO_FAULT_HANDLER)
+        self._disable_fault_handler()
         for name, supplier in self._plugins.suppliers:
             self._guard.call_if_there(name, supplier, "tick", "its answers stay as they were")
+
+    def _disable_fault_handler(self) -> None:
+        if self._in_jvm and disable_fault_handler():
+            self._fault_handler.report(
+                "a plugin has enabled Python's faulthandler, which is disabled again: it takes the JVM's handler of "
+                "SIGSEGV away, and the broker would crash; take faulthandler.enable() out"
+            )
 
     def _ask_for_fence(self) -> None:
         """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""

@@ -66,8 +66,6 @@ class HangingHost:
 
 # ---- faulthandler.enable() -------------------------------------------------------------------------------------
 
-NO_FAULT_HANDLER: Final = "it takes the JVM's handler of SIGSEGV away, and the broker would crash"
-
 
 def disable_fault_handler() -> bool:
     """Disable it, which gives HotSpot its handler back; whether it was enabled.

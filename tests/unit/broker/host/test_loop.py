@@ -133,25 +133,14 @@ def fault_handler(tmp_path: Path) -> Iterator[Callable[[], None]]:
         faulthandler.disable()
 
 
-@pytest.mark.parametrize("by", ["Python's start", "a plugin"])
-def test_a_faulthandler_enabled_at_the_start_is_refused(mine: Any, fault_handler: Callable[[], None], by: str) -> None:
-    if by == "a plugin":
-        mine.Supplier.__init__ = lambda self, context: fault_handler()
-    else:
-        fault_handler()
-    shim = serve(FakeShim({"supplier": "mine"}))
-    assert f"Python's faulthandler was enabled by {by}: it takes the JVM's handler" in str(shim.refused)
-    assert (mine.BUILT, faulthandler.is_enabled()) == ([], False)
-
-
-def test_a_faulthandler_that_is_enabled_later_is_disabled_again_with_one_line(
+def test_a_faulthandler_that_a_plugin_enables_is_disabled_again_with_one_line(
     mine: Any, fault_handler: Callable[[], None], caplog: pytest.LogCaptureFixture
 ) -> None:
+    mine.Supplier.__init__ = lambda self, context: fault_handler()
     shim, enabled = FakeShim({"supplier": "mine"}, pace=2), list[bool]()
     for _ in range(3):
-        shim.script.append(fault_handler)
-        shim.idle()
         shim.script.append(lambda: enabled.append(faulthandler.is_enabled()))
+        shim.script.append(fault_handler)
     serve(shim)
     assert enabled == [False] * 3
     assert caplog.text.count("a plugin has enabled Python's faulthandler, which is disabled again") == 1
