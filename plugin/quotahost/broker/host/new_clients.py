@@ -250,8 +250,6 @@ class AnswerTable(Answers):
         super().__init__()
         self.failed = False  # a supplier
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
-        self._last: tuple[tuple[Answer, ...], Distinct, Would] | None = None  # the row that was asked for last,
-        self._number = -1  # and its number
         self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
         self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
@@ -260,13 +258,10 @@ class AnswerTable(Answers):
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
         """The number of the row with these answers, one for each quota type."""
-        asked = answers, distinct, would
-        if asked != self._last:  # most clients that come at once have the same
-            new = Row(answers, EACH if distinct is None else self._numbered(distinct), shadow_text(would))
-            if new not in self.rows and not self._takes(len(new.shadow)):
-                new = new._replace(shadow="")  # it is for people to read, and may be left out
-            self._last, self._number = asked, self.rows.setdefault(new, len(self.rows))
-        return self._number
+        row = Row(answers, EACH if distinct is None else self._numbered(distinct), shadow_text(would))
+        if row not in self.rows and not self._takes(len(row.shadow)):
+            row = row._replace(shadow="")  # it is for people to read, and may be left out
+        return self.rows.setdefault(row, len(self.rows))
 
     def _numbered(self, ids: frozenset[str]) -> int:
         """The number of a set of distinct client-ids; EACH, which is true of any principal, if there is no room."""

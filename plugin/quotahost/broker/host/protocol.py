@@ -38,9 +38,6 @@ _TEXT: Final = 1024 * 1024
 _MANY: Final = 64 * 1024 * 1024
 
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
-#: Bytes of the sets of client-ids that are remembered. Not their number: each new quota of a client-id makes another
-#: set, and a large one has megabytes.
-_KNOWN_IDS: Final = 16 * 1024 * 1024
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -96,8 +93,6 @@ class Shim:
         """Introduce this Python, on the host thread. Raises ConnectionError if Java speaks another protocol version."""
         self._transport = transport
         self._unreached = ""  # the addresses of the cluster, until one of them was open
-        self._known_ids: dict[frozenset[str], bytes] = {}
-        self._known_octets = 0
         self._call("hello", VERSION, metadata.version("quotahost"))
 
     def _call(self, name: str, *arguments: object) -> Any:
@@ -219,19 +214,8 @@ class Shim:
         """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
         # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
         # the way into Python and back.
-        ids = list(map(self._ids, answers.distinct_ids))
+        ids = [encode(list(each)) for each in answers.distinct_ids]
         return int(self._call("publish", array("i", answers.numbers), list(answers.rows), ids))
-
-    def _ids(self, ids: frozenset[str]) -> bytes:
-        # Made once: a supplier may return the same large set for every principal.
-        if (octets := self._known_ids.get(ids)) is None:
-            octets = encode(sorted(ids))
-            self._known_octets += len(octets)
-            if self._known_octets > _KNOWN_IDS:
-                self._known_ids.clear()
-                self._known_octets = len(octets)
-            self._known_ids[ids] = octets
-        return octets
 
     @_declare(answer="bool")
     def fence(self) -> bool:

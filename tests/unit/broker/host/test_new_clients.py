@@ -3,7 +3,6 @@
 import logging
 import math
 import tracemalloc
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -123,18 +122,6 @@ def test_announced_names_of_any_length_and_number_end_no_host_and_take_little_me
     clients.ask_again()
     everyone = encode(["ask_again", *EVERYONE])
     assert (java.calls[-1], kept < 100_000) == (("ask_again", everyone), True)
-
-
-def test_sets_of_client_ids_that_change_again_and_again_take_no_memory() -> None:
-    java = Java(publish=0)
-    java.calls = deque(maxlen=1)  # type: ignore[assignment]
-    shim = Shim(java)
-    tracemalloc.start()
-    for number in range(500):  # as each new quota of a client-id makes another one
-        shim.publish(Batch([]), Answers(distinct_ids={frozenset(f"{number}-{n:0200}" for n in range(1000)): 0}))
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert kept < 60_000_000
 
 
 @given(st.lists(QUOTAS, max_size=4), COMBINE)
