@@ -52,7 +52,7 @@ class Exporter(Collector):
     """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics."""
 
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
-        """So many ``clients`` have series. Raises OSError or ValueError if it can't listen."""
+        """So many ``clients`` have series. Raises OSError, or ValueError for no name of a host, if it can't listen."""
         self._ask, self._clients, self._fault = shim.ask, clients, LoggedOnce(_log)
         # Replaced and never changed, so that a scrape on the thread of the port reads it without a lock.
         self._series: Series = {}
@@ -60,12 +60,8 @@ class Exporter(Collector):
         self._registry.register(self)
         self._open: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._loop = asyncio.new_event_loop()
-        try:
-            start = asyncio.start_server(self._serve, address, port, limit=_LONGEST)
-            self._server = self._loop.run_until_complete(start)
-        except (OSError, ValueError):  # the latter for what is no name of a host
-            self._loop.close()
-            raise
+        start = asyncio.start_server(self._serve, address, port, limit=_LONGEST)
+        self._server = self._loop.run_until_complete(start)
         # A process that a plugin forks may outlive this one, whose follower needs the port.
         os.register_at_fork(after_in_child=partial(_let_go, weakref.ref(self._server)))
         self.port: int = self._server.sockets[0].getsockname()[1]

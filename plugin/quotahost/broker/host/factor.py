@@ -57,7 +57,6 @@ STEP: Final = 0.01
 SHARE: Final = 0.1
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
-_MOST_STORED: Final = 8_000_000  # bytes of PauseMemory's file: 10,000 topics with the longest names and places
 
 
 class FactorLoop:
@@ -211,9 +210,7 @@ def _is_step(last: float, new: float) -> bool:
     A change of state is, however small it is: the fence closes at exactly 0 and opens above it. The new factor is
     compared with the one in force, so slow changes add up to a step.
     """
-    change = abs(new - last)
-    # An equal factor has a case of its own, since no change is below a tenth of 0.
-    return Factor(new).state is not Factor(last).state or not (change < STEP and (change == 0 or change < SHARE * last))
+    return Factor(new).state is not Factor(last).state or abs(new - last) >= min(STEP, SHARE * last)
 
 
 def _stepped(last: float, new: float) -> float:
@@ -390,8 +387,7 @@ class PauseMemory:
 
 def _read(file: Path) -> Scoped | None:
     try:
-        with file.open("rb") as opened:
-            stored = _Stored.model_validate_json(opened.read(_MOST_STORED))
+        stored = _Stored.model_validate_json(file.read_bytes())
     except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
     return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)

@@ -9,7 +9,6 @@
 
 import json
 import struct
-import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -172,8 +171,7 @@ def _write(value: object, parts: list[bytes]) -> None:
         parts += (_SIZED.pack(b"B", len(value)), value)
     elif isinstance(value, array):
         swapped = value[:]
-        if sys.byteorder == "little":
-            swapped.byteswap()
+        swapped.byteswap()  # all platforms that there are libraries for are little-endian
         parts += (_SIZED.pack(value.typecode.encode(), len(value)), swapped.tobytes())
     else:
         raise TypeError(f"{type(value).__name__} has no form on the way to Java")

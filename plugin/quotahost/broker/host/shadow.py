@@ -37,8 +37,6 @@ _log = logging.getLogger("quotahost.host")
 EVERY: Final = 1.0  # seconds from one look to the next
 #: With so many clients that a look takes long, the pause is this many times as long: a tenth of a core at most.
 PAUSE_PER_LOOK: Final = 9
-#: Seconds. After a longer pause that was not planned nobody knows for how much of it a client was over a limit.
-LONGEST: Final = 10.0
 #: How many scopes of each type Java is told of, for ``explain`` and ``top``.
 TOLD: Final = 1000
 _TYPE: Final = "Shadow"
@@ -96,9 +94,8 @@ class Shadow:
 
     def look(self) -> None:
         rules, now = self._rules, self._clock()
-        since = 0.0 if self._looked_at is None else now - self._looked_at
+        seconds = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None
-        seconds = since if since <= max(LONGEST, 2 * self._pause) else 0.0
         if self._text is None:
             # What a Python host before this one has shown nobody else would take back.
             self._shown = set(filter(_is_ours, self._shim.left(_TYPE)))

@@ -234,8 +234,6 @@ class Pauses:
     def __init__(self, guard: Guard, held: set[tuple[str, str]]) -> None:
         self._guard = guard
         self._held = held  # by broker and name, of the volumes that were judged last
-        self._policy: QuotaPolicy | None = None  # the one that was asked last
-        self._aware: LimitAware | None = None  # the same, if it tells its limits
 
     def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
         """The volumes that the policy can judge, and its first failure, with the volume.
@@ -245,13 +243,17 @@ class Pauses:
         judged: list[Judged] = []
         held: set[tuple[str, str]] = set()
         failure: Failure | None = None
+        name, plugin = policy
+        aware = plugin if isinstance(plugin, LimitAware) else None
         for volume in volumes:
             key = volume.broker, volume.name
             known = key in self._held
             try:
                 # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
-                factor = Factor(policy[1].quota_factor(volume)).value
-                until = self._until(policy, share, volume, known) if known or factor == 0 else None
+                factor = Factor(plugin.quota_factor(volume)).value
+                until = None
+                if aware is not None and (known or factor == 0):
+                    until = self._until(name, aware, share, volume, known)
             except BaseException as error:  # see plugins.Guard
                 failure = failure or (volume, error)
                 if known:
@@ -263,17 +265,11 @@ class Pauses:
         self._held = held
         return judged, failure
 
-    def _until(self, policy: Policy, share: float, volume: Volume, known: bool) -> int | None:
+    def _until(self, name: str, aware: LimitAware, share: float, volume: Volume, known: bool) -> int | None:
         """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now.
 
-        None without one, and where the policy has no limits for the volume, can't be asked for them, or fails.
+        None without one, and where the policy has no limits for the volume, or fails.
         """
-        name, plugin = policy
-        # Once for each policy: isinstance with a Protocol takes longer than all the rest.
-        if plugin is not self._policy:
-            self._aware, self._policy = plugin if isinstance(plugin, LimitAware) else None, plugin
-        if (aware := self._aware) is None:
-            return None
         limits = self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
             lambda: byte_limits(volume, aware.soft_limit(volume), aware.hard_limit(volume)),

@@ -9,7 +9,7 @@ import pytest
 
 from harness.system.waiting import eventually
 from quotahost.broker.host.messages import GROUP, Answer, shadow_text
-from quotahost.broker.host.shadow import LONGEST, PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
+from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
 from quotahost.model import ScopeKind
 from quotahost.settings.broker import Settings
 from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder, state
@@ -261,16 +261,12 @@ def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nob
     assert [words for words in java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
 
 
-def test_a_pause_that_was_not_planned_counts_nothing() -> None:
+def test_looks_that_take_long_come_seldom() -> None:
     java = tried()
     shadow = watch(java, TRIED)
-    looks(shadow, java, 1, LONGEST + 1)
-    assert java.shows(TRIED) == [1, 0, 0, 0]
     java.takes = 2.0  # of each of three types
     looks(shadow, java, 1)
     assert shadow._pause == 6 * PAUSE_PER_LOOK
-    looks(shadow, java, shadow._pause)
-    assert java.shows(TRIED)[2] == 1 + 6 * (PAUSE_PER_LOOK + 1)
 
 
 def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
