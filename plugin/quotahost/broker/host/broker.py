@@ -1,8 +1,4 @@
-"""What plugins learn of this broker, and how their Kafka client connects: as this broker itself, or by ``kafka.*``.
-
-``HostBroker`` is ``quotahost.api.Broker`` for plugins: most questions go to the shim as they are. It also derives how
-the plugins' own Kafka client connects: as this broker itself, unless properties ``kafka.*`` say otherwise.
-"""
+"""What plugins learn of this broker, and how their Kafka client connects: as this broker itself, or by ``kafka.*``."""
 
 import json
 from collections.abc import Mapping

@@ -164,7 +164,6 @@ class Host:
         self._plugins = plugins
         # Last, when nothing asks the old plugins any more.
         close(apart(old, plugins), self._guard)
-        self._hide(settings)
         self._clients.answers_changed()
 
     def _hide(self, settings: Settings) -> None:

@@ -330,8 +330,6 @@ class Scheduler:
         """Stop and close the tasks that are no longer in the list, start the new ones."""
         wanted = {id(loaded.plugin): loaded for loaded in tasks}
         ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
-        for _, thread in ended:
-            thread.close(within=0)  # all hear of it before the first is waited for
         for name, thread in ended:
             if not thread.close(CLOSE_WITHIN / len(ended)):
                 _tasks_log.warning("task %s did not end in time and is left behind", name)

@@ -4,7 +4,6 @@ import errno
 import logging
 from dataclasses import replace
 from itertools import pairwise
-from locale import LC_CTYPE, setlocale
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -141,17 +140,6 @@ def test_a_file_that_a_full_disk_refuses_leaves_the_one_before(tmp_path: Path, m
         memory.keep(pause)
         memory.write()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pause_is_remembered_by_a_cause_of_any_letters_also_in_a_container_without_a_locale(tmp_path: Path) -> None:
-    locale_here = setlocale(LC_CTYPE)
-    setlocale(LC_CTYPE, "C")
-    try:
-        remembered = remembers(tmp_path, Scoped(Factor(0.0, "broker 3, volume /größe"))).before
-    finally:
-        setlocale(LC_CTYPE, locale_here)
-    assert remembered is not None
-    assert remembered.factor.cause.endswith("broker 3, volume /größe")
 
 
 def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import faulthandler
 import logging
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -225,19 +224,6 @@ def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any
     assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
 
 
-def test_the_secrets_of_a_plugin_whose_package_was_taken_away_stay_hidden_until_it_is_closed(
-    mine: Any, tmp_path: Path
-) -> None:
-    mine.Supplier.Section = create_model("Section", share=(float, 0.5), password=(str, ""))
-    mine.Supplier.close = lambda supplier: logging.getLogger("mine").warning("hunter2 is refused")
-    shim = FakeShim({"supplier": "mine", "plugin.mine.password": "hunter2"})
-    shim.script.append(lambda: shutil.rmtree(tmp_path / "mine-1.0.dist-info"))
-    shim.reconfigure(supplier="static")
-    with Logs(shim) as logs:
-        Host(shim, shim.clock, logs=logs).run()
-    assert [line for line in shim.lines if "is refused" in line] == ["*** is refused"]
-
-
 def test_a_plugin_in_the_place_of_one_that_failed_is_heard_of_when_it_fails_too(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -274,21 +260,6 @@ def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(m
     assert serve(shim).factors == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("second_life", [False, True], ids=["a change", "a host that starts again"])
-def test_what_is_not_live_stays_as_at_the_start(mine: Any, caplog: pytest.LogCaptureFixture, second_life: bool) -> None:
-    started, stored = {"supplier": "mine", "clients.max": "777"}, {"clients.max": "888", "kafka.group.id": "g"}
-    shim = FakeShim({**started, **(stored if second_life else {})}, started=started, second_life=second_life)
-    shim.validate("1", **stored)
-    shim.reconfigure(**stored, **share("0.25"))
-    shim.validate("2", **stored, **share("0.75"))  # a change of something else goes on
-    serve(shim)
-    assert shim.configured is not None
-    assert (shim.configured.clients_max, shim.configured.kafka) == (777, {})
-    assert ["clients.max: can't change while" in line for line in errors(caplog)] == [True, False]
-    assert shim.shown["Host", "", "ConfigRefused"] == 1
-    assert ("clients.max: can't change" in shim.answered["1"], shim.answered["2"]) == (not second_life, "")
-
-
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     shim, closed = FakeShim({"supplier": "mine", "tasks": ""}), []
     shim.validate("1", tasks="idle", **share("0.25"))
@@ -298,22 +269,6 @@ def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
         shim.script.append(lambda: closed.append([*mine.CLOSED]))
     serve(shim)
     assert closed == [[], ["Task", 0.25]]
-
-
-def test_what_kafka_applies_and_the_host_can_not_use_is_shown(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    for _ in range(2):  # a node that is broker and controller has two callbacks
-        shim.reconfigure(supplier="unfit", **share("0.25"))
-    for change in (share("0.75"), {"supplier": "unfit", **share("0.25")}):  # the last one anew, after another
-        shim.script.append(lambda: seen.append(shim.shown["Host", "", "ConfigRefused"]))
-        shim.reconfigure(**change)
-    seen: list[float] = []
-    serve(shim)
-    assert [("unfit" in line, "kafka-configs.sh" in line) for line in errors(caplog)] == [(True, True)] * 2
-    assert shim.in_force == [shim.given, shim.given | share("0.75")], "what was refused is not for the next start"
-    assert [*seen, shim.shown["Host", "", "ConfigRefused"]] == [1.0, 0.0, 1.0]
-    assert shim.rate("alice", "a") == 0.75
 
 
 def test_a_change_taken_by_half_ends_the_host_with_no_plugin_open(mine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,13 +316,6 @@ def test_a_name_that_is_stored_alone_is_named_once(
     assert len(named) == len(UNKNOWN) + 1
     assert all("kafka-configs.sh" in line and "server.properties" in line for line in named)
     assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in (*UNKNOWN, "kafka.group.id"))
-
-
-def test_a_stored_name_that_ends_in_a_star_is_that_name_alone(mine: Any) -> None:
-    stored = dict.fromkeys(("*", "plugin.*", "plugin.mine.*"), "1")
-    shim = FakeShim({"supplier": "mine", **share("0.25"), **stored}, second_life=True)
-    shim.arrive(("alice", "a"))
-    assert (serve(shim).refused, shim.rate("alice", "a")) == (None, 0.25)
 
 
 def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import socket
-import subprocess
-import sys
 from array import array
 from typing import Any
 
@@ -105,30 +103,3 @@ def test_a_text_says_what_would_be(would: tuple[Answer | None, ...]) -> None:
     assert text.isascii()
     assert (text == "") == (would == (None,) * 4)
     assert tuple(would_be(text, each) for each in QUOTA_TYPES) == would
-
-
-_FINALIZER = """
-import gc, os
-from quotahost.broker.host.bridge import Pipe
-(answers, _), (calls, write) = os.pipe(), os.pipe()
-pipe = Pipe(answers, write)
-class Shows:
-    def __del__(self):
-        pipe.tell(b"a number")
-class Message(bytes):
-    def __len__(self):
-        gc.collect()  # as Python may at any moment
-        return super().__len__()
-garbage = Shows()
-garbage.itself = garbage
-del garbage
-pipe.tell(Message(b"a call"))
-os.write(1, os.read(calls, 99))
-os._exit(0)
-"""
-
-
-def test_a_finalizer_that_runs_while_a_call_is_sent_may_show_a_number() -> None:
-    sent = subprocess.run([sys.executable, "-c", _FINALIZER], stdout=subprocess.PIPE, timeout=60, check=True).stdout
-    assert sent.endswith(b"a call")
-    assert b"a number" in sent, "the host would hang until it is killed"
