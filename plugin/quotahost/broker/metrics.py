@@ -205,8 +205,7 @@ CATALOGUE: Final = (
         ("Capacity", "volume_capacity_bytes", GAUGE, "The size of a volume of this broker."),
         ("Consumed", "volume_consumed_bytes", GAUGE, "The bytes of it that are used."),
     )),
-    Described("VolumeLimits", "Factor", "volume_factor", GAUGE,
-        "The policy's factor for a volume of this broker; at most 100 volumes, those with the smallest factors.",
+    Described("VolumeLimits", "Factor", "volume_factor", GAUGE, "The policy's factor for a volume of this broker.",
         label="volume", shown_by="a policy"),
     *_bean("VolumeLimits", label="volume", shown_by="`limits`, `setpoint`, a policy that can be asked", rows=(
         ("Soft", "volume_soft_limit_bytes", GAUGE,

@@ -9,12 +9,9 @@ there are more than CONNECTIONS.
 
 import asyncio
 import logging
-import os
-import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -62,8 +59,6 @@ class Exporter(Collector):
         self._loop = asyncio.new_event_loop()
         start = asyncio.start_server(self._serve, address, port, limit=_LONGEST)
         self._server = self._loop.run_until_complete(start)
-        # A process that a plugin forks may outlive this one, whose follower needs the port.
-        os.register_at_fork(after_in_child=partial(_let_go, weakref.ref(self._server)))
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._serving = start_daemon("metrics-port", self._loop.run_forever, self._loop.close)
         self._reading = Periodic("metrics", self._read, lambda: INTERVAL)
@@ -127,12 +122,6 @@ class Exporter(Collector):
             self._open.pop(task, None)
             # What a slow reader has not taken is thrown away.
             writer.transport.abort()
-
-
-def _let_go(server: "weakref.ref[asyncio.Server]") -> None:
-    listening = server()
-    for each in listening.sockets if listening else ():
-        os.close(each.fileno())
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:

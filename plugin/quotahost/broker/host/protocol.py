@@ -316,13 +316,12 @@ class Shim:
 
     def left(self, type: str) -> Mapping[str, Mapping[str, float]]:
         """By name and attribute, what a host before this one has shown under this type, and nobody else takes away."""
-        return numbers_of(gauges(self.ask), type) if self.restarted() else {}
+        return numbers_of(gauges(self.ask), type)
 
     def forget_left(self, *types: str) -> None:
         """No longer show what a host before this one has shown under these types."""
-        if self.restarted():
-            for type, name in {(each.type, each.name) for each in gauges(self.ask) if each.type in types}:
-                self.forget(type, name)
+        for type, name in {(each.type, each.name) for each in gauges(self.ask) if each.type in types}:
+            self.forget(type, name)
 
     # ---- the factor, and who is exempt from it ----
 

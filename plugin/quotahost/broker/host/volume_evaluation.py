@@ -37,7 +37,6 @@ LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequen
 
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
 _DIGITS: Final = 3  # of the bytes at which a PAUSE ends
-MOST_SHOWN: Final = 100  # volumes; a factor source such as prometheus may report any number of them
 _SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
 
 Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
@@ -286,7 +285,7 @@ _ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breach
 
 
 class VolumeLimits:
-    """Shows this broker's volumes, those with the smallest factors if there are more than MOST_SHOWN, and all budgets.
+    """Shows this broker's volumes, and all budgets.
 
     Each broker shows its own volumes, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
     """
@@ -308,15 +307,14 @@ class VolumeLimits:
 
     def show(self, policy: Policy | None, judged: Iterable[Judged]) -> None:
         own = [each for each in judged if each.volume.broker == self._broker]
-        worst = sorted(own, key=attrgetter("factor"))[:MOST_SHOWN]
 
         def ask() -> dict[str, dict[str, float]]:
             plugin = policy and policy[1]
-            return {v.name: _numbers(plugin, v) for v, *_ in worst} if isinstance(plugin, LimitAware) else {}
+            return {v.name: _numbers(plugin, v) for v, *_ in own} if isinstance(plugin, LimitAware) else {}
 
         consequence = "the metrics show no limits of volumes"
-        limits = self._guard.call(policy[0], _ASKED, consequence, ask, instead={}) if policy and worst else {}
-        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in worst})
+        limits = self._guard.call(policy[0], _ASKED, consequence, ask, instead={}) if policy and own else {}
+        self._volumes.show({v.name: {"Factor": factor, **limits.get(v.name, {})} for v, factor, _ in own})
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:

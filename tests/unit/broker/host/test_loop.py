@@ -13,13 +13,12 @@ from pydantic import create_model
 
 from harness.system.waiting import eventually
 from quotahost.broker.disks.monitor import DiskMonitor
-from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.factor import PauseMemory
 from quotahost.broker.host.live_change import STAGED_FOR, HalfApplied
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.loop import Host
 from quotahost.broker.host.messages import Batch, Event
-from quotahost.model import Client, ClusterVolumes, Volume
+from quotahost.model import Client
 from quotahost.settings.declaration import PREFIX
 from tests.fakes.plugin_context import Clock, fails
 from tests.fakes.shim import FakeShim, node_of, serve
@@ -251,15 +250,6 @@ def test_a_plugin_in_whose_place_another_one_is_announces_nothing_any_more(mine:
     assert asked == [("user-1", None)]
 
 
-def test_a_limit_that_is_changed_live_applies_to_volumes_that_stay_as_they_are(mine: Any) -> None:
-    mine.Source.read = lambda source: ClusterVolumes((Volume("1", "/d", 100, 60),))
-    shim = FakeShim({"factor.source": "disks", "static.storage.hard": "50"}, pace=1)
-    shim.idle(2)
-    shim.reconfigure(**{"static.storage.hard": "90"})
-    shim.idle(2)
-    assert serve(shim).factors == [0.0, 1.0]
-
-
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     shim, closed = FakeShim({"supplier": "mine", "tasks": ""}), []
     shim.validate("1", tasks="idle", **share("0.25"))
@@ -301,21 +291,6 @@ def test_exemptions_taken_by_half_end_the_host_too(mine: Any, monkeypatch: pytes
     with pytest.raises(HalfApplied):
         serve(shim)
     assert mine.CLOSED == [0.5]
-
-
-def test_a_name_that_is_stored_alone_is_named_once(
-    mine: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    stored = tuple(PREFIX + name for name in (*UNKNOWN, "static.produce", "plugin.mine.share", "kafka.group.id"))
-    # The broker answers ten seconds after its start, which no test waits for; here it does in each round.
-    monkeypatch.setattr(ClusterQuery, "hand_on", lambda _look, _cluster, hear: hear(stored))
-    shim.idle(2)
-    serve(shim)
-    named = errors(caplog)
-    assert len(named) == len(UNKNOWN) + 1
-    assert all("kafka-configs.sh" in line and "server.properties" in line for line in named)
-    assert all(PREFIX + name.removesuffix("key") in " ".join(named) for name in (*UNKNOWN, "kafka.group.id"))
 
 
 def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:

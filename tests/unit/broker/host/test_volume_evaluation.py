@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from quotahost.broker.host.volume_evaluation import MOST_SHOWN as MOST
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
@@ -215,9 +214,6 @@ def test_this_brokers_volumes_are_shown_with_their_limits_in_bytes_used_while_th
     one.has_source = False
     one.step()
     assert one.shown("VolumeLimits") == {}
-    one.has_source = True
-    one.step(cluster(*(Volume("1", f"/{n}", 1000, n) for n in range(MOST + 50))))
-    assert set(one.shown("VolumeLimits")) == {f"/{n}" for n in range(50, MOST + 50)}, "those with the smallest factors"
     nothing_to_ask = World(policy=Policy())
     nothing_to_ask.step(cluster(OWN))
     assert (nothing_to_ask.shown("VolumeLimits"), nothing_to_ask.shim.failed) == ({"/own": {"Factor": 0.4}}, [])
