@@ -264,11 +264,6 @@ def test_an_administrator_hears_that_a_plugin_can_not_be_built(node: KafkaNode) 
     assert not refused(node)
 
 
-def test_an_administrator_hears_why_a_value_is_refused_that_no_answer_of_kafkas_could_quote(node: KafkaNode) -> None:
-    with pytest.raises(HelperError, match=r"static\.scope=a{200}….*is none of client, user, client-id, broker"):
-        alter_broker_config(node, {PREFIX + "static.scope": "a" * 32_500})  # an answer has room for 32,767 bytes
-
-
 @pytest.mark.proves("faults.host-restart")
 def test_a_host_that_can_not_start_again_says_why_and_does_so_once_it_can(
     node: KafkaNode, directory: Path, guest_removed: Callable[[bool], None]

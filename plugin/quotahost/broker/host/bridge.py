@@ -46,8 +46,7 @@ def run(transport: Transport, in_jvm: bool) -> None:
 
 def _take_signals(do: Any) -> None:
     for sent_to_all in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(sent_to_all) is not signal.SIG_IGN:  # as who makes a pool of workers may want it
-            signal.signal(sent_to_all, do)
+        signal.signal(sent_to_all, do)
 
 
 # A process that a plugin forks ends by SIGTERM, as multiprocessing's terminate() expects; its parent doesn't. Once for

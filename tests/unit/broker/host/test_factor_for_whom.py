@@ -151,19 +151,6 @@ def budgets(world: World, *used: int) -> dict[str, float]:
     return {slowed.name: slowed.factor for slowed in world.shim.budgets[-1]}
 
 
-def test_each_budget_has_a_factor_of_its_own_beside_that_of_the_volumes() -> None:
-    world = World(fence=True)
-    assert budgets(world, 0, 0) == {}
-    assert budgets(world, 60, 0) == {"orders": 0.4}
-    assert world.factor == 1
-    assert world.shim.budgets[-1][0].topics == {"orders.eu"}
-    assert budgets(world, 60, 100) == {"logs": 0, "orders": 0.4}
-    assert "the budget of storage logs of 100 bytes is used up" in world.shim.budgets[-1][0].error
-    assert world.shim.shown["Budget", "logs", "Used"] == 100
-    assert budgets(world, 0) == {}
-    assert ("Budget", "logs", "Used") not in world.shim.shown
-
-
 def test_a_small_change_of_a_budget_is_not_handed_on_and_one_of_its_state_is() -> None:
     world = World(fence=True)
     for used in (600, 605, 611, 1000, 999):
