@@ -196,7 +196,7 @@ def affected(node: KafkaNode) -> float:
 
 @pytest.mark.proves("proposal-035.fallback", "proposal-035.freshness", "proposal-035.active-brokers")
 @pytest.mark.proves("proposal-035.metric-no-data")
-@pytest.mark.proves("faults.killed-broker")
+@pytest.mark.proves("faults.killed-broker", "faults.rolling")
 def test_a_broker_that_is_down_for_longer_than_validity_stops_nobody_but_in_the_strict_form(cluster: Cluster) -> None:
     first, second, third = cluster.brokers
     create_topic(first, "replicated", partitions=3, replicas=3)
