@@ -115,14 +115,6 @@ def test_of_several_the_slowed_count_where_they_are_delayed_more() -> None:
         assert quota.bound is (LimitedBy.FACTOR if limit < 1e6 else LimitedBy.QUOTA)
 
 
-def test_who_is_exempt_is_no_newcomer_and_has_no_limit() -> None:
-    client = dump.client(dump.row(user="<exempt>", client_id="", exempt=True, base=None, limit=None, known=False))
-    quota = quota_of(BrokerState.of(dump.state(**THROTTLE)), client["client"]["quotas"][0], client["client"])
-    assert (quota.newcomer, quota.uses_stand_in, quota.floored, quota.bound) == (False, False, False, LimitedBy.NOTHING)
-    client = dump.client(dump.row(known=False))  # it still has what its user had
-    assert quota_of(BrokerState.of(dump.state()), client["client"]["quotas"][0], client["client"]).newcomer
-
-
 # ---- for top and for JMX ----
 
 

@@ -1,4 +1,4 @@
-"""The calls to Java and their values on the way, and the text of what a supplier in shadow would give."""
+"""The calls to Java and their values on the way."""
 
 import json
 import socket
@@ -6,15 +6,12 @@ from array import array
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from quotahost.broker.host.messages import GROUP, Answer, Batch, Event, encode, shadow_text, would_be
+from quotahost.broker.host.messages import Batch, Event, encode
 from quotahost.broker.host.protocol import CALLS, Shim
-from quotahost.model import QUOTA_TYPES, Client, ScopeKind
+from quotahost.model import Client
 from quotahost.testing import FakeBroker
 
-TEXTS = st.text(st.characters(codec="utf-8"))
 #: The same in CallsTest.java: what one language writes the other one reads.
 GOLDEN: list[Any] = [
     "ask", None, True, False, -2, 0.5, "é客𝄞", b"\x00\xff", array("i", [1, -1]), array("d", [1.5]), ["", []]
@@ -90,16 +87,3 @@ def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent
         with pytest.raises(ValueError, match=r"unlike 'Volume, of mine'"):
             show("Volume, of mine", "x,*", "Consumed", 1)
     assert [call[0] for call in java.calls] == ["hello", "gauge"]
-
-
-CLIENT, USER, CLIENT_ID, ALL = (each.value for each in ScopeKind if each is not ScopeKind.GROUP)
-RATES = st.none() | st.floats(1e-300, 1e300)
-ANSWERS = st.none() | st.builds(Answer, st.sampled_from([CLIENT, USER, CLIENT_ID, ALL, GROUP]), RATES, TEXTS, TEXTS)
-
-
-@given(st.lists(ANSWERS, min_size=4, max_size=4).map(tuple))
-def test_a_text_says_what_would_be(would: tuple[Answer | None, ...]) -> None:
-    text = shadow_text(would)
-    assert text.isascii()
-    assert (text == "") == (would == (None,) * 4)
-    assert tuple(would_be(text, each) for each in QUOTA_TYPES) == would

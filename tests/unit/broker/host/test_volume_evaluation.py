@@ -80,16 +80,6 @@ def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
     assert one.cause == "broker 1, volume /d: PAUSE for good, as its hard limit leaves no byte of it"
 
 
-def test_the_limits_may_change_in_a_pause() -> None:
-    one = world()
-    factors(one, 1000)
-    change(one, static__storage__soft="500", static__storage__hard="1500", pause__resume__free_share="0.5")
-    assert factors(one, 1001, 1000) == [0, 0.5]
-    factors(one, 1500)
-    change(one, pause__resume__free_share="0.5")
-    assert factors(one, 1499) == [1], "without limits nothing holds it"
-
-
 def test_a_python_that_is_started_again_knows_the_pauses_of_its_brokers_volumes_and_of_budgets() -> None:
     budget = Volume(BUDGET, "orders", 2000, 1000, topics=frozenset({"t"}))
     one = world(shim=FakeShim(has_fence=True))
@@ -118,15 +108,6 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
     factors(one, 1000)
     aware.fails.add("/d")
     assert factors(one, 951) == [0.5], "a policy whose limits fail is not held for ever"
-
-
-def test_a_volume_that_nobody_reports_for_a_while_has_the_factor_of_the_policy_again() -> None:
-    one = world()
-    factors(one, 1000)
-    one.step(cluster(used(1000)), seconds=3600)  # the same answer each time, which is judged once
-    assert factors(one, 960) == [0]
-    one.step(cluster())
-    assert factors(one, 960) == [0.08]
 
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
