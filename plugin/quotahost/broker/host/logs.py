@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quotahost.base.background import Clock, LineLimit, start_daemon
-from quotahost.base.text import EscapingFormatter, name_of
+from quotahost.base.text import EscapingFormatter
 from quotahost.broker.host.protocol import Shim
 
 QUEUE_MAX: Final = 10_000  # lines
@@ -93,7 +93,7 @@ class Logs(logging.Handler):
             most = _PRINTED_MAX if record.name == _python.name else _LINE_MAX  # once nothing is half a secret
             text = self.format(record)[:most]
         except BaseException as problem:  # a plugin's broken format string or error must not become the host's failure
-            text = f"a log line can't be made: {name_of(type(problem))} at {record.pathname}:{record.lineno}"
+            text = f"a log line can't be made: {type(problem).__name__} at {record.pathname}:{record.lineno}"
         self._lines.put((record.name, record.levelno, text))
         return True
 
