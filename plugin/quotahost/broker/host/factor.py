@@ -74,7 +74,6 @@ class FactorLoop:
         # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
         self._known = Scoped(self._in_force.factor)
         self._found: Scoped | None = self._known  # until another one is put into the table
-        self._found_held: frozenset[str] | None = None  # the topics on volumes that were full when they were found
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
         self._shown = Shown(shim, "Factor")
@@ -164,14 +163,12 @@ class FactorLoop:
         """Whether what a host before this one left in the table slows all whom this would.
 
         It does for the volumes as that host showed them, which died a moment ago. One that has become fuller since has
-        a factor smaller by a step, or holds more topics.
+        a factor smaller by a step, or holds topics and was not full then.
         """
         last = self._known.factor.value
         if (now := known_now.affected) is None or _stepped(last, known_now.factor.value) < last:
             return False
-        if self._found_held is None:
-            self._found_held = frozenset(topic for topic in now.held if now.places[topic] in self._left_full)
-        return now.held <= self._found_held
+        return all(now.places[topic] in self._left_full for topic in now.held)
 
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""

@@ -203,7 +203,7 @@ def compare(ask: Ask) -> Comparison:
         by_factor = state.factor_in_shadow and state.factor < 1 and quota_type in state.factor_types
         if not (by_factor or suppliers or not state.enforced):
             continue
-        uses = _uses(quota_type, ask("holders", quota_type.value)["holders"], suppliers)
+        uses = _uses(quota_type, ask("holders", quota_type.value)["holders"])
         for use in uses:
             # With ``shadow=all`` the quotas that would be in force are in shadow, too.
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
@@ -214,8 +214,8 @@ def compare(ask: Ask) -> Comparison:
     return comparison
 
 
-def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bool) -> list[_Use]:
-    """One for each pair of tags; ``suppliers``: whether some are in shadow."""
+def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]:
+    """One for each pair of tags."""
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
@@ -237,8 +237,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]], suppliers: bo
         else:
             use.marked &= marked
             use.passes &= passes
-        if suppliers:
-            use.add(would_be(shadow, quota_type) if shadow else None, principal, client_id, whole)
+        use.add(would_be(shadow, quota_type), principal, client_id, whole)
     return list(uses.values())
 
 
