@@ -321,10 +321,11 @@ def taken() -> Iterator[dict[str, str]]:
 def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     mine: Any, tmp_path: Path, taken: dict[str, str], given: dict[str, str], named: str, closed: list[Any]
 ) -> None:
+    before = set(threading.enumerate())
     shim = serve(FakeShim(taken | given, {"node.id": "1", "log.dirs": str(tmp_path)}))
     assert named in str(shim.refused)
     assert closed == mine.CLOSED
-    eventually(lambda: "quotahost-disks" not in [thread.name for thread in threading.enumerate()])
+    eventually(lambda: not set(threading.enumerate()) - before)
 
 
 def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken(
