@@ -188,16 +188,6 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
     ]
 
 
-def test_until_budgets_are_known_those_that_java_has_from_a_host_before_stay_also_while_the_source_is_silent() -> None:
-    world = World(fence=True)
-    world.step(ClusterVolumes((EMPTY,), budgets=None))
-    assert world.shim.budgets == []
-    assert budgets(world, 60) == {"orders": 0.4}
-    world.step(fails, VALIDITY + 5)
-    assert [slowed.name for slowed in world.shim.budgets[-1]] == ["orders"]
-    assert budgets(World(), 100) == {}, "without a fence nobody knows who uses it"
-
-
 # ---- sources for single quota types ----------------------------------------------------------------------------
 
 
