@@ -73,7 +73,9 @@ def test_a_volume_counts_by_its_hard_limit_or_else_its_capacity_and_one_that_emp
     assert [curve.fill_rate for curve in curves] == [0, 0, pytest.approx(-0.3), 0, None], "by least squares"
 
 
-def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days_of_which_a_damaged_one_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     written(spark, [reading(at, at) for at in (-1, 0, 60, 120)], tmp_path)
     for day in ("day=2026-11-19", "day=2026-11-23"):
         (tmp_path / day).mkdir()
@@ -82,6 +84,9 @@ def test_a_range_has_its_first_time_not_its_last_and_opens_no_other_days(spark: 
     made = found(spark, tmp_path, since=begin, until=begin + 120)
     assert (made.since, made.until) == (begin, begin + 60)
     assert made.curves[0].newest.last == 60
+    every = report(tmp_path, tmp_path / "r.html")
+    assert (every.exit_code, "broken.parquet" in every.stderr, "\n  -> move a file" in every.stderr) == (2, True, True)
+    assert "\tat org" not in every.stderr
 
 
 def test_a_day_is_drawn_by_at_most_500_buckets_that_keep_each_peak_and_dip(spark: SparkSession, tmp_path: Path) -> None:
@@ -95,8 +100,8 @@ def test_a_day_is_drawn_by_at_most_500_buckets_that_keep_each_peak_and_dip(spark
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        ({"clusters": ("c",), "brokers": ("7", "8")}, "no readings of c, 7, 8; "),
-        ({"since": NOON.timestamp() + 9 * 24 * HOUR}, "has them from 2026-11-21 to 2026-11-23"),
+        ({"clusters": ("c",), "brokers": ("7", "8")}, "no such readings of c, 7, 8; "),
+        ({"since": NOON.timestamp() + 9 * 24 * HOUR}, "has others from 2026-11-21 to 2026-11-23"),
     ],
 )
 def test_an_error_names_what_was_asked_for_and_the_days_that_there_are(
@@ -107,10 +112,11 @@ def test_an_error_names_what_was_asked_for_and_the_days_that_there_are(
 
 
 @pytest.mark.usefixtures("spark")
-def test_an_empty_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path) -> None:
-    result = report(tmp_path, tmp_path / "r.html")
+@pytest.mark.parametrize(("place", "told"), [("", "holds no readings"), ("absent", "doesn't exist; run `quotahost p")])
+def test_an_empty_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path, place: str, told: str) -> None:
+    result = report(tmp_path / place, tmp_path / "r.html")
     assert result.exit_code == 1
-    assert "holds no readings" in result.stderr
+    assert told in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "r.html").exists()
 

@@ -5,16 +5,13 @@ No pass returns to this process more than it can hold, whatever the size of the 
 the time (buckets).
 """
 
-import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date
 from itertools import groupby
 from math import isfinite
-from pathlib import Path
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -27,7 +24,7 @@ from quotahost.base.text import short
 from quotahost.cli.console import begin
 from quotahost.cli.lab.curves import Bucket, BudgetUse, ClientUse, Curve, Name, Question, Report, Use, in_utc
 from quotahost.pipeline.history import BUDGETS_COLUMNS, COLUMNS, MINUTE, PART, USAGE_COLUMNS, folder
-from quotahost.pipeline.session import file_system, on_this_machine, session
+from quotahost.pipeline.session import file_system, session
 from quotahost.units.show import show_span
 
 # The report scans a long history, while the pipeline's defaults suit short batches.
@@ -42,21 +39,16 @@ MOST_CLIENTS: Final = 500
 WEEK: Final = 7 * 86400  # seconds
 _VOLUME: Final = ("cluster", "broker", "volume")
 _CLIENT: Final = ("cluster", "user", "client")
-_DAY: Final = re.compile(r"day=(\d{4}-\d\d-\d\d)")
 TURN_ON: Final = "run `quotahost pipeline` with --history DIR, and name DIR here"
-_ABSENT: Final = f"{{}} doesn't exist; {TURN_ON}"
 _MOMENT: Final = 1e-6  # seconds: the least time between two readings
 
 
 @contextmanager
-def started(command: str, *places: str) -> Iterator[SparkSession]:
-    """Spark in this process, for a command of quotahost's that reads within it what there is of these folders.
+def started(command: str) -> Iterator[SparkSession]:
+    """Spark in this process, for a command of quotahost's that reads a history within it.
 
-    Raises QuotahostError without a Java that it runs on, or, before that takes its seconds, if there is none of them;
-    Unusable if one of their files can't be read.
+    Raises QuotahostError without a Java that it runs on; Unusable if one of the history's files can't be read.
     """
-    if not any(map(_may_be_there, places)):
-        raise QuotahostError(_ABSENT.format(" or ".join(places)))
     begin("Starting Spark")
     # Spark's own bar: which stage it is at, and how many of its tasks are done.
     bar = {"spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower()}
@@ -66,12 +58,6 @@ def started(command: str, *places: str) -> Iterator[SparkSession]:
     except (Py4JError, PySparkException) as error:
         remedy = "move a file of a day away if it is damaged: all others are read without it"
         raise Unusable(f"the history can't be read: {short(error)}", remedy) from None
-
-
-def _may_be_there(place: str) -> bool:
-    # By Hadoop's configuration a path without a scheme may lie in its default file system.
-    only_spark_sees = not on_this_machine(place) or ("HADOOP_CONF_DIR" in os.environ and not place.startswith("file:"))
-    return only_spark_sees or Path(place.removeprefix("file:")).exists()
 
 
 # ---- the two questions ----
@@ -162,42 +148,23 @@ def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
     """The readings asked for. Folders of other days are not opened. Raises QuotahostError without a history."""
     readings = stored(spark, COLUMNS, question.directory, question)
     if readings is None:
-        raise QuotahostError(_ABSENT.format(question.directory))
+        raise QuotahostError(f"{question.directory} doesn't exist; {TURN_ON}")
     return readings
 
 
 def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
-    begin("Looking for the newest readings")
+    begin("Looking for the oldest and the newest reading")
     readings = readings_asked(spark, question)
-    days = _days_asked(spark, question)
-    ends = [F.expr("unix_micros(min(at)) AS first"), F.expr("unix_micros(max(at)) AS last")]
-    edges = readings.where(F.col("day").isin(days[0], days[-1])).groupBy("day").agg(*ends).collect()
-    # On one of the two days there is no reading of what was asked for, so all days are read.
-    if {row["day"] for row in edges} != {days[0], days[-1]}:
-        edges = readings.agg(*ends).where("first IS NOT NULL").collect()
-    if not edges:
-        names = [name for asked in _names(question).values() for name in asked]
-        of = f" of {', '.join(names)}" if names else ""
-        raise QuotahostError(f"no readings{of}; {question.directory} has others from {days[0]} to {days[-1]}")
-    return readings, min(row["first"] for row in edges), max(row["last"] for row in edges)
-
-
-def _days_asked(spark: SparkSession, question: Question) -> list[date]:
-    """The days that the question is about and for which the history has a folder, oldest first."""
-    place = question.directory
-    system, path = file_system(spark, place)
-    folders = (_DAY.fullmatch(entry.getPath().getName()) for entry in system.listStatus(path))
-    days = sorted(date.fromisoformat(match[1]) for match in folders if match)
-    if not days:
+    (ends,) = readings.selectExpr("unix_micros(min(at)) AS first", "unix_micros(max(at)) AS last").collect()
+    if ends["first"] is not None:
+        return readings, ends["first"], ends["last"]
+    place, names = question.directory, [name for asked in _names(question).values() for name in asked]
+    (days,) = readings_asked(spark, Question(place)).selectExpr("min(day) AS first", "max(day) AS last").collect()
+    if days["first"] is None:
         raise QuotahostError(f"{place} holds no readings; the pipeline writes the first soon after its start")
-    since = in_utc(question.since).date() if question.since else date.min
-    # ``until`` is excluded: midnight belongs to the day before.
-    last = in_utc(question.until - _MOMENT).date() if question.until else date.max
-    asked = [day for day in days if since <= day <= last]
-    if not asked:
-        raise QuotahostError(f"no readings in that time: {place} has them from {days[0]} to {days[-1]}")
-    return asked
+    of = f" of {', '.join(names)}" if names else ""
+    raise QuotahostError(f"no such readings{of}; {place} has others from {days['first']} to {days['last']}")
 
 
 def _names(question: Question) -> dict[str, Collection[str]]:
@@ -261,9 +228,6 @@ def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width
     have the fields of :class:`Name` and :class:`Bucket`; ``at`` in microseconds since 1970.
     """
     if names is not None:
-        # By each column alone, by which Parquet can skip row groups, and by the three together.
-        for column, values in zip(_VOLUME, zip(*names, strict=True), strict=True):
-            readings = readings.where(F.col(column).isin(sorted(set(values))))
         readings = readings.where(F.struct(*_VOLUME).isin([F.struct(*map(F.lit, name)) for name in names]))
     last = {"consumed": "last", "capacity": "capacity", "soft": "soft", "hard": "hard"}
     columns = ["unix_micros(max(at)) AS at", "min(consumed) AS low", "max(consumed) AS high"]

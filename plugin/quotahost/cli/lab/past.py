@@ -61,7 +61,7 @@ def report(
     from quotahost.cli.lab.history import worst as worst_of
     from quotahost.cli.lab.pages import report_page
 
-    with started("report", history) as spark:
+    with started("report") as spark:
         answer = worst_of(spark, question)
     shown = report_table(answer)
     begin("Drawing")
@@ -113,7 +113,7 @@ def replay(
     question = Question(history, tuple(cluster or ()), (), (), *parse_range(since, until))
     from quotahost.cli.lab.history import budget_uses, everything, started
 
-    with started("replay", history) as spark:
+    with started("replay") as spark:
         readings = everything(spark, question)
         uses = budget_uses(spark, readings, budgets) if budgets else []
     begin("Replaying")

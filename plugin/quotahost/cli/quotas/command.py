@@ -159,10 +159,10 @@ def usage(
     if not labels:
         say("The files have no label, so all of it is in one row.", to_stderr=True)
     from quotahost.cli.lab.history import started
-    from quotahost.cli.quotas.usage import bill, folders, last_month, parse_month
+    from quotahost.cli.quotas.usage import bill, last_month, parse_month
 
     chosen = parsed("--month", month or last_month(datetime.now(UTC)), parse_month)
-    with started("quotas usage", *folders(history)) as spark:
+    with started("quotas usage") as spark:
         begin("Summing the month")
         made = bill(spark, history, chosen, tuple(clusters or ()), labels)
     if csv is not None:

@@ -96,11 +96,6 @@ def label_of(labels: Mapping[Entity, str], user: str, client_id: str) -> str:
     return ""
 
 
-def folders(history: str) -> list[str]:
-    """What of a history is read here."""
-    return [folder(history, name) for name, *_ in _KINDS]
-
-
 def bill(
     spark: SparkSession, history: str, month: tuple[datetime, datetime], clusters: Sequence[str],
     labels: Mapping[Entity, str],
