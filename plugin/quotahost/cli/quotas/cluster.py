@@ -198,28 +198,17 @@ class Cluster:
         if validate_only:
             lacking = self._lacking() if values else ""
             return refusals | (dict.fromkeys(entities.values(), lacking) if lacking else {})
-        try:
-            return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
-        except QuotahostError as error:  # the client quotas are changed, and what became of them must be told
-            return refusals | dict.fromkeys(entities.values(), str(error))
+        return refusals | {entities[key]: why for key, why in self._topic.write(values).items()}
 
     def _alter(self, changes: Iterable[Change], validate_only: bool) -> Refusals:
-        """Change client quotas, or have that validated only, and return what Kafka refuses.
-
-        Raises Unusable without an answer, unless some are made already: then the reason stands for all others.
-        """
+        """Change client quotas, or have that validated only, and return what Kafka refuses."""
         lacking = "; ".join(no_right("AlterConfigs", _ON_CLUSTER, self._config))
         refusals: Refusals = {}
         # A plan has the changes of an entity one after the other.
         entries = [_entry(entity, of_entity) for entity, of_entity in groupby(changes, key=attrgetter("entity"))]
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
-            try:
-                answer = self._ask(admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
-            except Unusable as problem:
-                if validate_only or not first:
-                    raise
-                return refusals | {_entity(entry.entity): str(problem) for entry in entries[first:]}
+            answer = self._ask(admin.AlterClientQuotasRequest(entries=some, validate_only=validate_only))
             for entry in (entry for entry in answer.entries if entry.error_code):
                 told = entry.error_message or f"error {entry.error_code}"
                 refusals[_entity(entry.entity)] = lacking if entry.error_code == _NO_RIGHT else told
@@ -251,13 +240,7 @@ class Cluster:
         until = time.monotonic() + _WAIT_MS / 1000
         left = {change for change in _of_kafka(plan) if change.entity not in refusals}
         while left:
-            try:
-                present = self.client_quotas()
-            except Unusable:
-                if not refusals:
-                    raise
-                left.clear()  # Kafka has taken these, and what became of the others must be told
-                break
+            present = self.client_quotas()
             before, now = len(left), time.monotonic()
             left = {change for change in left if present.get(change.entity, {}).get(change.key) != change.after}
             if len(left) < before:

@@ -9,7 +9,7 @@ commands import them when they run.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import bounded
 from quotahost.cli.asking import ClientConfig, Clusters, check_out, check_packages, parsed
 from quotahost.cli.console import begin, console, csv_text, one_line, say, table, whole
-from quotahost.cli.quotas.plan import UNITS, Amount, Change, Entity, Plan, Quotas, Refusals
+from quotahost.cli.quotas.plan import UNITS, Amount, Change, Entity, Plan, Refusals
 from quotahost.records.topics import QUOTAS
 from quotahost.units.show import show_bytes, show_limit
 
@@ -117,13 +117,13 @@ def export(
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
         from quotahost.cli.quotas.files import in_yaml
 
-        present, odd = _without_odd(cluster.client_quotas())
-        left_out = bounded(odd, _MOST_KEPT, "entities")
+        present, left_out = {**cluster.client_quotas()}, False
         try:
             present |= cluster.recorded()
         except QuotahostError as error:  # a cluster may have none, and nobody but its operators the right to see that
-            left_out.append(f"all cluster-wide quotas and budgets: {error}")
-    for words in (*cluster.warnings, *(f"left out: {what}" for what in left_out)):
+            left_out = True
+            say(f"left out: all cluster-wide quotas and budgets: {error}", to_stderr=True)
+    for words in cluster.warnings:
         say(words, to_stderr=True)
     if output is None:
         say(in_yaml(present), end="")
@@ -228,8 +228,8 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
     try:
         refusals = cluster.change(planned)
         left = cluster.not_made(planned, refusals)
-    except KeyboardInterrupt:
-        say("\nInterrupted: some of it may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
+    except (KeyboardInterrupt, QuotahostError):
+        say("\nNot finished: some of it may be applied; quotahost quotas plan shows what is left.", to_stderr=True)
         raise
     made = len(planned.changes) - len(left)
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
@@ -238,19 +238,6 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
     if any(change.entity not in refusals for change in left):
         say("What nobody refused was changed by somebody else meanwhile, or the broker is behind: plan shows it.")
     raise typer.Exit(1 if left else 0)
-
-
-def _without_odd(present: Quotas) -> tuple[dict[Entity, Mapping[str, Amount]], list[str]]:
-    """The client quotas that a file can have, and of each other entity why it can't.
-
-    Kafka takes NaN and, for some keys, infinity. Such an entity is left out as a whole, and so apply lets it be: of one
-    that the file names it would remove what the file lacks.
-    """
-    told: dict[Entity, str] = {}
-    for entity, rates in present.items():
-        if odd := ", ".join(f"{key} {rate}" for key, rate in rates.items() if not math.isfinite(rate)):
-            told[entity] = f"{entity}: a file can't have its {odd}; set a number"
-    return {entity: rates for entity, rates in present.items() if entity not in told}, list(told.values())
 
 
 # ---- what they show --------------------------------------------------------------------------------------------
