@@ -22,7 +22,7 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, V
 from pydantic_core import ErrorDetails
 
 from quotahost.base.errors import QuotahostError, Unusable
-from quotahost.base.text import bounded, meant, nearest, printable
+from quotahost.base.text import bounded, meant, printable
 from quotahost.cli.property_files import read_broker_file
 from quotahost.cli.quotas.plain_yaml import Document, Way, documents, dumped
 from quotahost.cli.quotas.plan import BUDGETS, CLIENTS, CLUSTER, DEFAULT_NAME, Amount, Entity, Quotas
@@ -325,15 +325,12 @@ class _Reading:
             return None
 
     def _topics_wrong(self, label: str) -> str:
-        """What is wrong with the topics of a budget's label; "" if nothing is. What isn't told needs no remedy."""
+        """What is wrong with the topics of a budget's label; "" if nothing is."""
         count = len(self._topics.get(label, ()))
         if count > MAX_PATTERNS:
             remedy = "write beginnings of names with a * at the end, or several labels"
             return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
-        if count or len(self.problems) >= _MOST_PROBLEMS:
-            return "" if count else "has no topics"
-        like, example = nearest(label, self._topics), f"topic-labels: {{{printable(label)}: [orders.*]}}"
-        return f"has no topics; {f'did you mean {printable(like)}?' if like else f'write topics here, or {example}'}"
+        return "" if count else "has no topics; write topics here, or the label's under topic-labels"
 
     def _problem(self, document: Document, way: Way, *words: str) -> None:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))

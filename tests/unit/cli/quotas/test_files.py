@@ -159,10 +159,7 @@ OF_A = "quotas:\n- user: a\n  "
             ("{topics: [a], bytes: 1G, of: both}", "budgets[0].of: both is wrong; write 'leaders' or 'replicas'"),
             ("{label: a, topics: , bytes: 1G}", "budgets[0].topics: nothing is no list"),
             ("{bytes: 1G}", "FILE:2: budgets[0]: names no topics; write topics: [orders.*], or a label of topic-"),
-            ("{label: team, bytes: 1G}",
-             "FILE:2: budgets[0].label: team has no topics; write topics here, or topic-labels: {team: [orders.*]}"))),
-        ("budgets: [{label: taem-a, bytes: 1G}]\ntopic-labels: {team-a: [a]}",
-         "FILE:1: budgets[0].label: taem-a has no topics; did you mean team-a?"),
+            ("{label: team, bytes: 1G}", "FILE:2: budgets[0].label: team has no topics; write topics here, or"))),
         ("budgets: [{label: team a, bytes: 1G}]\ntopic-labels: {team a: [a]}", "needs a name of 1 to 64 letters"),
         (f"topic-labels: {{a: [{', '.join(f't{n}' for n in range(99))}]}}\n---\ntopic-labels: {{a: [t99, t100]}}\n---\n"
          "budgets: [{label: a, bytes: 1G}]",
@@ -174,7 +171,6 @@ OF_A = "quotas:\n- user: a\n  "
         ("topic-labels: [orders]", "FILE:1: topic-labels: is no mapping; write NAME: VALUE"),
         ('quotas: [{"a\\nFORGED": 1}]', r"FILE:1: quotas[0].'a\nFORGED': is an unknown key"),
         ('{"a\\nFORGED": 1, "a\\nFORGED": 1}', r"FILE:1: 'a\nFORGED' is there twice"),
-        ('budgets: [{label: team, bytes: 1G}]\ntopic-labels: {"team\\n": [a]}', r"did you mean 'team\n'?"),
         (KAFKA_USERS.replace("{requestPercentage: 55}", "{requestPercent: 55}"),
          "FILE:15: items[0].spec.quotas.requestPercent: is an unknown key; did you mean requestPercentage?"),
         ("a0: &a0 [x, x, x]\na1: &a1 [*a0, *a0, *a0]", "FILE:1: a0: has an alias or anchor (* or &); write out what"),
@@ -195,16 +191,6 @@ def test_all_mistakes_are_told_at_once_and_a_file_too_large(file: Path, monkeypa
         file.with_name(name).write_text("quotas: [{user: alice, producer_byte_rate: 1}]")
     with pytest.raises(Unusable, match=r"b:1: quotas\[0\]: user alice is declared in .*a:1"):
         read_declared([file.with_name("a"), file.with_name("b")])
-
-
-def test_many_budgets_by_labels_are_read_and_told_of_in_time(file: Path) -> None:
-    """To look for the nearest label of each of them, told or not, took hours."""
-    labels = [f"team-{n:06}-{'x' * 40}" for n in range(20_000)]
-    topics = "".join(f"  {label}: [{label}]\n" for label in labels)
-    budgets = "".join(f"- {{label: {label}{{0}}, bytes: 1G}}\n" for label in labels)
-    text = f"topic-labels:\n{topics}budgets:\n{budgets}"
-    assert len(read(file, text.replace("{0}", "")).quotas) == 20_000
-    assert "has no topics; did you mean team-" in problem(file, text.replace("{0}", "y"))
 
 
 def test_strimzis_users_are_read(file: Path) -> None:
