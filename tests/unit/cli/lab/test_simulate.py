@@ -52,14 +52,8 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         # Beyond what doubles and whole milliseconds can tell apart, the answers would be infinite, or a traceback.
-        *(
-            ([*DISK, *wrong.split()], 2, "write 0.001 to 1e+18")
-            for wrong in ("--demand bursty:1e308", "--demand paced:1e-305", "--quota 1e308", "--drain 1e308 --every 2s")
-        ),
-        (["quota", "--rate", 5, "1e308@0"], 2, "write 0.001 to 1e+18"),
+        ([*DISK, "--demand", "bursty:1e308"], 2, "write 0.001 to 1e+18"),
         (["quota", "--rate", "1e-300", "5@0"], 2, "write 0.001 to 1e+18"),
-        (["quota", "--rate", "0.001", "--burst", "1e308", "5@0"], 2, "write 0.001 to 1e+18"),
-        (["quota", "--rate", 5, f"5@{400 * '9'}"], 2, "is no request"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
         (["quota", "--rate", 5, "5"], 2, "is no request"),
         (["quota", "--rate", 5, "5@2..1/1"], 2, "FROM must not exceed TO"),
@@ -68,8 +62,6 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["quota", "--rate", 5, "--samples", "1M", "5@0"], 2, "too many; take 100,000 at most"),
         (["quota", "--rate", 5, "--burst", "0", "5@0"], 2, "above 0"),
         (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "leave one of them out"),
-        (["quota", "--rate", 5, "--samples", "100K", "5@0..9999/1"], 1, "would take too long"),
-        (["disk", "--limits", "hard=80G", "--demand", f"{5_000 * '9'}xeager"], 2, "is no demand; write eager"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: list[object], code: int, message: str) -> None:
