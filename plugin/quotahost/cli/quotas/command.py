@@ -235,8 +235,6 @@ def _apply(cluster: "Cluster", declared: "Declared", yes: bool, prune: bool = Fa
     say(f"\nApplied {made} of {len(planned.changes)} changes." + (" Not applied:" if left else ""))
     _show_changes(console(), left)
     _show_refusals(console(), refusals)
-    if any(change.entity not in refusals for change in left):
-        say("What nobody refused was changed by somebody else meanwhile, or the broker is behind: plan shows it.")
     raise typer.Exit(1 if left else 0)
 
 
