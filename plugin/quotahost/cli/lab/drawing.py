@@ -4,7 +4,6 @@ Those of report and replay go into pages as SVG in the page's own colours. No cu
 leaves out what no pixel shows (``path.simplify``).
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from itertools import groupby, pairwise
@@ -111,7 +110,6 @@ def svg(figure: Figure) -> str:
         figure.savefig(text, format="svg", transparent=True, metadata=none)
     # Without the XML prolog: within HTML an <svg> has none.
     drawn = text.getvalue().partition("<svg")[2]
-    drawn = re.sub(r'<g id="[^"]*"', "<g", drawn)  # ids of groups are the same in every figure, and unused
     for name, colour in COLOURS.items():
         drawn = drawn.replace(colour, f"var(--{name})")
     return drawn
