@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from quotahost.base.background import LoggedOnce
 from quotahost.pipeline import log
 
-#: Within it the clocks agree: each new correction costs a new plan, and the queries begin again.
+#: Within it the clocks agree: with each new correction the queries begin again.
 TOLERANCE_MS: Final = 2000
 _WARNING_MS: Final = 10_000
 #: So many records in a row must agree that the clock is off. One timestamp may be wrong: that of a partition's leader

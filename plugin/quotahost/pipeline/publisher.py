@@ -29,7 +29,6 @@ from quotahost.pipeline.cluster import Rules, record, rollup
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.plan_cache import PlanCache
 from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
 from quotahost.records.fields import MS
 
@@ -64,7 +63,7 @@ class Publisher:
         :class:`quotahost.pipeline.supervisor.Supervisor`.
         """
         self._rules, self._leadership, self._clock, self._progress = rules, leadership, clock, progress
-        self._send, self._caught_up, self._reading, self._plans = send, caught_up, reading, PlanCache()
+        self._send, self._caught_up, self._reading = send, caught_up, reading
         self._tick, self._period, self._attempted_at, self._no_tick = tick, period, time.monotonic(), LoggedOnce(log)
         # The threads of the batches and of the ticks publish in turn, so that what is newer is written later.
         self._publishing = threading.Lock()
@@ -75,7 +74,7 @@ class Publisher:
 
     def registered(self, brokers: Collection[str]) -> None:
         """Take the ids of the brokers that the cluster lists now. One thread calls."""
-        # In one order: the cluster lists them in any, and other rules cost a new plan.
+        # In one order: the cluster lists them in any, and by other rules a new batch would be needed.
         self._rules = replace(self._rules, registered=tuple(sorted(brokers)))
 
     def __call__(self, volumes: DataFrame, batch: int) -> None:
@@ -135,8 +134,7 @@ class Publisher:
     def _publish_batch(self, volumes: DataFrame) -> _Last | None:
         """What was published; None unless all of it was."""
         rules, ahead = self._rules, self._clock.ahead
-        # The plan contains ``ahead``, and a new value costs a new plan. While the clocks agree, KafkaClock keeps it 0.
-        rows = self._plans.over(volumes, lambda state: rollup(state, rules, ahead), rules, ahead).collect()
+        rows = rollup(volumes, rules, ahead).collect()
         standing_by, run, sequence = self._turn()
         made, complete = self._records(rows, rules, run, sequence)
         ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]

@@ -117,8 +117,7 @@ def submitted() -> bool:
 def jvm(spark: SparkSession) -> Any:
     """The driver's JVM, as Py4J shows it (``SparkSession._jvm``), for Kafka's own clients and Hadoop's file systems.
 
-    Without it the pipeline ends at its start, with an AttributeError. :mod:`quotahost.pipeline.plan_cache` says what
-    else of Spark's own the pipeline uses, and does without it.
+    Without it the pipeline ends at its start, with an AttributeError.
     """
     return spark._jvm
 
