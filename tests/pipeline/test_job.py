@@ -19,7 +19,6 @@ from quotahost.model import QuotaType
 from quotahost.pipeline.job import Job
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.session import jvm
 from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
 from quotahost.records.topics import PREFIX, SHARES
@@ -231,33 +230,3 @@ def test_time_goes_on_without_batches_and_when_somebody_deletes_the_topic_of_tic
     admin = AdminClient({"bootstrap.servers": running.bootstrap})  # kept: its end would end the question
     of = partial(admin.describe_configs, [resource])
     eventually(lambda: of()[resource].result(30)["retention.ms"].value == "600000", PATIENCE)
-
-
-def test_batches_compile_nothing(running: Running, spark: SparkSession) -> None:
-    """Spark writes Java for each query, and keeps what it has compiled; a batch that compiles it anew takes longer."""
-    compiled = jvm(spark).org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
-
-    def batches(query: str) -> float:
-        return running.metric("batches_total", query=query) or 0
-
-    def some_compile_nothing() -> bool:
-        """So many that the dead letters' query has two among them."""
-        before, two_more = compiled(), batches("refused") + 2
-
-        def come() -> bool:
-            running.brokers.publish("1", [volume("/a", 66, 6)])
-            running.brokers.flush()
-            return batches("refused") >= two_more
-
-        eventually(come, PATIENCE, poll=1)
-        return bool(compiled() == before)
-
-    eventually(some_compile_nothing, PATIENCE)  # the other queries' first batches compile, too
-
-
-def test_records_only_ever_get_newer_and_the_metrics_show_them(running: Running) -> None:
-    orders = [(each.run, each.sequence) for each in published(running.bootstrap) if each.run != FORGED]
-    assert orders == sorted(orders)
-    assert len(set(orders)) == len(orders)
-    assert (running.metric("batches_total", query="volumes") or 0) > 0
-    assert (running.metric("state_rows", query="volumes") or 0) > 0

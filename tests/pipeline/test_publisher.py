@@ -230,17 +230,6 @@ def test_one_timestamp_far_off_moves_no_clock_and_neither_do_answers_that_took_l
     assert corrected(clock, 0, times=1).ahead == ahead
 
 
-def test_after_a_machine_has_slept_it_goes_by_kafkas_time_again() -> None:
-    """Its clock is right at once, and its time has stood still."""
-    wall = NOW_MS
-    clock = KafkaClock(lambda: wall, lambda: 0)
-    wall += 3_600_000
-    assert clock.now() == NOW_MS
-    for _ in range(WITNESSES):
-        clock.correct(Written(wall, wall, wall))
-    assert (clock.now(), clock.ahead) == (wall, 0)
-
-
 def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_this_ones(clock: KafkaClock) -> None:
     """It leads a topic of the pipeline: its clock would make all brokers look silent."""
     hour = 3_600_000
@@ -316,14 +305,3 @@ def test_the_one_launched_last_wins_and_that_is_logged_once_however_many_runs_ar
         world.reads(claims(NOW_MS + each))
     assert world.leadership.role() == (stands_by, NOW_MS)
     assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)
-
-
-def test_it_goes_on_with_a_higher_run_when_the_other_is_silent(world: World) -> None:
-    ahead = NOW_MS + 1_800_000  # its clock is half an hour ahead
-    world.reads(claims(ahead))
-    world.now += SILENCE
-    assert world.leadership.role() == (True, NOW_MS)
-    world.now += 0.1
-    stands_by, run = world.leadership.role()
-    assert not stands_by
-    assert run > ahead
