@@ -1,7 +1,6 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
 import json
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from quotahost.pipeline import supervisor
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
 from quotahost.records.cluster_volumes import ClusterRecord
@@ -20,14 +18,14 @@ class Query:
     """A streaming query with the progress and the end that a test gives it."""
 
     def __init__(self) -> None:
-        self.isActive, self.lastProgress, self.stopped, self.recentProgress = True, None, False, list[Any]()
+        self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
         self.status = {"isDataAvailable": False, "isTriggerActive": False}
 
     def exception(self) -> str:
         return "the state can't be read"
 
     def stop(self) -> None:
-        self.stopped = True
+        pass
 
     def report(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
         # Spark gives offsets as JSON, decoded or not.
@@ -45,7 +43,7 @@ class Query:
 
 class World:
     def __init__(self) -> None:
-        self.now, self.progress, self.kind = 100.0, Progress(), Query
+        self.now, self.progress = 100.0, Progress()
         self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
         self.refuses = False
@@ -56,7 +54,7 @@ class World:
         started = self.started[name] = []
 
         def start() -> Any:
-            started.append(self.kind())
+            started.append(Query())
             return started[-1]
 
         self.supervisor.add(name, start, checkpoint)
@@ -165,29 +163,14 @@ def test_what_fails_again_keeps_its_checkpoint_until_a_batch(world: World, caplo
     assert world.aside == ["volumes", "volumes"]
 
 
-def test_a_checkpoint_that_could_not_be_set_aside_is_so_with_a_later_failure(world: World) -> None:
-    world.refuses = True
-    world.fail(ATTEMPTS)
-    world.refuses = False
-    world.fail(1)
-    assert world.aside == ["volumes"]
-
-
-def test_what_can_not_be_set_aside_is_told_once_and_a_query_that_works_is_not_stopped_for_it_again_and_again(
+def test_a_checkpoint_that_can_not_be_set_aside_is_told_once_and_is_so_with_a_later_failure(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.refuses = True
-    world.know(100)
-    world.reports(0)
-    for batch in range(1, 9):
-        world.reports(batch, rows=5000)
-        world.look()
-    assert len(world.started["volumes"]) == 2
     world.fail(3 * ATTEMPTS)
     assert caplog.text.count("the checkpoint of query volumes can't be set aside: OSError") == 1
     world.refuses = False
-    world.reports(9, rows=5000)
-    world.reports(10, rows=20_000)
+    world.fail(1)
     assert world.aside == ["volumes"]
 
 
@@ -244,20 +227,3 @@ def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> Non
         world.reports(batch, rows=5000)
         world.look()
     assert world.aside == ["volumes"]
-
-
-def test_a_stop_waits_for_no_query_that_kafka_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = threading.Event()
-
-    class Waiting(Query):
-        def stop(self) -> None:
-            answers.wait()
-            super().stop()
-
-    monkeypatch.setattr(supervisor, "_CLOSE_WITHIN", 0.1)
-    world = World()
-    world.kind = Waiting
-    world.look()
-    world.supervisor.close()
-    assert not world.query.stopped
-    answers.set()

@@ -199,7 +199,6 @@ class Supervisor:
         try:
             aside = self._set_aside(query.name)
         except Exception as problem:  # of Hadoop's file systems, of any kind
-            query.rows = None  # a query that works is stopped for this again only once it remembers many more
             remedy = "let the pipeline's user write there, or stop the pipeline and move it away"
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
