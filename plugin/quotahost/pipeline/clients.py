@@ -10,7 +10,6 @@ runs. A topic that somebody deletes is made anew with its own configuration; but
 Java's producer has no option against it. How existing topics are kept is for ``quotahost doctor`` to say.
 """
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
@@ -85,14 +84,10 @@ class JvmConsumer:
 
     def to_the_end(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that are there now."""
-        end = math.inf
-        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets. The end is
-        # asked for again and again, since a poll of a cluster that doesn't answer returns nothing, too.
-        while int(self._consumer.position(self._partition)) < (end := min(end, self._end())):
+        end = int(self._consumer.endOffsets([self._partition]).get(self._partition))
+        # By position: a poll may return nothing before the end, and compaction leaves gaps in the offsets.
+        while int(self._consumer.position(self._partition)) < end:
             yield from self.poll(_POLL)
-
-    def _end(self) -> int:
-        return int(self._consumer.endOffsets([self._partition]).get(self._partition))
 
     def poll(self, seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that came; waits for the first as long as ``seconds``."""

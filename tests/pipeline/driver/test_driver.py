@@ -14,9 +14,6 @@ from typing import Final
 
 import pyspark
 import pytest
-from confluent_kafka import Producer
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from harness.kafka.node import KafkaNode
 from harness.system.pipeline import PipelineProcess
@@ -25,13 +22,12 @@ from harness.system.process import LoggedProcess
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.model import QuotaType
-from quotahost.pipeline.clients import JvmKafka
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
 from tests.pipeline.records import volume
-from tests.pipeline.topics import CLUSTER_VOLUMES, Snapshots, dead_letters, newest, published
+from tests.pipeline.topics import Snapshots, dead_letters, newest, published
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
@@ -176,24 +172,6 @@ def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Pat
             eventually(lambda: published(node.bootstrap), PATIENCE)
             network.swallow()
             assert driver.stop(timeout=20) == 0
-
-
-def test_a_start_ends_where_the_network_swallows_all_while_a_topic_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """The topic is larger than what a consumer fetches at once. A signal waits for the start's end, too."""
-    node, port = KafkaNode(tmp_path / "node"), free_port()
-    with Proxy(port) as network:
-        node.properties = listener_properties(node, "PROXIED", "PLAINTEXT", port, network.port)
-        with node:
-            producer = Producer({"bootstrap.servers": node.bootstrap})
-            for _ in range(4000):
-                producer.produce(CLUSTER_VOLUMES, bytes(1000))
-            producer.flush()
-            kafka = JvmKafka(spark, {"bootstrap.servers": f"127.0.0.1:{network.port}"})
-            found = kafka.consumer(CLUSTER_VOLUMES).to_the_end()
-            assert next(found)
-            network.swallow()
-            with pytest.raises(Py4JJavaError, match="TimeoutException"):
-                list(found)
 
 
 # ---- the clock of the driver's machine: no test may set its own, so a small library adds to that of the process ----
