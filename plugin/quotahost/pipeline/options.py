@@ -31,10 +31,6 @@ _ONE_EACH: Final = (
     "name each topic once, with a cluster that no other topic has, as in a.snapshots=ID,b.snapshots=ID; the one of the "
     "bootstrap's cluster may go without"
 )
-_UNITS: Final = {
-    "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1),
-    "ms": timedelta(milliseconds=1),
-}  # fmt: skip
 
 
 class OptionsError(Unusable, ValueError):
@@ -169,9 +165,7 @@ def as_text(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{topic}={cluster}".removesuffix("=") for topic, cluster in value.items())
     if isinstance(value, timedelta):
-        # The largest unit that divides the value, so that it reads back as the same value.
-        unit, size = next((unit, size) for unit, size in _UNITS.items() if unit == "ms" or not value % size)
-        return f"{value / size:.15g}{unit}"
+        return f"{value.total_seconds():.15g}s"
     return str(value)
 
 
