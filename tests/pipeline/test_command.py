@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
 from quotahost.base.text import short
 from quotahost.cli.main import app
@@ -138,15 +137,6 @@ def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     assert all(Path(jar).is_file() for jar in words[words.index("--jars") + 1].split(","))
 
 
-def test_a_folder_with_a_space_gives_the_jvm_one_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = spark_session.path("spark")
-    (tmp_path / "my dir").mkdir()
-    (tmp_path / "my dir/spark").symlink_to(package)
-    monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / "my dir" / name)
-    (options,) = spark_session.quiet().values()
-    assert all(word.startswith("-") for word in options.split())
-
-
 def test_a_package_without_the_connector_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark_session, "path", lambda name: tmp_path / name)
     with pytest.raises(Unusable, match="make build"):
@@ -207,25 +197,6 @@ def taken(*directories: object) -> ExitStack:
     return locks
 
 
-def test_a_second_pipeline_of_a_directory_waits_for_the_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    first = taken(tmp_path)
-    progress, stop, waited = Progress(), threading.Event(), list[ExitStack | None]()
-    directories = [f"file://{tmp_path}", str(tmp_path / "history")]
-    second = threading.Thread(target=lambda: waited.append(wait_for(directories, progress, stop)))
-    second.start()
-    eventually(lambda: "another pipeline uses the same --checkpoint or --history" in caplog.text)
-    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 1
-    assert waited == []
-    first.close()
-    second.join(30)
-    assert len(caplog.records) == 1
-    assert lock(directories) is None
-    assert waited[0] is not None
-    assert progress.registry.get_sample_value("quotahost_pipeline_standing_by") == 0, "it reads now, maybe for minutes"
-    waited[0].close()
-    taken(*directories).close()
-
-
 def test_a_checkpoint_that_is_the_history_or_lies_in_it_is_refused(tmp_path: Path) -> None:
     link, place = tmp_path / "link", tmp_path / "a%20b#c"  # for Hadoop a name like any other
     link.symlink_to(place)
@@ -253,10 +224,10 @@ def test_what_lies_elsewhere_has_no_lock_and_needs_hadoops_programs() -> None:
 
 
 class Kafka:
-    """A cluster with topics of so many partitions, of which some are hidden; some brokers come ``late``."""
+    """A cluster with topics of so many partitions; some brokers come ``late``."""
 
-    def __init__(self, brokers: int = 3, late: int = 0, hidden: str = "", there: dict[str, int] | None = None) -> None:
-        self._brokers, self._late, self._hidden, self.there = brokers, late, hidden, there or {}
+    def __init__(self, brokers: int = 3, late: int = 0, there: dict[str, int] | None = None) -> None:
+        self._brokers, self._late, self.there = brokers, late, there or {}
         self.made: dict[str, tuple[int, Mapping[str, str]]] = {}
 
     def cluster(self) -> tuple[str, list[str]]:
@@ -266,10 +237,7 @@ class Kafka:
         return {name: partitions for name, partitions in self.there.items() if name in names}
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> bool:
-        if name == self._hidden:
-            return False
         self.made[name] = replicas, config
-        self.there[name] = partitions
         return True
 
     def _wait(self, _: float) -> None:
@@ -290,15 +258,6 @@ def test_absent_topics_are_made_with_three_replicas_and_dead_letters_leave(late:
     assert configs["t.refused"]["cleanup.policy"] == configs["t.ticks"]["cleanup.policy"] == "delete"
     assert int(configs["t.refused"]["retention.ms"]) == 7 * 24 * 3600 * 1000
     assert int(configs["t.refused"]["retention.bytes"]) == 2**30
-
-
-def test_with_few_brokers_the_log_says_so_and_names_no_hidden_topic(caplog: pytest.LogCaptureFixture) -> None:
-    kafka = Kafka(brokers=1, hidden="t.snapshots")
-    with caplog.at_level("INFO"):
-        assert {replicas for replicas, _ in kafka.ensure().values()} == {1}
-        kafka.ensure()
-    assert caplog.text.count("reassign them if more come") == 1
-    assert "snapshots" not in caplog.text
 
 
 def test_several_partitions_of_the_topic_that_decides_who_leads_are_refused() -> None:
@@ -396,19 +355,12 @@ def test_what_ends_the_pipeline_is_told_in_a_sentence(
     assert (found, line.startswith(begins), line.endswith(ends)) == (code, True, True), text
 
 
-@pytest.mark.parametrize(
-    ("directory", "why"),
-    [("s3://bucket/checkpoint", 'No FileSystem for scheme "s3"'), ("file:a", "Relative path in absolute URI: file:a")],
-)
-def test_a_directory_that_spark_can_not_use_is_named(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, directory: str, why: str
-) -> None:
+def test_a_directory_that_spark_can_not_use_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     Job().by(monkeypatch)
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pipeline, "file_system", lambda _, place: spark_session.file_system(spark, place))
-    code, text = run(directory)
-    assert (code, f"--checkpoint {directory} can't be used: " in text) == (1, True), text
-    assert why in text
+    code, text = run("s3://bucket/checkpoint")
+    assert (code, "--checkpoint s3://bucket/checkpoint can't be used: " in text) == (1, True), text
+    assert 'No FileSystem for scheme "s3"' in text
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -122,18 +122,20 @@ def test_the_same_command_twice_stands_by_until_the_first_ends(node: KafkaNode, 
     """Otherwise the two would end each other's queries, which have one checkpoint."""
     story = Story(node)
     first = pipeline(node, tmp_path / "first")
-    second = pipeline(node, tmp_path / "second", checkpoint=tmp_path / "first/checkpoint")
+    second = pipeline(node, tmp_path / "second", checkpoint=tmp_path / "first/checkpoint", metrics_port=free_port())
     with first:
         story.told(1)
         runs = {each.run for each in published(node.bootstrap)}
         second.launch()
         try:
             second.wait_for_log("another pipeline uses the same --checkpoint or --history; this one stands by")
+            assert second.metric("standing_by") == 1
             story.told(1)
             assert {each.run for each in published(node.bootstrap)} == runs
             assert "failed and is started again" not in first.log_text()
             first.kill()
             story.told(1)
+            assert second.metric("standing_by") == 0
             assert len({each.run for each in published(node.bootstrap)}) == 2
             os.killpg(second.pid, signal.SIGTERM)  # to its JVM as well, as systemd does
             eventually(lambda: not second.running, PATIENCE)
