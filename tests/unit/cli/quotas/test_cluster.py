@@ -64,21 +64,6 @@ def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> 
         assert refused == {Entity("alice"): f"User:ops may not AlterConfigs cluster; {give}"}
 
 
-def test_a_broker_that_takes_over_many_quotas_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    users = [Entity(f"user-{n}") for n in range(8)]
-    planned = compare({user: {"producer_byte_rate": 1e6} for user in users}, {}, prune=False)
-    cluster, taken = Cluster(None, {}, {}, "quotas"), dict[Entity, Any]()
-
-    def one_more() -> Any:
-        if user := next(iter(set(users[:-1]) - set(taken)), None):
-            taken[user] = {"producer_byte_rate": 1e6}
-        return dict(taken)
-
-    monkeypatch.setattr(cluster, "client_quotas", one_more)
-    monkeypatch.setattr(module, "_WAIT_MS", 250)
-    assert {change.entity for change in cluster.not_made(planned, {})} == {users[-1]}
-
-
 @pytest.mark.parametrize(
     ("problem", "told"),
     [
