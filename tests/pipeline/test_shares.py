@@ -23,12 +23,10 @@ from quotahost.pipeline.options import Options
 from quotahost.records import shares as share_records
 from quotahost.records import usage as usage_records
 from quotahost.records.codec import Refused
-from quotahost.records.fields import time_json
 from quotahost.records.shares import Shares
 from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, Usage, Used
 from tests.pipeline.records import Planned, record, sent
 from tests.reference import max_min
-from tests.unit.records import examples as times
 
 NOW = datetime(2026, 11, 21, 21, 30, tzinfo=UTC)
 MS = int(NOW.timestamp() * 1000)
@@ -279,19 +277,3 @@ def test_a_version_with_a_fraction_of_zeros_is_that_version_as_for_the_brokers(s
     given = [(b"1", TEXT.replace('"version": 1', f'"version": {each}').encode()) for each in versions]
     assert [row.error is None for row in parsed(spark, *given)] == [True] * 3 + [False] * 2
     assert len({usage_records.decode(*each) for each in given[:3]}) == 1
-
-
-def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
-    texts = [*times.TAKEN, *times.REFUSED]
-    records = [(b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts]
-    rows = parsed(spark, *records)
-    assert {text for text, row in zip(texts, rows, strict=True) if not row.error} == set(times.TAKEN)
-
-
-def test_usage_is_as_old_as_kafka_says_however_the_brokers_clock_goes(spark: SparkSession) -> None:
-    """A clock that is behind makes it older, by half of ``validity`` at most; one that is ahead makes it no younger."""
-    ages = {-86400: 30, -40: 30, -5: 5, 0: 0, 86400: 0}  # by what the clock is ahead, in seconds; validity is a minute
-    texts = [time_json(NOW + timedelta(seconds=clock)) for clock in ages]
-    rows = parsed(spark, *((b"1", json.dumps(GOOD | {"usageAt": text}).encode()) for text in texts))
-    assert [row.error for row in rows] == [None] * len(ages)
-    assert [(NOW - row.ts.replace(tzinfo=UTC)).total_seconds() for row in rows] == list(ages.values())
