@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from quotahost.cli.lab.curves import Bucket, Curve, Report, in_utc
 from quotahost.cli.lab.play import Replay, ReplayedFactor, ReplayedVolume, UsePoint
-from quotahost.cli.lab.world import Recording
+from quotahost.cli.lab.world import STEP, Recording
 from quotahost.model import Factor, State
 from quotahost.units.show import show_bytes
 
@@ -182,10 +182,7 @@ def draw_run(recording: Recording, title: str, file: Path) -> None:
     for level, name in ((bounds.soft, "soft"), (bounds.hard, "hard")):
         disk.axhline(level / 1e6, color=COLOURS[name], linestyle="dashed", linewidth=1, label=f"{name} limit")
     factor.plot(seconds, [sample.factor for sample in samples], color="#333333", label="factor")
-    looked = [samples[0]]
-    for sample in samples:
-        if sample.ms - looked[-1].ms >= 1000:  # over a second at least
-            looked.append(sample)
+    looked = samples[:: 1000 // STEP]  # a second apart
     for index, name in enumerate(recording.clients):
         mega = [(b.sent[index] - a.sent[index]) / (b.ms - a.ms) / 1000 for a, b in pairwise(looked)]
         rates.plot([sample.ms / 1000 for sample in looked[1:]], mega, label=name)

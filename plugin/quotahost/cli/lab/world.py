@@ -147,7 +147,6 @@ class OwnDisk:
 
     def start(self) -> None:
         self.life += 1
-        self.known, self._used = ClusterVolumes(()), -1
         self._look(self.life)
 
     def stop(self) -> None:
@@ -163,12 +162,10 @@ class OwnDisk:
         if life != self.life:
             return
         used = self._disk.used
-        if used != self._used:
-            self._used = used
-            # As quotahost.broker.disks.monitor; who writes to a budget is always known.
-            topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
-            seen = (replace(self._disk.volume, consumed=used, topics=topics),)
-            self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
+        # As quotahost.broker.disks.monitor; who writes to a budget is always known.
+        topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
+        seen = (replace(self._disk.volume, consumed=used, topics=topics),)
+        self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
         self.looked()
         self._events.after(self._period, lambda: self._look(life))
 
