@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
-from math import isfinite
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -80,8 +79,7 @@ def worst(spark: SparkSession, question: Question) -> Report:
     begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
     curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
-    known = {name: rate if rate is not None and isfinite(rate) else None for name, rate in rates.items()}
-    drawn = tuple(Curve(name, curves[name], rate) for name, rate in known.items())
+    drawn = tuple(Curve(name, curves[name], rate) for name, rate in rates.items())
     return Report(question, since / 1e6, until / 1e6, recent, rows[0]["known"], drawn)
 
 
