@@ -6,9 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import given as drawn_from
-from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 
 from harness import rollup as model
@@ -247,19 +244,6 @@ ODD_RECORDS = [
     *(odd(PLAIN).replace(b"/a", bad) for bad in (b"/\xff", b"\xc0\x80", b"\xed\xa0\x80")),
     *(odd(PLAIN).decode().encode(encoding) for encoding in ("utf-16", "utf-16-le", "utf-32-be")),
 ]
-odd_fields = st.tuples(st.sampled_from(NAMES), st.sampled_from(ODD))
-odd_records = st.builds(
-    odd,
-    st.builds(
-        lambda known, more, at: [*known[:at], *more, *known[at:]],
-        st.just(PLAIN) | odd_fields.map(lambda field: of_volume(*field)),
-        st.lists(odd_fields, max_size=2),
-        st.integers(0, 5),
-    ),
-    st.just("") | st.sampled_from(BEFORE),
-    st.just("") | st.sampled_from(AFTER),
-    st.sampled_from([",", ", ", ",\n", ",", ",,"]),
-)
 
 
 def differently(
@@ -277,12 +261,6 @@ def differently(
 def test_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes], broker: str) -> None:
     """Single quotes, text after the closing brace, 7 for "7", null for a field that is left out, and more."""
     assert differently(spark, values, broker) == []
-
-
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
-@drawn_from(st.lists(odd_records, min_size=200, max_size=400))
-def test_any_odd_json_is_taken_or_refused_as_by_the_brokers(spark: SparkSession, values: list[bytes]) -> None:
-    assert differently(spark, values) == []
 
 
 def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1970(spark: SparkSession) -> None:
