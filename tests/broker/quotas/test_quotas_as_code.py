@@ -122,15 +122,23 @@ def subprocess_of(client: list[str], *arguments: object) -> subprocess.Completed
 def test_the_properties_of_earlier_versions_are_taken_over(client: list[str], file: Path) -> None:
     properties = file.with_name("server.properties")
     old = PREFIX + "plugin.cluster-quota."
-    properties.write_text(
-        f"node.id=1\n{old}produce.default=3M\n{old}produce.users=alice:10M\n{old}fetch.clients=alice/:unlimited\n"
-    )
+    properties.write_text(rf"""
+node.id=1
+{old}produce.default=3M
+{old}produce.users=alice:10M,tenant\\:a:2M
+{old}produce.client-ids=app:3M
+{old}produce.clients=a\\/b/c\\/d:5M
+{old}fetch.clients=alice/:unlimited
+""")
     taken = run(client, "import-properties", "--yes", properties)
-    assert (taken.exit_code, "Applied 3 of 3 changes." in taken.output) == (0, True)
+    assert (taken.exit_code, "Applied 6 of 6 changes." in taken.output) == (0, True)
     assert run(client, "export", "-o", file).exit_code == 0
     assert read_declared([file]).quotas == {
         Entity(CLIENT_DEFAULT, in_cluster=True): {"produce": 3e6},
         Entity("alice", in_cluster=True): {"produce": 10e6},
+        Entity("tenant:a", in_cluster=True): {"produce": 2e6},
+        Entity(None, "app", in_cluster=True): {"produce": 3e6},
+        Entity("a/b", "c/d", in_cluster=True): {"produce": 5e6},
         Entity("alice", "", in_cluster=True): {"fetch": math.inf},
     }
     assert "Nothing to do" in run(client, "import-properties", "--yes", properties).output

@@ -205,29 +205,6 @@ def test_strimzis_users_are_read(file: Path) -> None:
 
 
 OF_SHARES = "client.quota.callback.plugin.cluster-quota"
-PROPERTIES = rf"""
-client.quota.callback.supplier=cluster-quota,client-quotas
-{OF_SHARES}.produce.default=unlimited
-{OF_SHARES}.produce.users=alice:3M,tenant\\:a:2M
-{OF_SHARES}.produce.client-ids=app:3M
-{OF_SHARES}.produce.clients=alice/app:4M,a\\/b/c\\/d:5M,alice/:6M
-{OF_SHARES}.fetch.users=alice:9M
-"""
-
-
-def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
-    file.write_text(PROPERTIES)
-    declared = read_properties(file)
-    assert declared.sections == {"cluster-quotas"}
-    assert declared.quotas == {
-        Entity(DEFAULT, in_cluster=True): {"produce": math.inf},
-        Entity("alice", in_cluster=True): {"produce": 3e6, "fetch": 9e6},
-        Entity("tenant:a", in_cluster=True): {"produce": 2e6},
-        Entity(None, "app", in_cluster=True): {"produce": 3e6},
-        Entity("alice", "app", in_cluster=True): {"produce": 4e6},
-        Entity("a/b", "c/d", in_cluster=True): {"produce": 5e6},
-        Entity("alice", "", in_cluster=True): {"produce": 6e6},
-    }
 
 
 @pytest.mark.parametrize(
@@ -240,7 +217,7 @@ def test_the_properties_of_earlier_versions_are_read(file: Path) -> None:
         (f"{OF_SHARES}.produce.clients=a/b:x", "whose rate"),
         (f"{OF_SHARES}.produce.default=10X", f"{OF_SHARES}.produce.default=10X has the unknown unit 'X'"),
         (f"{OF_SHARES}.request.users=a:1", "is no property that quotahost had"),
-        (f"{PROPERTIES}config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
+        (f"config.providers=file\n{OF_SHARES}.fetch.default=${{file:/f:k}}",
          f"{OF_SHARES}.fetch.default has a value that only the broker's config provider knows; write it"),
     ],
 )  # fmt: skip
