@@ -10,7 +10,6 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
 
-from quotahost.model.plain import make_plain
 from quotahost.units.show import counted
 
 
@@ -32,7 +31,6 @@ class Limit:
     level: int | float
 
     def __post_init__(self) -> None:
-        make_plain(self, "level")
         if not isinstance(self.type, LimitType):
             raise ValueError(f"limit type must be a LimitType, not {self.type!r}")
         level = self.level
@@ -78,5 +76,5 @@ def _part(percent: float, capacity: int) -> int:
 
 def exact(level: float) -> Fraction:
     """The decimal number that a float prints as, without the error of its binary form."""
-    # By its digits: Fraction(0.1) would be the binary number beside it.
-    return Fraction(repr(level))
+    # By its digits: Fraction(0.1) would be the binary number beside it. NumPy's floats print themselves otherwise.
+    return Fraction(repr(float(level)))

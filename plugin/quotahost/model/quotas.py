@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import ClassVar, Final, NamedTuple
 
-from quotahost.model.plain import make_plain
-
 
 class QuotaType(StrEnum):
     """Kafka's ``ClientQuotaType``, in its order: the host and Java exchange a type as its index.
@@ -21,9 +19,6 @@ class QuotaType(StrEnum):
     FETCH = "FETCH"
     REQUEST = "REQUEST"
     CONTROLLER_MUTATION = "CONTROLLER_MUTATION"
-
-    # Enum's own is a function in Python, and suppliers look quota types up eight times for each new client.
-    __hash__ = str.__hash__
 
 
 QUOTA_TYPES: Final = tuple(QuotaType)  # all four, in Kafka's order
@@ -64,7 +59,6 @@ class Scope:
     name: str = ""  # the group's; "" for the other kinds
 
     def __post_init__(self) -> None:
-        make_plain(self, "name")
         if not isinstance(self.kind, ScopeKind):
             raise ValueError(f"a scope must be of a ScopeKind, not {self.kind!r:.200}")
         if not isinstance(self.name, str) or (self.kind is ScopeKind.GROUP) != bool(self.name):
@@ -101,7 +95,6 @@ class Quota:
     scope: Scope = Scope.CLIENT  # which clients share the rate
 
     def __post_init__(self) -> None:
-        make_plain(self, "rate")
         rate = self.rate
         if type(self.scope) is not Scope:
             raise ValueError(f"quota scope must be a Scope, such as Scope.USER, not {self.scope!r}")

@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Final
 
 from quotahost.model.limits import Limit, exact
-from quotahost.model.plain import make_plain, plain
 from quotahost.model.quotas import QuotaType
 
 MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
@@ -43,7 +42,6 @@ class Volume:
     topics: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        make_plain(self, "broker", "name", "capacity", "consumed")
         for what, text in (("broker", self.broker), ("name", self.name)):
             if not isinstance(text, str) or len(text) > MAX_PATH:
                 raise ValueError(
@@ -88,13 +86,14 @@ class Factor:
     cause: str = ""  # why, in words for an operator; logs and metrics show it
 
     def __post_init__(self) -> None:
-        make_plain(self, "value", "cause")
         value = self.value
         # NaN fails the comparison: no factor can make a limit that Kafka doesn't enforce.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise ValueError(f"factor {value!r:.200} must be a number from 0.0 to 1.0")
         if not isinstance(self.cause, str):
             raise ValueError(f"the cause of a factor must be a string, not {self.cause!r:.200}")
+        # What NumPy's floats are compared to is no bool. A frozen dataclass takes another value in no other way.
+        object.__setattr__(self, "value", float(value))
 
     @property
     def state(self) -> State:
@@ -120,9 +119,6 @@ class ClusterVolumes:
 
     def __post_init__(self) -> None:
         # Here, in the plugin's own call, and not where the host reads them: what is wrong is the plugin's failure.
-        make_plain(self, "waiting")
-        if isinstance(self.unknown, tuple):
-            object.__setattr__(self, "unknown", tuple(map(plain, self.unknown)))
         listed = (
             ("volumes", Volume, self.volumes),
             ("unknown", str, self.unknown),
@@ -254,13 +250,9 @@ class Affected:
     """The topics whose writers the factor is for; None in its place means all clients.
 
     That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
-    Java's ``QuotaTable`` finds out who writes to these topics. Raises ValueError if a held topic has no place.
+    Java's ``QuotaTable`` finds out who writes to these topics.
     """
 
     #: By topic where it has a replica on a volume above its soft limit, in words: "broker 3, volume /dev/sdb".
     places: Mapping[str, str]
-    held: frozenset[str]  # those with a replica on a volume at factor 0; requests to them are turned back
-
-    def __post_init__(self) -> None:
-        if strangers := self.held - self.places.keys():
-            raise ValueError(f"held topics without a place: {sorted(strangers)[:3]}")
+    held: frozenset[str]  # those of them with a replica on a volume at factor 0; requests to them are turned back

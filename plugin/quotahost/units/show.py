@@ -28,11 +28,7 @@ def show_number(value: float) -> str:
     if value and not 1e-9 <= abs(value) < 1e18:
         return repr(value)
     # A float's own format "f" stops after six decimals, and would show 1e-8 as 0.
-    return _plain(Decimal(repr(value)))
-
-
-def _plain(number: Decimal) -> str:
-    text = f"{number:,f}"
+    text = f"{Decimal(repr(value)):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -67,10 +63,7 @@ def show_limit(value: float | None, unit: str) -> str:
 
 def show_duration(value: timedelta) -> str:
     """``60 s``, ``0.5 s``, ``3,600 s (1h)``."""
-    # Whole microseconds, since a float of seconds would show digits that nobody wrote. By their digits: arithmetic of
-    # decimals goes by a context that a plugin may have changed.
-    seconds, microseconds = divmod(value // timedelta(microseconds=1), 1_000_000)
-    text = _plain(Decimal(f"{seconds}.{microseconds:06}"))
+    text = show_number(value.total_seconds())
     for unit, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
         if value and not value % size:
             return f"{text} s ({value // size}{unit})"
