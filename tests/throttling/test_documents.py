@@ -39,32 +39,6 @@ def test_kip_13s_windows_are_10_and_kafkas_reach_back_12_s_by_default() -> None:
     assert max(rate.window_size_ms(NOW + 29_900 + ms) for ms in range(SECOND)) in range(11_000, 12_001)
 
 
-@pytest.mark.proves("v1.steady")
-@pytest.mark.parametrize(("times", "excess", "longest_s"), [(5, 0.1, 15), (10, 0.25, 35), (100, 2, 120)])
-def test_v1_as_written_lets_a_greedy_topic_exceed_its_threshold_and_blocks_it_for_long(
-    times: int, excess: float, longest_s: int
-) -> None:
-    """Why TopicQuotas.java carries the rate forward between ticks, and gives a topic credit.
-
-    The note measures by the one-minute rate of yammer's ``Meter`` (metrics-core 2.2.0). Every 5 s that takes the mean
-    of what was marked since: ``rate += alpha x (mean - rate)``, alpha being ``1 - exp(-5 / 60)``. The first sets it.
-    """
-    expected, step, settled = 1000, 100, 600 * SECOND  # by then the first burst is forgotten
-    rate = marked = appended = held = longest = 0.0
-    for now in range(step, 3600 * SECOND, step):
-        if rate > expected:  # recordQuota(), in a broker that is above its total
-            held += step
-            longest = max(longest, held if now >= settled else 0)
-        else:
-            marked += (more := times * expected * step // SECOND)
-            appended, held = appended + more * (now >= settled), 0
-        if now % (5 * SECOND) == 0:
-            mean, marked = marked / 5, 0
-            rate = mean if now == 5 * SECOND else rate + (1 - math.exp(-5 / 60)) * (mean - rate)
-    assert appended / 3000 > (1 + excess) * expected
-    assert longest >= longest_s * SECOND
-
-
 # ---- KIP-599 ----
 
 
@@ -119,12 +93,9 @@ def test_nobody_has_less_than_a_burst_of_no_whole_number_of_samples(rate: float,
        for make in (lambda _, *windows: SampledRate(*windows), RevisionDiffRate, Version15Rate)),
      *((make, (quota, 10, 1000), "above 0") for quota in (0, -1, float("nan"))
        for make in (RevisionDiffRate, Version15Rate)),
-     *((samples_of_burst, (rate, burst), "above") for rate, burst in (
-         (0, 1), (5, 0), (float("nan"), 1), (5, float("inf")), (1e-308, 1e308)))],
+     *((samples_of_burst, (rate, burst), "above") for rate, burst in ((0, 1), (5, 0), (float("nan"), 1)))],
 )  # fmt: skip
-def test_no_quota_samples_or_length_of_them_and_no_finite_number_of_samples_is_an_error(
-    make: Make, given: tuple[Any, ...], words: str
-) -> None:
+def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple[Any, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make(*given)
 

@@ -168,8 +168,5 @@ def samples_of_burst(rate: float, burst: float, window_ms: int = 1000) -> int:
     """S for ``controller_mutations_rate`` R and ``_burst`` B: ``B / (R x W)``, rounded up. Raises ValueError."""
     if not rate > 0 or not burst > 0 or window_ms < 1:
         raise ValueError("rate, burst and window_ms must be above 0")
-    samples = burst / rate * 1000 / window_ms
-    if not math.isfinite(samples):
-        raise ValueError(f"burst {burst} is too far above the rate {rate}")
     # 9 digits: by binary fractions 1.1 / 0.1 is a little more than 11.
-    return max(1, math.ceil(round(samples, 9)))
+    return max(1, math.ceil(round(burst / rate * 1000 / window_ms, 9)))

@@ -145,19 +145,15 @@ class SampledRate:
 
 
 def divide(a: float, b: float) -> float:
-    """``a / b`` of doubles: by 0 it is infinite, or NaN for 0 / 0."""
-    if b != 0:
-        return a / b
-    return math.copysign(math.inf, a) * math.copysign(1.0, b) if a and not math.isnan(a) else math.nan
+    """``a / b`` of doubles, ``a`` above 0 and ``b`` not below: by 0 it is infinite."""
+    return a / b if b else math.inf
 
 
 def to_long(x: float) -> int:
-    """``Math.round``: the nearest long, halves upwards; NaN is 0."""
-    if math.isnan(x):
-        return 0
+    """``Math.round`` of a double from 0 on: the nearest long, halves upwards."""
     # Java gives the nearest long where Python's integers would grow.
-    if abs(x) >= _LONG_MAX:
-        return _LONG_MAX if x > 0 else -_LONG_MAX - 1
+    if x >= _LONG_MAX:
+        return _LONG_MAX
     # Not by round(), which takes halves to the even neighbour.
     floor = math.floor(x)
     return floor + (x - floor >= 0.5)
