@@ -108,9 +108,3 @@ def test_whatever_the_clients_are_called_and_use_their_look_fits_a_record() -> N
     huge = value.replace(b'"used":1,', b'"used":1' + 400 * b"0" + b",", 1)
     with pytest.raises(Refused, match="used: Input should be less than"):  # no float has such a size, to show it
         look_codec.decode(b"1", huge)
-
-
-def test_a_look_tells_whether_its_record_has_room_for_all() -> None:
-    few, long = [use()] * 9, [use("u" * 100, "c" * 1_000)] * 100
-    assert [of("1", "c", look(uses)).left_out for uses in (few, long)] == [False, True]
-    assert of("1", "c", look(few, left_out=True)).left_out

@@ -24,7 +24,6 @@ from quotahost.records import snapshot as snapshot_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.codec import LONG_NUMBER, MAX_NUMBER, REASONS, Refused
-from quotahost.records.fields import DATE_TIME
 from tests.unit.records.examples import REFUSED, SNAPSHOT_SCHEMA, TAKEN, example
 from tests.unit.records.strategies import clusters, looks, quotas, shares, snapshots, usages, watches
 from tests.unit.records.test_snapshot import written
@@ -178,9 +177,3 @@ def test_what_is_no_date_time_is_refused(text: str) -> None:
     refused = refusal("snapshot", *example("snapshot", snapshotAt=text))
     assert refused is not None
     assert (refused.reason, str(refused).startswith("snapshotAt: ")) == ("schema", True)
-
-
-def test_the_hour_24_is_refused_also_where_python_reads_it() -> None:
-    """From 3.14 on; Spark doesn't, and so brokers and pipeline would know different volumes."""
-    assert re.match(DATE_TIME, "2026-01-02T23:00:00Z")
-    assert not re.match(DATE_TIME, "2026-01-02T24:00:00Z")

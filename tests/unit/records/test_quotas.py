@@ -1,7 +1,6 @@
 """Records of cluster-wide quotas and of budgets, which share a topic: which are read, and which are refused."""
 
 import json
-import math
 from contextlib import nullcontext
 
 import pytest
@@ -13,7 +12,7 @@ from quotahost.records.budgets import MAX_BUDGETS, MAX_PATTERNS, LatestBudgets
 from quotahost.records.budgets import encode as encode_budget
 from quotahost.records.budgets import key_of as key_of_budget
 from quotahost.records.codec import Refused
-from quotahost.records.quotas import ClusterQuota, Entity, LatestQuotas, decode, encode, entity_of, key_of
+from quotahost.records.quotas import ClusterQuota, Entity, LatestQuotas, encode, entity_of, key_of
 from tests.unit.records.strategies import entities
 
 
@@ -43,11 +42,6 @@ def test_the_key_names_the_entity_as_kafkas_config_paths_do(entity: Entity, key:
 def test_an_entity_that_no_key_can_name_is_refused(entity: Entity) -> None:
     with pytest.raises(Refused):
         key_of(entity)
-
-
-def test_a_rate_may_be_null_or_unlimited_and_a_version_a_whole_float() -> None:
-    value = b'{"version":1.0,"produce":null,"fetch":"unlimited"}'
-    assert decode(b"users/alice", value) == ClusterQuota(None, math.inf)
 
 
 # ---- budgets ----

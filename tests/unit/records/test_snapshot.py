@@ -58,14 +58,6 @@ def test_rounding_for_json_never_lets_a_volume_fill_further(limit: Limit, capaci
     assert rounded(limit).consumed_at(capacity) <= limit.consumed_at(capacity)
 
 
-def test_what_is_not_known_is_left_out_and_no_limit_is_an_empty_one() -> None:
-    content = json.loads(encode(Snapshot("0", NOW, (), cluster="c-1", age_ms=250)))
-    assert (content["clusterId"], content["ageMs"]) == ("c-1", 250)
-    content = json.loads(encode(Snapshot("0", NOW, ())))
-    assert not {"clusterId", "ageMs"} & set(content)
-    assert (content["softLimit"], content["hardLimit"]) == ({}, {})
-
-
 @pytest.mark.proves("proposal-035.volume-limits")
 def test_the_record_reads_as_in_the_proposal() -> None:
     percent, free = Limit(LimitType.MIN_FREE_PERCENTAGE, 4.5), Limit(LimitType.MIN_FREE_BYTES, 1_000_000)
@@ -197,31 +189,6 @@ def test_an_integer_with_a_fraction_is_refused_where_doubles_are_not_exact() -> 
     wide = json.dumps(record(volumes=[volume(capacity=2**53 + 1)]))
     assert decode(b"0", wide.encode()).volumes[0].capacity == 2**53 + 1
     assert refusal(wide.replace(str(2**53 + 1), f"{2**53 + 1}.0").encode()).reason == "schema"
-
-
-@pytest.mark.proves("proposal-035.schema-integers")
-@pytest.mark.parametrize(
-    "fields",
-    [
-        # The schema describes ``limit_type`` and ``level`` beside ``properties``, where they check nothing.
-        {"hardLimit": {"type": "ConsumedSpace", "level": 1}},
-        {"hardLimit": {"type": 5}},
-        {"hardLimit": {"level": "much"}},
-        {"hardLimit": {"type": "MinFreeBytes", "level": -1}},
-        {"snapshotAt": "yesterday"},  # without a checker of formats, as draft 7 leaves these to the validator
-        {"volumes": [volume(), volume()]},
-        {"volumes": [volume(volumeName=str(number)) for number in range(1025)]},
-        {"volumes": [volume(capacity=2**63)]},
-        {"schemaVersion": 2},
-        {"ageMs": "5"},
-        {"offlineLogDirs": [1]},
-    ],
-    ids=lambda fields: str(fields)[:60],
-)
-def test_what_is_valid_by_the_proposals_schema_and_means_nothing_is_refused(fields: dict[str, Any]) -> None:
-    assert "properties" not in SNAPSHOT_SCHEMA["$defs"]["limit"]
-    Draft7Validator(SNAPSHOT_SCHEMA).validate(record(**fields))
-    assert next(iter(fields)) in str(refusal(record(**fields)))
 
 
 def test_a_refusal_names_the_place_and_shows_little_of_what_was_given() -> None:

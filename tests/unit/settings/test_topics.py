@@ -74,13 +74,6 @@ def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, s
     assert [word for word in words if word not in message] == []
 
 
-def test_any_number_of_topics_may_have_thresholds_or_be_spared() -> None:
-    """With a search through the others for each of them it took hours."""
-    spared, own = (",".join(form.format(n) for n in range(100_000)) for form in ("spared{}", "own{}:1K"))
-    settings = read({TOTAL: "1T", OWN: own, SPARED: spared})
-    assert len(settings.topics.spared) == len(settings.topics.thresholds) == 100_000
-
-
 # ---- ``clientA:4M,clientB:10M``, the form of KIP-13's overrides ----
 
 
