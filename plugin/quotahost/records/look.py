@@ -5,7 +5,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainSerializer
@@ -125,11 +124,11 @@ def of(
     opened: Iterable[MeasuredVolume] = (),
     watched: bool = True,
 ) -> BrokerLook:
-    """A broker's record of a look; what is too long is cut, and what JSON lacks is left out."""
+    """A broker's record of a look; what is too long is cut."""
     fence: Any = look.fence
     uses = tuple(_fitting_uses(look.uses))
     marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)
-    volumes = tuple(filter(_fits, look.volumes))
+    volumes = tuple(volume for volume in look.volumes if len(volume.name) <= _MAX_TEXT)
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
         look.clients, look.clients_max, uses, tuple(_fitting_answers(answers))[:MAX_ANSWERS], cluster,
@@ -139,14 +138,13 @@ def of(
 
 
 def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
-    """The first of them, as many as fit a record. A number that JSON lacks would spoil all of it."""
+    """The first of them, as many as fit a record."""
     names = 0
     for number, use in enumerate(uses):
         names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
         if number == MAX_USES or names > _MAX_NAMES:
             return
-        if all(isfinite(value) for value in (use.rate, use.quota or 0, use.limit or 0, use.delay_ms, use.idle)):
-            yield replace(use, address=use.address[:MAX_ADDRESS])
+        yield replace(use, address=use.address[:MAX_ADDRESS])
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
@@ -156,12 +154,6 @@ def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
         if length <= left:
             left -= length
             yield answer
-
-
-def _fits(volume: VolumeUse) -> bool:
-    """Not if its name is too long, or it has a number that no schema allows."""
-    numbers = (volume.capacity, volume.consumed, volume.soft or 0, volume.hard or 0, volume.factor or 0)
-    return len(volume.name) <= _MAX_TEXT and all(isfinite(number) and number >= 0 for number in numbers)
 
 
 def _cut(opened: MeasuredVolume) -> MeasuredVolume:
