@@ -266,16 +266,6 @@ def requests(node: KafkaNode) -> int:
     return sum(int(bean["Count"]) for bean in beans.values())
 
 
-@pytest.mark.proves("kip-599.retry")
-def test_kafkas_client_gives_the_error_to_its_caller_once_its_time_is_over(nodes: dict[str, KafkaNode]) -> None:
-    with limited(nodes["plugin"], "hurried"):
-        pass
-    begin = now_ms()
-    error = refused(nodes["plugin"], "hurried", 6, retry=True, timeout=3)  # five tokens are owed, for 50 s
-    assert now_ms() - begin >= 3000 - 2, "it doesn't give up before"
-    assert 0 < error.throttle_ms <= 50_000
-
-
 @pytest.mark.proves("kip-599.topics-command")
 @pytest.mark.long
 def test_kafka_topics_sh_does_not_try_again(nodes: dict[str, KafkaNode]) -> None:

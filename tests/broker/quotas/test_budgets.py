@@ -1,6 +1,5 @@
 """Budgets of storage on a real broker: who writes to a budget's topics is slowed and stopped, and nobody else."""
 
-import gc
 import os
 import signal
 import time
@@ -19,17 +18,13 @@ from harness.plugin import FENCE, PREFIX
 from harness.system.process import children
 from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
-from quotahost.kafka.follower import Follower
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
-from quotahost.testing.broker import FakeBroker
 from tests.broker.support.commands import connect_as, explain_client, quotahost
 from tests.broker.support.node import callback_node, cluster_with_fence
 from tests.broker.support.numbers import attempt, end_offset, stopped_at
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
-from tests.broker.support.volumes import SNAPSHOTS
-from tests.fakes.plugin_context import context
 
 QUOTA: Final = 1e6  # bytes/s of each user
 SETTINGS: Final = {
@@ -169,23 +164,6 @@ def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, cli
     alone("another")
     delete_topics(node, QUOTAS)
     alone(*map(str, range(60)))
-
-
-def test_a_reader_keeps_nothing_of_its_looks_at_the_topic(node: KafkaNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, look = list[None](), Follower._partitions
-    monkeypatch.setattr("quotahost.kafka.follower._LOOK", 0.0)
-    monkeypatch.setattr("quotahost.kafka.follower._POLL", 0.01)
-    monkeypatch.setattr(Follower, "_partitions", lambda *args: looks.append(None) or look(*args))
-    broker = FakeBroker(client=node.client_config(client_id=f"quotahost-{node.node_id}"))
-    reader = Follower(context(broker), SNAPSHOTS, lambda *record: None)
-    sizes = []
-    for _ in range(2):
-        looks.clear()
-        eventually(lambda: len(looks) > 100)
-        gc.collect()
-        sizes.append(len(gc.get_objects()))
-    reader.close()
-    assert sizes[1] < sizes[0] + 50
 
 
 @pytest.mark.long

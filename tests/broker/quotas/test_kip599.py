@@ -153,18 +153,6 @@ def test_the_throttle_time_is_shown_where_it_is_applied(cluster: Cluster) -> Non
     assert shown["throttle-time"] > 0
 
 
-@pytest.mark.proves("kip-599.controller")
-def test_explain_shows_tokens_on_the_controller_alone_and_another_node_names_it(cluster: Cluster) -> None:
-    make_known(cluster, "ledger")
-    code, text = explain_client(cluster.brokers[0], ANYONE, "ledger", "CONTROLLER_MUTATION")
-    assert code == 0, text
-    if cluster.controllers:
-        assert field(text, "tokens") == "node 1001 knows, the active controller"
-        assert last_line(text) == "Whether CONTROLLER_MUTATION is limited, node 1001 knows, the active controller."
-    else:
-        assert " of 50 left: " in field(text, "tokens")
-
-
 @pytest.mark.proves("kip-599.burst", "kip-599.wait", "kip-599-revision.bucket-example", "kip-599.strictly-below")
 @pytest.mark.proves("kip-599.error-name", "kip-599.metric", "kip-599-revision.bucket-enforced")
 @pytest.mark.proves("kip-599-revision.metrics")

@@ -105,13 +105,3 @@ def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
 def test_the_readme_is_its_first_page_and_files_outside_docs_are_pages(site: Path) -> None:
     assert "Python decides, Java remembers, Kafka enforces" in (site / "index.html").read_text(encoding="utf-8")
     assert "QuotahostPause" in (site / "repository/conf/alerts.yml.html").read_text(encoding="utf-8")
-
-
-def test_the_search_knows_the_documents_and_no_source(site: Path) -> None:
-    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
-    found = {entry["location"].partition("#")[0] for entry in index["docs"]}
-    assert {"runbooks.html", "disks.html", "reference/properties.html"} <= found
-    files = [each.removeprefix("repository/") for each in found if each.startswith("repository/")]
-    markdown = [re.sub(r"(.*/)index\.html", r"\1README.md", each).replace(".html", ".md") for each in files]
-    assert "CONTRIBUTING.md" in markdown
-    assert [each for each in markdown if not (ROOT / each).exists()] == []

@@ -61,9 +61,7 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
             {"fullest": [volume(capacity="100")]}, {"fullest": [volume(capacity=-1)]},
             *({"fullest": [volume(bytesPerSecond=wrong)]} for wrong in ("NaN", nan, inf)), {"worst": []},
             {"fullest": [volume(secondsToFull=nan)]}, {"smallestFactor": nan},
-            {"worst": {"MinFreeBytes": [volume()] * (MAX_WORST + 1)}},
-            *({"affectedTopics": listed} for listed in (
-                "a", [1], [None], [""], ["a b"], ["t" * 250], [str(n) for n in range(1001)])))),
+            {"worst": {"MinFreeBytes": [volume()] * (MAX_WORST + 1)}}, {"affectedTopics": ["a b"]})),
         *((each, "limit") for each in (
             {"fullest": [volume(hardLimit={"type": "MinFreeBytes"})]},
             {"fullest": [volume(hardLimit={"type": "MinFreePercentage", "level": 101})]},

@@ -107,7 +107,7 @@ def test_a_name_of_theirs_beside_one_of_ours_is_refused_and_both_are_named(file:
     assert (PREFIX + BYTES in both, PREFIX + RATIO in both) == (True, True), "as there"
 
 
-@pytest.mark.proves("proposal-035.properties-old", "proposal-035.consumed-limits")
+@pytest.mark.proves("proposal-035.properties-old", "proposal-035.consumed-limits", "proposal-035.fallback")
 def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None:
     settings = read(OF_0_2)
     soft, hard = (Limit(LimitType.CONSUMED_BYTES, level) for level in (10_000_000, 20_000_000))
@@ -117,26 +117,10 @@ def test_a_file_of_0_2_follows_proposal_035_and_looks_at_its_own_disks() -> None
     assert settings.validity == timedelta(minutes=1), "quotahost's own: the file and its plugin know none"
     for action in ({FALLBACK: "1.0"}, {"fallback.action": "OPEN"}):
         assert read(OF_0_2 | action).fallback_action is State.OPEN
+    for more in ({VALIDITY: "PT2M"}, {**BOOTSTRAP, "factor.source": "log-dirs"}, {SOFT: "none", HARD: "1G"}):
+        assert read(OF_0_2 | more).fallback_action is State.PAUSE, "whatever else is Strimzi's"
     assert warnings(OF_0_2) == []
     assert f"{INTERVAL}=5 is not used: factor.source is not log-dirs" in notes(OF_0_2)
-
-
-@pytest.mark.proves("proposal-035.fallback")
-@pytest.mark.parametrize(
-    "limit",
-    [
-        {HARD: "20G"}, {SOFT: "10G"}, {f"{HARD}.min-free-bytes": "5G"}, {f"{HARD}.min-free-percent": "0.05"},
-        {f"{SOFT}.min-free-percent": "0.1", HARD: "none"},
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("theirs", [{INTERVAL: "30"}, {VALIDITY: "PT2M"}, {f"{ADMIN}bootstrap.servers": "a:1"}])
-@pytest.mark.parametrize("source", [{}, {"factor.source": "log-dirs"}, {"factor.source": "snapshots"}])
-def test_with_a_limit_of_the_proposal_a_file_ends_in_its_fallback_whatever_else_is_strimzi_s(
-    limit: dict[str, str], theirs: dict[str, str], source: dict[str, str]
-) -> None:
-    settings = read({**limit, **theirs, **source})
-    assert settings.fallback_action is State.PAUSE
-    assert settings.validity == timedelta(minutes=2 if VALIDITY in theirs else 1)
 
 
 def test_doctor_shows_what_each_means_here_and_where_ours_come_from(tmp_path: Path) -> None:
