@@ -3,7 +3,6 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.TreeSet;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.CreatePartitionsOptions;
@@ -20,15 +19,11 @@ import org.apache.kafka.common.metrics.stats.CumulativeSum;
 import org.apache.kafka.common.metrics.stats.TokenBucket;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.apache.kafka.server.quota.ClientQuotaEntity.ConfigEntityType;
-import org.apache.kafka.server.quota.ClientQuotaManager;
 import org.apache.kafka.server.quota.QuotaType;
-import org.apache.kafka.server.quota.ThrottleCallback;
-import org.apache.kafka.server.quota.ThrottledChannel;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 /** Prints names and defaults of Kafka's own, a line for each: what it is, a tab, and the words that answer. */
@@ -69,7 +64,6 @@ public final class KafkaToday {
         say("limit-type", ClientQuotaCallback.class.getMethod("quotaLimit",
             org.apache.kafka.server.quota.ClientQuotaType.class, java.util.Map.class).getReturnType().getSimpleName());
         record();
-        throttle();
     }
 
     /** What a sensor throws when its sum reaches its bound, and when it exceeds it. */
@@ -87,29 +81,6 @@ public final class KafkaToday {
                 say(what, thrown);
             }
         }
-    }
-
-    /** What a manager is given when it throttles, and what happens to the channel, in that order. */
-    private static void throttle() {
-        Method method = Arrays.stream(ClientQuotaManager.class.getMethods())
-            .filter(m -> m.getName().equals("throttle")).findFirst().orElseThrow();
-        say("throttle-takes", Arrays.stream(method.getParameterTypes()).map(Class::getSimpleName).toArray());
-        List<String> heard = new java.util.ArrayList<>();
-        ThrottledChannel channel = new ThrottledChannel(Time.SYSTEM, 600_000, new ThrottleCallback() {
-            @Override
-            public void startThrottling() {
-                heard.add("muted");
-            }
-
-            @Override
-            public void endThrottling() {
-                heard.add("unmuted");
-            }
-        });
-        say("throttled-at-once", heard);
-        say("throttled-for-more-than-s", channel.getDelay(TimeUnit.SECONDS) > 500);
-        channel.notifyThrottlingDone();
-        say("throttled-in-all", heard);
     }
 
     private static Object[] methods(Class<?>... classes) {

@@ -32,15 +32,6 @@ def test_the_windows_are_11_of_1_s_by_default_where_kip_13_says_10(today: Today)
         assert (today[f"{quotas}.window.num"], today[f"{quotas}.window.size.seconds"]) == ({"11"}, {"1"})
 
 
-@pytest.mark.proves("kip-13.append-first")
-def test_a_throttled_channel_is_muted_at_once_and_no_response_is_handed_to_whoever_mutes_it(today: Today) -> None:
-    """KIP-13 parks the response in a purgatory instead."""
-    assert today["throttle-takes"] == {"Session", "String", "ThrottleCallback", "int"}
-    assert today["throttled-at-once"] == {"muted"}
-    assert today["throttled-for-more-than-s"] == {"true"}
-    assert today["throttled-in-all"] == {"muted", "unmuted"}
-
-
 @pytest.mark.proves("kip-13.static-config", "kip-13.migration", "kip-599.zookeeper", "v1.total-threshold")
 @pytest.mark.proves("v1.topic-threshold")
 def test_static_quotas_thresholds_the_brokers_protocol_and_zookeeper_are_configs_of_no_broker_or_topic(

@@ -64,7 +64,6 @@ def key_of(name: str) -> bytes:
 
 def encode(budget: Budget) -> bytes:
     """The value of a budget's record; its key is :func:`key_of` its name. Raises Refused if no reader would take it."""
-    key_of(budget.name)
     return CODEC.encode(_Value(budget.topics, budget.bytes, "replicas" if budget.replicas else "leaders"))
 
 

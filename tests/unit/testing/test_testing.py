@@ -79,6 +79,7 @@ def with_limits(**instead: Any) -> type:
 # ---- what keeps the contract ----
 
 
+@pytest.mark.proves("proposal-035.factor-alone")
 @pytest.mark.parametrize(
     ("check", "entry", "given", "changed"),
     [
@@ -90,6 +91,9 @@ def with_limits(**instead: Any) -> type:
         (partial(check_supplier, clients=[Client("bob", "terraform")]), "controller-mutation",
          {"plugin.controller-mutation.users": "alice:10", "plugin.controller-mutation.client-ids": "terraform:20"},
          {"plugin.controller-mutation.users": "alice:1"}),
+        # Every type that a factor source may answer.
+        *((check_factor_source, plugin(read=giving(answer)), {}, None) for answer in (
+            None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",)))),
         (check_factor_source, "log-dirs", {"plugin.log-dirs.interval": "1s"}, {"plugin.log-dirs.interval": "2s"}),
         (check_factor_source, "load", {"plugin.load.least": "0.1"}, {"plugin.load.least": "1"}),
         (check_factor_source, "prometheus", PROMETHEUS, PROMETHEUS | {"plugin.prometheus.expected": "kafka-1"}),
@@ -98,7 +102,7 @@ def with_limits(**instead: Any) -> type:
         (check_policy, "setpoint", SETPOINT, SETPOINT | {"plugin.setpoint.memory": "PT1H"}),
     ],
 )  # fmt: skip
-def test_the_built_in_plugins_pass_by_class_name_or_entry_point(
+def test_what_keeps_the_contract_passes_by_class_name_or_entry_point(
     check: Callable[..., None], entry: Any, given: dict[str, str], changed: dict[str, str] | None
 ) -> None:
     check(entry, given, reconfigured=changed)
@@ -114,14 +118,6 @@ def test_a_sound_task_passes_and_runs_on_one_thread_of_its_own() -> None:
     assert len(ran) == 3  # run twice, closed once
     assert len(set(ran)) == 1
     assert ran[0] is not threading.current_thread()
-
-
-@pytest.mark.proves("proposal-035.factor-alone")
-@pytest.mark.parametrize(
-    "answer", [None, 0, 0.5, 1.0, Factor(0.5), ClusterVolumes((Volume("1", "/", 2, 1),), ("broker 2 is silent",))]
-)
-def test_every_type_that_a_factor_source_may_answer_passes(answer: Any) -> None:
-    check_factor_source(plugin(read=giving(answer)))
 
 
 def test_a_policy_whose_limits_fit_its_factors_passes_and_is_asked_for_the_volumes_given() -> None:
