@@ -135,9 +135,7 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    # A name of another family is more likely meant than one of Strimzi's that is a little like it.
-    also = SYNONYMS if name.startswith("static.") else ()
-    like = nearest(name, [*(k for k in known if not k.endswith("*")), *also])
+    like = nearest(name, [*(k for k in known if not k.endswith("*")), *SYNONYMS])
     remove = "remove it; `quotahost properties` lists all there are"
     return f"unknown property; {f'did you mean {PREFIX}{like}?' if like else remove}"
 
@@ -179,8 +177,7 @@ def _contradictions(settings: Settings) -> Iterator[Problem]:
         yield Problem(f"{PREFIX}shadow", f"{NO_SUPPLIER.format(name)}; {hint}", f"{SUPPLIER}{name}")
     spared = {*settings.spared_topics}
     for topic in (topic for topic, _ in settings.topics.thresholds if topic in spared):
-        own = "it is quotahost's own; remove the threshold"
-        why = own if topic in settings.record_topics else "it is among topics.spared; remove one"
+        why = "it is quotahost's own, or among topics.spared; remove one"
         wrong = f"topic {topic} has a threshold, but is never turned back: {why}"
         yield Problem(f"{PREFIX}topics.bytes.in.per.sec.threshold", wrong)
     if settings.budgets == "on" and settings.factor_source not in SNAPSHOT_READERS:

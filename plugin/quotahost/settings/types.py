@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, get_args
 
-from pydantic import BeforeValidator, GetCoreSchemaHandler
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, StringConstraints
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
@@ -24,7 +24,6 @@ from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]+")  # of a plugin
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # org.apache.kafka.common.internals.Topic
-_LONGEST_PREFIX: Final = 200  # characters, so that the longest name of a topic of quotahost fits Kafka's 249
 _USER: Final = "User:"
 _MOST_CLIENTS: Final = 10_000
 _LEAST_VALIDITY: Final = timedelta(seconds=1)
@@ -79,20 +78,13 @@ def _names(value: object, least: str = "") -> tuple[str, ...]:
     return distinct([str(_name(part)) for part in parts], least)
 
 
-def _text(value: object) -> str:
-    text = str(value).strip()
-    if not text:
-        raise ValueError("is empty; write a value or remove the line")
-    return text
-
-
 Name = Annotated[str | None, BeforeValidator(_name), Unit("name", lambda name: str(name or "none"))]
 _NAMES: Final = _listed("names, comma-separated")
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), _NAMES]
 Suppliers = Annotated[
     tuple[str, ...], BeforeValidator(partial(_names, least="supplier, such as client-quotas")), _NAMES
 ]
-Text = Annotated[str, BeforeValidator(_text)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _principals(value: object) -> tuple[str, ...]:
@@ -165,13 +157,6 @@ def _validity(value: object) -> timedelta:
     return validity
 
 
-def _part(value: object) -> float:
-    part = parse_share(value)
-    if part is None:
-        raise ValueError("must be from 0 to 1; write 0.1, 10%, or 0 for none of it")
-    return part
-
-
 def _few(value: object) -> int:
     with suppress(ValueError):  # of which the sentences say that 0 is none
         if (few := 0 if str(value).strip() == "0" else parse_count(value)) <= _MOST_CLIENTS:
@@ -194,7 +179,7 @@ def _endpoint(value: object) -> tuple[str, int] | None:
 
 
 Validity = Annotated[timedelta, BeforeValidator(_validity), DURATION]
-Part = Annotated[float, BeforeValidator(_part), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
+Part = Annotated[float, BeforeValidator(parse_share), Unit("share, 0.0 to 1.0", lambda part: f"{part:g}")]
 Few = Annotated[int, BeforeValidator(_few), COUNT]
 Endpoint = Annotated[
     tuple[str, int] | None,
@@ -259,13 +244,6 @@ def _topics(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_topic, split(value, ","))))
 
 
-def _topic_prefix(value: object) -> str:
-    text = _text(value)
-    if not _TOPIC_NAME.fullmatch(text) or len(text) > _LONGEST_PREFIX:
-        raise ValueError(f"can't begin a topic's name; write at most {_LONGEST_PREFIX} letters, digits, ., _ and -")
-    return text
-
-
 def _thresholds(value: object) -> tuple[Threshold, ...]:
     rates = parse_rates(value)
     if None in rates.values():
@@ -277,7 +255,8 @@ def _show_thresholds(thresholds: tuple[Threshold, ...]) -> str:
     return ", ".join(f"{topic}: {show_number(rate)} bytes/s" for topic, rate in thresholds) or "none"
 
 
-TopicPrefix = Annotated[str, BeforeValidator(_topic_prefix)]
+#: So short that the longest name of a topic of quotahost fits Kafka's 249 characters.
+TopicPrefix = Annotated[Text, Field(pattern="^[a-zA-Z0-9._-]{1,200}$")]
 Topics = Annotated[tuple[str, ...], BeforeValidator(_topics), _listed("topics, comma-separated")]
 Thresholds = Annotated[
     tuple[Threshold, ...], BeforeValidator(_thresholds), Unit("TOPIC:bytes/s, comma-separated", _show_thresholds)

@@ -43,8 +43,8 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
         ("metrics.port", "70000", "from 1 to 65535"),
         ("metrics.port", "0.0.0.0:x", "or ADDRESS:PORT"),
         *(("metrics.clients", text, "a whole number from 0 (none) to 10,000") for text in ("-1", "1.5", "few", "11K")),
-        ("topics.prefix", "", "remove the line"),
-        ("topics.prefix", "a b", "letters, digits"),
+        ("python.executable", " ", "at least 1 character"),
+        ("topics.prefix", "a b", "should match pattern"),
         ("static.scope", "x\nERROR forged line", r"x\nERROR forged line"),
         # Names of Strimzi's plugin.
         *((BYTES, text, "whole number of bytes from 0") for text in ("10G", "", "-1", str(2**63), 5_000 * "9")),
