@@ -188,7 +188,7 @@ class ByteLimits:
 
     def may_lower(self, consumed: int) -> bool:
         """Whether the factor may be below 1: above soft, or below a switch where a PAUSE may still hold."""
-        return self.breaches_soft(consumed) or consumed > self.lets_go_at(1.0)
+        return consumed > self.lets_go_at(1.0)
 
     def ramp(self, consumed: int) -> float:
         """1 at or below soft, 0 at or above hard, in proportion between (proposal 035, quota policy)."""
@@ -250,9 +250,13 @@ class Affected:
     """The topics whose writers the factor is for; None in its place means all clients.
 
     That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
-    Java's ``QuotaTable`` finds out who writes to these topics.
+    Java's ``QuotaTable`` finds out who writes to these topics. Raises ValueError if a held topic has no place.
     """
 
     #: By topic where it has a replica on a volume above its soft limit, in words: "broker 3, volume /dev/sdb".
     places: Mapping[str, str]
-    held: frozenset[str]  # those of them with a replica on a volume at factor 0; requests to them are turned back
+    held: frozenset[str]  # those with a replica on a volume at factor 0; requests to them are turned back
+
+    def __post_init__(self) -> None:
+        if strangers := self.held - self.places.keys():
+            raise ValueError(f"held topics without a place: {sorted(strangers)[:3]}")

@@ -97,12 +97,8 @@ class Snapshot(Record):
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "volumes", tuple(self._with_limits(volume) for volume in self.volumes))
-
-    def _with_limits(self, volume: Volume) -> Volume:
-        if volume.soft and volume.hard:
-            return volume
-        return replace(volume, soft=volume.soft or self.soft, hard=volume.hard or self.hard)
+        limited = (replace(v, soft=v.soft or self.soft, hard=v.hard or self.hard) for v in self.volumes)
+        object.__setattr__(self, "volumes", tuple(limited))
 
     @field_serializer("volumes", mode="wrap")
     def _volumes_json(self, volumes: tuple[Volume, ...], as_json: SerializerFunctionWrapHandler) -> Any:
