@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from quotahost.model.budgets import Budget
 from quotahost.records.by_name import LatestByName
@@ -26,15 +26,7 @@ BudgetName = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 PATTERN: Final = re.compile(r"[A-Za-z0-9._-]{1,249}|[A-Za-z0-9._-]{0,248}[*]")
 
 Of = Literal["leaders", "replicas"]
-
-
-def _pattern(text: str) -> str:
-    if PATTERN.fullmatch(text) is None:
-        raise ValueError("must be the name of a topic, or the beginning of names with a * at its end")
-    return text
-
-
-_Pattern = Annotated[str, AfterValidator(_pattern)]
+_Pattern = Annotated[str, Field(pattern=f"^({PATTERN.pattern})$")]
 
 
 @dataclass(frozen=True, slots=True)

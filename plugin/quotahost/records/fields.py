@@ -19,7 +19,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, NotRequired
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from quotahost.model import Limit, LimitType
@@ -49,19 +49,10 @@ Long = Annotated[Whole, Field(ge=0, le=MAX_LONG)]
 Number = Annotated[float, Field(allow_inf_nan=False)]  # Python's parser takes NaN and Infinity, which JSON lacks
 
 
-#: A name of a topic, as Kafka allows it (its class ``internals.Topic``): for Python and, in SQL, for Java.
-#: Its end is that of DATE_TIME.
-TOPIC: Final = "^[A-Za-z0-9._-]{1,249}(?![^.]|[.])"
-_TOPIC: Final = re.compile(TOPIC)
-
-
-def _topic(name: str) -> str:
-    if _TOPIC.match(name) is None:
-        raise ValueError("must be the name of a topic")
-    return name
-
-
-Topic = Annotated[str, AfterValidator(_topic)]
+_TOPIC: Final = "^[A-Za-z0-9._-]{1,249}"
+#: A name of a topic, as Kafka allows it (its class ``internals.Topic``), for Java in SQL. Its end is that of DATE_TIME.
+TOPIC: Final = _TOPIC + "(?![^.]|[.])"
+Topic = Annotated[str, Field(pattern=_TOPIC + "$")]  # before which pydantic allows no line break
 #: The topics of a volume or of a cluster; null, or a field left out, stands for all topics.
 Topics = Annotated[
     frozenset[str] | None,
