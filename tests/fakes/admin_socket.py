@@ -40,14 +40,10 @@ class FakeAdminSocket:
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        self.drop()
-        self.path.unlink(missing_ok=True)
-
-    def drop(self) -> None:
-        """Close all connections."""
         for each in self._open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
+        self.path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -11,7 +11,7 @@ from quotahost.model import QuotaType, State
 from quotahost.settings.broker import REMOVED, Settings, as_started, asked_properties, describe, properties_table
 from quotahost.settings.declaration import PREFIX, SettingsError, declared
 from quotahost.settings.types import EVERYTHING, Shadow
-from tests.unit.settings.properties import NAMES, full, read, refused
+from tests.unit.settings.properties import BYTES, FALLBACK, INTERVAL, NAMES, RATIO, VALIDITY, full, read, refused
 
 #: A change of these needs a restart.
 STATIC = {
@@ -75,10 +75,7 @@ def test_what_is_not_live_stays_as_it_was_at_the_start_and_each_that_would_chang
 
 
 def test_kafka_has_to_ask_about_all_properties_also_about_what_configured_plugins_declare() -> None:
-    strimzis = (
-        "static.storage.per.volume.limit.min.available.bytes", "static.storage.per.volume.limit.min.available.ratio",
-        "static.storage.check-interval", "static.throttle.factor.fallback", "static.throttle.factor.validity.duration",
-    )  # fmt: skip
+    strimzis = (BYTES, RATIO, INTERVAL, FALLBACK, VALIDITY)
     own = [name for name in NAMES if name != "class"]
     assert asked_properties(read()) == [PREFIX + name for name in (*own, *strimzis)]
     family = {"kafka.ssl.key": "a", "static.kafka.admin.x": "b"}

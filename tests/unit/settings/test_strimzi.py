@@ -9,9 +9,8 @@ from quotahost.broker.host.broker import HostBroker
 from quotahost.broker.host.exemptions import Exemptions
 from quotahost.broker.host.messages import Reason
 from quotahost.model import Limit, LimitType, State
-from quotahost.settings.broker import asked_properties
 from quotahost.settings.declaration import PREFIX
-from quotahost.settings.strimzi import PROPERTIES, Translation
+from quotahost.settings.strimzi import Translation
 from quotahost.units.parse import parse_duration
 from tests.fakes.shim import FakeShim
 from tests.unit.cli.commands import properties_file, run
@@ -143,8 +142,6 @@ def test_notes_are_lines_that_name_our_scope() -> None:
     (note, unused, _) = notes({"static.produce": "1000", "static.kafka.clientIdPrefix": "a", **BOOTSTRAP})
     assert note == "static.produce=1000: For all clients of a broker together, or as `static.scope` says."
     assert unused.startswith("static.kafka.clientIdPrefix=a: Not used")
-    assert {INTERVAL, BYTES, RATIO, FALLBACK, VALIDITY, f"{ADMIN}*"} <= {line.name for line in PROPERTIES}
-    assert {row.removeprefix(PREFIX) for row in asked_properties(read({}))} >= {INTERVAL, BYTES, RATIO}
 
 
 def client_config(file: dict[str, str]) -> dict[str, str]:
