@@ -16,11 +16,3 @@ _PLAIN: Final[dict[type, Callable[[Any], Any]]] = {
 def plain(value: T) -> T:
     """The same text, number or truth value, of Python's own type; any other value as it is."""
     return next((make(value) for kind, make in _PLAIN.items() if isinstance(value, kind)), value)
-
-
-def make_plain(value: object, *fields: str) -> None:
-    """Have these fields of a frozen dataclass be plain."""
-    for field in fields:
-        given = getattr(value, field)
-        if type(given) not in _PLAIN:
-            object.__setattr__(value, field, plain(given))
