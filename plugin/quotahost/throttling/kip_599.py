@@ -75,19 +75,17 @@ class SpreadRate(ABC):
         self._quota, self._samples, self._window_ms = quota, samples, window_ms
         self._span_s = samples * window_ms / 1000.0
         self._held = [0.0] * samples  # the oldest first, the present one last
-        # In so many parts: version 15 holds N, not N / S, as sums of whole numbers are exact, so that R < Q is, too.
-        self._parts = 1
         self._index = 0
 
     def windows(self, now_ms: int) -> tuple[float, ...]:
         """The contents of each window, the oldest first."""
         self._pass_windows(now_ms)
-        return tuple(held / self._parts for held in self._held)
+        return tuple(self._held)
 
     def measure(self, now_ms: int) -> float:
         """R, per second."""
         self._pass_windows(now_ms)
-        return sum(self._held) / self._span_s / self._parts
+        return math.fsum(self._held) / self._span_s
 
     def admit(self, n: float, now_ms: int) -> bool:
         """Record N iff R allows it. N itself doesn't count: as many as a request asks for."""
@@ -150,15 +148,10 @@ class Version15Rate(SpreadRate):
     and a request far above the burst is forgotten after S windows.
     """
 
-    def __init__(self, quota: float, samples: int, window_ms: int) -> None:
-        """As a SpreadRate."""
-        super().__init__(quota, samples, window_ms)
-        self._parts = samples
-
     def record(self, n: float, now_ms: int) -> None:
         """Add N / S to each of the S windows."""
         self._pass_windows(now_ms)
-        self._held = [held + n for held in self._held]
+        self._held = [held + n / self._samples for held in self._held]
 
     def _allows(self, rate: float) -> bool:
         return rate < self._quota
