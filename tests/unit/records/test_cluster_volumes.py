@@ -58,14 +58,11 @@ def test_what_has_no_value_may_be_null_or_left_out() -> None:
             {"newestSnapshotAt": 5}, {"staleBrokers": [4]},
             {"missingBrokers": ["4"] * (MAX_LISTED + 1)}, {"offlineLogDirs": [{"brokerId": "4"}]},
             {"smallestFactor": 1.1}, {"fullest": None}, {"fullest": [volume()] * (MAX_LISTED + 1)},
-            {"fullest": [volume(capacity="100")]}, {"fullest": [volume(capacity=-1)]},
+            {"fullest": [volume(capacity=-1)]},
             *({"fullest": [volume(bytesPerSecond=wrong)]} for wrong in ("NaN", nan, inf)), {"worst": []},
             {"fullest": [volume(secondsToFull=nan)]}, {"smallestFactor": nan},
             {"worst": {"MinFreeBytes": [volume()] * (MAX_WORST + 1)}}, {"affectedTopics": ["a b"]})),
-        *((each, "limit") for each in (
-            {"fullest": [volume(hardLimit={"type": "MinFreeBytes"})]},
-            {"fullest": [volume(hardLimit={"type": "MinFreePercentage", "level": 101})]},
-            {"worst": {"MinFreeBytes": [volume(softLimit={"type": "x", "level": 1})]}})),
+        ({"worst": {"MinFreeBytes": [volume(softLimit={"type": "x", "level": 1})]}}, "limit"),
     ],
 )  # fmt: skip
 def test_what_breaks_the_form_is_refused_with_its_reason(fields: dict[str, Any], reason: str) -> None:
