@@ -48,12 +48,23 @@ _FAMILIES: Final = {
 }
 #: Why ``shadow`` is refused; by it `quotahost quotas` knows that a broker lacks a supplier.
 NO_SUPPLIER: Final = "no supplier is named {!r}"
-#: Properties that quotahost had; docs/upgrade.md says what to write instead.
-REMOVED: Final = (
-    "factor.source.second", "inbox.max", "metrics.address", "mode", "pause.release", "snapshots.expiry",
-    "start.timeout", "usage.clients", "usage.period",
-    *(f"{topic}.topic" for topic in ("snapshots", "cluster.volumes", "usage", "shares", "quotas", "watch", "looks")),
-)  # fmt: skip
+#: Properties that quotahost had, and what to do instead.
+REMOVED: Final = {
+    "factor.source.second": "snapshots stands by for cluster-volumes in any case; remove it",
+    "inbox.max": "65,536 new clients can wait for the host; remove it",
+    "metrics.address": "metrics.port takes it, as ADDRESS:PORT, such as 0.0.0.0:9404; remove it",
+    "mode": "shadow=all puts all rules in shadow; remove it",
+    "pause.release": "its name is pause.resume.free-share; write that",
+    "snapshots.expiry": "with fenced.brokers=unknown a fenced broker is unknown until it is back; remove it, and "
+    "unregister a broker that is gone for good (kafka-cluster.sh unregister)",
+    "start.timeout": "the start waits 30 s for the plugins; remove it, and on a very slow machine set the JVM option "
+    "-Dquotahost.python.start.seconds",
+    "usage.clients": "publish-usage publishes the 100 busiest clients of a broker; remove it",
+    "usage.period": "publish-usage looks every 500 ms; remove it",
+} | {
+    f"{topic}.topic": f"topics.prefix names all topics of quotahost, here PREFIX{topic.replace('.', '_')}; remove it"
+    for topic in ("snapshots", "cluster.volumes", "usage", "shares", "quotas", "watch", "looks")
+}
 
 
 # Pydantic takes the fields of the last base first. Their order is that of
@@ -119,8 +130,7 @@ def _path(name: str, known: Mapping[str, Property]) -> tuple[str, ...] | Problem
     if name in known:
         return known[name].path
     # The value of an unknown property is not shown: this may be a misspelt secret.
-    gone = "no longer exists; remove it (Properties that are gone, in docs/upgrade.md, says what to write instead)"
-    wrong = gone if name in REMOVED else _unknown(name, known)
+    wrong = f"no longer exists: {REMOVED[name]}" if name in REMOVED else _unknown(name, known)
     return Problem(PREFIX + name, wrong, unknown=True)
 
 
