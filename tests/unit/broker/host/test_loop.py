@@ -172,22 +172,6 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-def test_an_unfit_change_is_refused_and_what_was_there_serves_on(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
-    mine.Disky.__init__ = leaves
-    shim = FakeShim({"supplier": "mine"})
-    shim.arrive(("alice", "a"))
-    for ticket, supplier in (("1", "unfit"), ("2", "nobody"), ("3", "disky"), ("4", "static")):
-        shim.validate(ticket, supplier=supplier)
-    serve(shim)
-    assert "'unfit'" in shim.answered["1"]
-    assert "'nobody'" in shim.answered["2"]
-    assert "'disky': cannot be built: SystemExit" in shim.answered["3"]
-    assert ", in leaves" in caplog.text, "the log shows where"
-    assert shim.answered["4"] == ""
-    assert shim.rate("alice", "a") == 0.5
-    assert mine.CLOSED == ["Unfit", 0.5], "the unfit one at once, the other at the end"
-
-
 def test_what_was_built_for_a_verdict_serves_unless_another_comes(mine: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shim = FakeShim({"supplier": "mine"})
