@@ -50,8 +50,8 @@ def read_disks(broker: str, directories: Sequence[str], marked_offline: Iterable
     """Look at the file stores under the log directories.
 
     Bytes that Kafka can't use count as consumed (file systems keep blocks for root), so that the free bytes are those
-    that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One that is
-    read-only is unknown, and its directory listed as offline. So are those that Kafka has ``marked_offline``; they
+    that are left to Kafka. A volume that is out of inodes (``_INODES_KEPT``) is full. One without a size, or that
+    is read-only, is unknown, and its directory listed as offline. So are those that Kafka has ``marked_offline``; they
     are not looked at. ``broker`` is its id.
     """
     lost = dict.fromkeys(marked_offline)
@@ -78,6 +78,8 @@ def _volume(broker: str, directory: str, options: str) -> Volume:
     # f_bavail leaves out the blocks that are reserved for root. POSIX counts blocks in units of f_frsize, not f_bsize.
     store = os.statvfs(directory)
     capacity = store.f_blocks * store.f_frsize
+    if capacity == 0:  # as full it would stop producers at once and for ever
+        raise OSError(errno.ENODATA, "its file system reports no size")
     # Linux makes a file system so after an error of its disk; ext4 only tells it by its options, from Linux 6.15 on.
     if store.f_flag & os.ST_RDONLY or "emergency_ro" in options.split(","):
         raise OSError(errno.EROFS, "its file system is read-only")

@@ -167,6 +167,12 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
         subprocess.run(["umount", "-l", str(place)], check=False)
 
 
+def test_a_file_system_without_a_size_is_unknown_and_not_full() -> None:
+    if os.statvfs("/proc").f_blocks:
+        pytest.skip(f"{COULD_NOT_RUN}/proc has a size here")
+    assert read_disks("1", ["/proc"]) == DiskState((), ("/proc: its file system reports no size",))
+
+
 def test_a_volume_without_free_inodes_is_full(mount: Mount, caplog: pytest.LogCaptureFixture) -> None:
     place = mount("-t", "tmpfs", "-o", "size=1m,nr_inodes=20", "tmpfs")
     monitor = looks_at(place)
