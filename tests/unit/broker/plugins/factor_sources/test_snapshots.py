@@ -161,7 +161,6 @@ def test_a_source_that_is_closed_leaves_no_number_and_a_standby_those_of_the_oth
 
 ORDERS, ALL = Budget("orders", ("orders.*",), 100), Budget("all", ("*",), 100, replicas=True)
 ON = settings(factor__source="snapshots", budgets="on", budget__soft__share="0.5", validity="60s")
-KEY = records.key_of("orders")
 
 
 @pytest.fixture
