@@ -97,7 +97,7 @@ class ClusterQuotas:
         """The entities whose quotas have changed since the last call; the default stands for very many."""
         with self._lock:
             changed, self._changed = self._changed, set()
-        return {DEFAULT} if DEFAULT in changed or len(changed) > _MOST_APART else changed
+        return {DEFAULT} if len(changed) > _MOST_APART else changed
 
     def show(self) -> None:
         metrics, grace = self._context.metrics, self._context.settings.startup_grace.total_seconds()

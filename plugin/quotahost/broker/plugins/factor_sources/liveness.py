@@ -80,7 +80,7 @@ class ExpectedBrokers:
         for broker, is_fresh, last, offline, since in heard:
             fenced = (self.brokers or {}).get(broker)
             # A fenced broker that never had a snapshot can't take writes until it is in service.
-            if fenced is None or (fenced and is_fresh is None):
+            if fenced and is_fresh is None:
                 continue
             name = f"broker {printable(broker)}"
             began = self.in_service_since.get(broker, now)

@@ -43,13 +43,11 @@ class Roster:
         return broker in (self._expected.brokers or {})
 
     def take(self, snapshot: Snapshot, live: bool, validity: float, written_ms: int | None = None) -> str:
-        """Keep a snapshot if it is its broker's newest; ``validity`` in seconds, others as for ``OnRecord``.
+        """Keep a registered broker's snapshot if it is the newest; ``validity`` in seconds, others as for ``OnRecord``.
 
-        It returns "", or why it is refused: ``late``, or ``stranger`` if its broker isn't registered.
+        It returns "", or ``late`` where it is refused.
         """
         with self._lock:
-            if not self.expects(snapshot.broker):
-                return "stranger"
             before = self._newest.get(snapshot.broker)
             if before and not self._replaces(snapshot, before, live, validity):
                 return "late"
