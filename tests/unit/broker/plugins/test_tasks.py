@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from confluent_kafka import KafkaError
 
 from quotahost.api import DiskState
 from quotahost.broker.disks import monitor as disk_monitor
@@ -126,6 +127,9 @@ def test_nothing_is_sent_while_a_record_is_on_its_way_and_the_news_follows(world
     world.kafka.delivers = None
     assert world.run() == 1
     assert world.kafka.sent[-1].volumes[0].consumed == 900_000
+    world.kafka.delivers = KafkaError(KafkaError._MSG_TIMED_OUT)
+    assert world.run(10) > 2, "what is lost is sent again"
+    assert len(world.kafka.made) > 2, "the topic may be gone: it is looked up each time"
 
 
 @pytest.mark.proves("proposal-035.snapshot-time")

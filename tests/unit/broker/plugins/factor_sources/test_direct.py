@@ -79,6 +79,7 @@ def test_a_broker_or_cluster_that_falls_silent_counts_for_validity(
 ) -> None:
     broker, clock = FakeBroker(brokers={1: False, 2: False}, directories=[DIR_1, DIR_2]), Clock()
     source = make(broker, clock, validity="60s")
+    assert make(FakeBroker()).read() is None, "before the first answer"
     eventually(source.read)
     broker.directories = [DIR_1, LogDir(2, "", None, None, "TIMED_OUT")]
     clock.now += 60

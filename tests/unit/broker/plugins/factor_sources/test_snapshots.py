@@ -213,6 +213,8 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert used(world) == {"orders": 12, "all": 70}, "a broker out of service leads nothing"
     world.knows("1", "3")
     assert used(world) == {"orders": 12, "all": 20}
+    budgets.record(records.key_of("all"), None, True)
+    assert used(world) == {"orders": 12}
     # Where it stands by for another source, that one ends the reading of the topic.
     with ExitStack() as closing:
         Snapshots(replace(world.context, closing=closing), world.wall, world.clock, budgets)
