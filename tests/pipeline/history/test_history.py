@@ -10,11 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner, Result
@@ -23,8 +20,7 @@ from harness.rollup import Record
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import everything, readings_asked, with_clients
 from quotahost.cli.main import app
-from quotahost.model import Limit, LimitType, QuotaType, Volume
-from quotahost.model.volumes import byte_limits
+from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
 from quotahost.pipeline.history import OF_USAGE, USAGE_COLUMNS, append, folder, held, readings, transfers, uses
 from quotahost.records import snapshot as snapshot_records
@@ -50,24 +46,6 @@ def test_each_volume_of_a_snapshot_is_a_row_with_the_bytes_at_which_its_limits_a
     assert (first["soft"], first["hard"], first["capacity"]) == (800, 950, 1000)
     assert (first["topic"], first["partition"], first["offset"]) == ("snapshots", 0, 9)
     assert (second["volume"], second["soft"], second["hard"]) == ("/b", 7, None)
-
-
-SIZES = st.integers(0, 2**63 - 1)
-LIMITS = st.one_of(
-    st.builds(limit, st.sampled_from(["ConsumedBytes", "MinFreeBytes"]), SIZES),
-    st.builds(limit, st.just("MinFreePercentage"), st.integers(0, 100)),
-)
-
-
-@settings(max_examples=6, deadline=None)
-@given(st.lists(st.tuples(SIZES, SIZES, LIMITS, LIMITS), min_size=1, max_size=40))
-def test_limits_are_the_bytes_that_the_brokers_policy_goes_by(spark: SparkSession, each: list[tuple[Any, ...]]) -> None:
-    disks = [volume(str(n), size, used, softLimit=s, hardLimit=h) for n, (size, used, s, h) in enumerate(each)]
-    found = READINGS(spark, [record(0, "1", snapshot("1", NOON, disks), NOON)])
-    for row, (capacity, consumed, *limits) in zip(found, each, strict=True):
-        of = Volume("1", row["volume"], capacity, consumed)
-        alone = [byte_limits(of, None, Limit(LimitType(each["type"]), each["level"])) for each in limits]
-        assert [row["soft"], row["hard"]] == [one and one.hard for one in alone]
 
 
 def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark: SparkSession, tmp_path: Path) -> None:
