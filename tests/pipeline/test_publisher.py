@@ -242,7 +242,6 @@ def test_a_broker_whose_clock_is_off_is_not_believed_while_snapshots_are_new_by_
 
 # ---- two pipelines ----
 
-SILENCE = 15.0
 MOST = 2**63 - 1
 
 
@@ -254,18 +253,13 @@ class World:
     """A pipeline of the cluster ``home`` that was launched at NOW."""
 
     def __init__(self, *records: tuple[bytes, bytes | None]) -> None:
-        self.now, self.refused, self._come = 100.0, list[str](), records
+        self.refused, self._come = list[str](), records
         topic: Any = SimpleNamespace(to_the_end=lambda: self._come, poll=lambda seconds: self._come)
-        self.leadership = Leadership(topic, SILENCE, {"home"}, lambda: NOW_MS, self.refused.append, lambda: self.now)
+        self.leadership = Leadership(topic, 15.0, {"home"}, lambda: NOW_MS, self.refused.append)
 
     def reads(self, *records: tuple[bytes, bytes | None]) -> None:
         self._come = records
         self.leadership.follow()
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 @pytest.mark.parametrize(
@@ -288,20 +282,3 @@ def test_no_record_of_a_stranger_stops_the_pipeline(forged: tuple[bytes, bytes |
 
 def test_a_restart_takes_a_higher_run_though_its_clock_was_put_back() -> None:
     assert World(claims(NOW_MS + 60_000)).leadership.run == NOW_MS + 60_001
-
-
-@pytest.mark.parametrize(
-    ("later", "stands_by", "logged"),
-    [
-        pytest.param((0, 0), False, [], id="its own"),
-        pytest.param((1, 2), True, ["it was launched later and wins, this one stands by"], id="later"),
-        pytest.param((-500, -499), False, ["this one was launched later and wins"], id="earlier"),
-    ],
-)
-def test_the_one_launched_last_wins_and_that_is_logged_once_however_many_runs_are_claimed(
-    world: World, caplog: pytest.LogCaptureFixture, later: tuple[int, int], stands_by: bool, logged: list[str]
-) -> None:
-    for each in (*later, *later):
-        world.reads(claims(NOW_MS + each))
-    assert world.leadership.role() == (stands_by, NOW_MS)
-    assert [text in found for text, found in zip(logged, caplog.messages, strict=True)] == [True] * len(logged)

@@ -33,15 +33,15 @@ class Leadership:
 
     def __init__(
         self, consumer: JvmConsumer, silence: float, clusters: Collection[str], now_ms: Callable[[], int],
-        refused: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+        refused: Callable[[str], None],
     ) -> None:  # fmt: skip
         """Read the topic to its end, and take a run: Kafka's time now, if that is the highest.
 
-        This pipeline publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch, ``clock`` in
-        seconds. ``refused`` takes the reason of each record that is refused.
+        This pipeline publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch; ``refused`` takes
+        the reason of each record that is refused.
         """
         self._consumer, self._silence, self._clusters = consumer, silence, clusters
-        self._now_ms, self._clock, self._refused = now_ms, clock, refused
+        self._now_ms, self._refused = now_ms, refused
         self._lock = threading.Lock()
         self._other_arrived_at = 0.0
         # Whoever may write to the topic can claim as many runs as they like, so neither logs run by run.
@@ -54,7 +54,7 @@ class Leadership:
         """Whether a pipeline that was launched later publishes, and this one's run: a new one if that has ceased to."""
         with self._lock:
             # The threads of two queries ask, and the follower's changes it: hence the lock.
-            if self._highest > self.run and self._clock() - self._other_arrived_at > self._silence:
+            if self._highest > self.run and time.monotonic() - self._other_arrived_at > self._silence:
                 self.run = self._highest = max(self._now_ms(), self._highest + 1)
                 log.warning("the other pipeline's records come no more; this one goes on as run %d", self.run)
                 self._later.healed()  # if the other pipeline comes back, the log says so again
@@ -75,7 +75,7 @@ class Leadership:
             return
         with self._lock:
             if higher := run > self.run:
-                self._highest, self._other_arrived_at = max(self._highest, run), self._clock()
+                self._highest, self._other_arrived_at = max(self._highest, run), time.monotonic()
         fault, who = self._earlier, "this one was launched later and wins, readers pass over the other's records"
         if higher:
             fault, who = self._later, "it was launched later and wins, this one stands by"
