@@ -27,7 +27,7 @@ from quotahost.pipeline.clients import JvmKafka, ensure_topics
 from quotahost.pipeline.main import lock, refusal, submit_line, wait_for
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options, OptionsError, as_text, options
-from quotahost.records.topics import COMPACTED, SHARES, USAGE
+from quotahost.records.topics import COMPACTED
 
 SECRET = "hunter2-very-secret"
 
@@ -80,13 +80,6 @@ def test_a_topic_belongs_to_the_cluster_it_is_given_with_else_to_the_bootstraps(
         options(**GIVEN, snapshots_topic="mine,theirs=A").clusters("A")
     several = options(**GIVEN, snapshots_topic="mine,a.snapshots=A-1,b.snapshots=B_2")
     assert several.clusters("own") == {"mine": "own", "a.snapshots": "A-1", "b.snapshots": "B_2"}
-
-
-def test_topics_begin_as_the_brokers_do_unless_those_of_snapshots_are_named() -> None:
-    made = options(**GIVEN, topics_prefix="acme.")
-    assert made.clusters("own") == {"acme.snapshots": "own"}
-    assert [made.named(topic) for topic in (USAGE, SHARES)] == ["acme.usage", "acme.shares"]
-    assert submit_line(made, "local[2]").count("acme.") == 1
 
 
 def test_options_come_from_the_environment_and_what_is_given_wins(monkeypatch: pytest.MonkeyPatch) -> None:
