@@ -43,17 +43,13 @@ class Snapshots:
         assert self._producer.flush(30) == 0
 
 
-def read_all(bootstrap: str, topic: str, timeout: float = 120) -> list[Message]:
+def read_all(bootstrap: str, topic: str) -> list[Message]:
     """Every record that is in a topic of one partition; none if there is no such topic."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[Message] = []
-    deadline = time.monotonic() + timeout
     try:
-        while time.monotonic() < deadline:
-            message = consumer.poll(1)
-            if message is None:
-                continue
+        while (message := consumer.poll(120)) is not None:
             error = message.error()
             if error is None:
                 found.append(message)
