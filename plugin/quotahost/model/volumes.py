@@ -18,7 +18,6 @@ from quotahost.model.limits import Limit, exact
 from quotahost.model.quotas import QuotaType
 
 MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
-_MAX_SIZE: Final = 2**100  # bytes: more than all sums of sizes, and as text it is short
 _MAX_TOPIC: Final = 249  # characters of a topic's name (org.apache.kafka.common.internals.Topic)
 
 
@@ -26,8 +25,8 @@ _MAX_TOPIC: Final = 249  # characters of a topic's name (org.apache.kafka.common
 class Volume:
     """One file store of one broker.
 
-    Raises ValueError where a value has another type, a size is below 0 or above 2^100, a name has more than 4,096
-    characters, or a topic's more than the 249 that Kafka allows.
+    Raises ValueError where a value has another type, a size is below 0, a name has more than 4,096 characters, or a
+    topic's more than the 249 that Kafka allows.
     """
 
     broker: str  # its id
@@ -51,8 +50,6 @@ class Volume:
             # A bool is an int for isinstance, and would pass as a size of one byte.
             if isinstance(size, bool) or not isinstance(size, int) or size < 0:
                 raise ValueError(f"{what} of a volume must be a whole number of bytes from 0, not {size!r}")
-            if size > _MAX_SIZE:
-                raise ValueError(f"{what} of a volume must be at most 2^100 bytes")
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
             if limit is not None and not isinstance(limit, Limit):
                 raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")

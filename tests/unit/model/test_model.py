@@ -52,8 +52,8 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         (partial(Limit, LimitType.MIN_FREE_PERCENTAGE), [100.5], "at most 100 %"),
         (partial(Limit, LimitType.MIN_FREE_BYTES), [0.5], "whole bytes"),
         *((volume_with, [{name: wrong} for wrong in values], name.rstrip("s")) for name, values in (
-            ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0, 10**5000]),
-            ("consumed", [True, "1", -1, 10**5000]), ("soft", [5]), ("hard", ["5%"]),
+            ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0]), ("consumed", [True, "1", -1]), ("soft", [5]),
+            ("hard", ["5%"]),
             ("topics", [frozenset({"t" * 250}), type("Own", (frozenset,), {})()]))),
     ],
 )  # fmt: skip
