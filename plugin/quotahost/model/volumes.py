@@ -18,15 +18,13 @@ from quotahost.model.limits import Limit, exact
 from quotahost.model.quotas import QuotaType
 
 MAX_PATH: Final = 4096  # characters of a volume's name or broker: Linux has no longer path
-_MAX_TOPIC: Final = 249  # characters of a topic's name (org.apache.kafka.common.internals.Topic)
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
     """One file store of one broker.
 
-    Raises ValueError where a value has another type, a size is below 0, a name has more than 4,096 characters, or a
-    topic's more than the 249 that Kafka allows.
+    Raises ValueError where a value has another type, a size is below 0, or a name has more than 4,096 characters.
     """
 
     broker: str  # its id
@@ -53,13 +51,9 @@ class Volume:
         for what, limit in (("soft", self.soft), ("hard", self.hard)):
             if limit is not None and not isinstance(limit, Limit):
                 raise ValueError(f"{what} of a volume must be a Limit or None, not {limit!r}")
-        if self.topics is not None and (
-            type(self.topics) is not frozenset
-            or not {*map(type, self.topics)} <= {str}
-            or max(map(len, self.topics), default=0) > _MAX_TOPIC
-        ):
-            form = f"a frozenset of strings of at most {_MAX_TOPIC} characters or None"
-            raise ValueError(f"topics of a volume must be {form}, not {self.topics!r:.200}")
+        topics = frozenset() if self.topics is None else self.topics
+        if type(topics) is not frozenset or not {*map(type, topics)} <= {str}:
+            raise ValueError(f"topics of a volume must be a frozenset of strings or None, not {topics!r:.200}")
 
     @property
     def free(self) -> int:

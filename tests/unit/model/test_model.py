@@ -54,7 +54,7 @@ def volume_with(changes: dict[str, Any]) -> Volume:
         *((volume_with, [{name: wrong} for wrong in values], name.rstrip("s")) for name, values in (
             ("broker", [1]), ("name", [None]), ("capacity", [-1, 1.0]), ("consumed", [True, "1", -1]), ("soft", [5]),
             ("hard", ["5%"]),
-            ("topics", [frozenset({"t" * 250}), type("Own", (frozenset,), {})()]))),
+            ("topics", [{"t"}, frozenset({1})]))),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(make: Callable[[Any], object], values: list[Any], words: str) -> None:
