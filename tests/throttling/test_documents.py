@@ -87,19 +87,6 @@ def test_nobody_has_less_than_a_burst_of_no_whole_number_of_samples(rate: float,
     assert form.admit(1, NOW)
 
 
-@pytest.mark.parametrize(
-    ("make", "given", "words"),
-    [*((make, (5, *windows), "must be") for windows in ((0, 1000), (10, 0), (-1, 1000))
-       for make in (lambda _, *windows: SampledRate(*windows), RevisionDiffRate, Version15Rate)),
-     *((make, (quota, 10, 1000), "above 0") for quota in (0, -1, float("nan"))
-       for make in (RevisionDiffRate, Version15Rate)),
-     *((samples_of_burst, (rate, burst), "above") for rate, burst in ((0, 1), (5, 0), (float("nan"), 1)))],
-)  # fmt: skip
-def test_no_quota_samples_or_length_of_them_is_an_error(make: Make, given: tuple[Any, ...], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        make(*given)
-
-
 def test_kafkas_own_rate_does_not_fall_before_its_one_sample_is_100_s_old() -> None:
     """As the diff says; version 15 says 101."""
     rate = SampledRate(100, SECOND)

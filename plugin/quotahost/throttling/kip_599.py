@@ -68,10 +68,7 @@ class SpreadRate(ABC):
     """What the two rates share: the windows of one client, over which each mutation is spread."""
 
     def __init__(self, quota: float, samples: int, window_ms: int) -> None:
-        """``quota`` is Q per second, ``samples`` S, ``window_ms`` W. Raises ValueError if one is not above 0."""
-        # `not quota > 0` refuses NaN, too.
-        if not quota > 0 or samples < 1 or window_ms < 1:
-            raise ValueError("quota, samples and window_ms must be above 0")
+        """``quota`` is Q per second, ``samples`` S, ``window_ms`` W; all are above 0."""
         self._quota, self._samples, self._window_ms = quota, samples, window_ms
         self._span_s = samples * window_ms / 1000.0
         self._held = [0.0] * samples  # the oldest first, the present one last
@@ -158,8 +155,6 @@ class Version15Rate(SpreadRate):
 
 
 def samples_of_burst(rate: float, burst: float, window_ms: int = 1000) -> int:
-    """S for ``controller_mutations_rate`` R and ``_burst`` B: ``B / (R x W)``, rounded up. Raises ValueError."""
-    if not rate > 0 or not burst > 0 or window_ms < 1:
-        raise ValueError("rate, burst and window_ms must be above 0")
+    """S for ``controller_mutations_rate`` R and ``_burst`` B, both above 0: ``B / (R x W)``, rounded up."""
     # 9 digits: by binary fractions 1.1 / 0.1 is a little more than 11.
     return max(1, math.ceil(round(burst / rate * 1000 / window_ms, 9)))

@@ -69,9 +69,7 @@ class SampledRate:
     """The sum of the samples in the last windows, divided by the time that they span."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        """Kafka's ``MetricConfig.samples`` and ``timeWindow``. Raises ValueError if one of them is below 1."""
-        if samples < 1 or window_ms < 1:
-            raise ValueError(f"samples {samples} and window_ms {window_ms} must be 1 or more")
+        """Kafka's ``MetricConfig.samples`` and ``timeWindow``, both 1 or more."""
         self._max, self._window_ms = samples, window_ms
         self._samples: list[_Sample] = []
         self._current = 0
