@@ -56,15 +56,6 @@ class OwnFloat(float):
         return f"np.float64({float(self)})"
 
 
-class OwnText(str):
-    """A text with an equality of its own, which Python then can't hash."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("not so")
-
-
 def fails(*_: object) -> NoReturn:
     """A method of a broken plugin."""
     raise RuntimeError("it is broken")

@@ -12,10 +12,6 @@ _MOST_COMPARED: Final = 200  # characters of a name, and known names: two that a
 _SECRET_LINE: Final = 16  # characters: of a key that is printed line by line
 
 
-#: The name of an error's class, by that class: one of a plugin's own may fail at being asked itself.
-name_of: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
-
-
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like this one, for a "did you mean"; None if none is alike."""
     return next(iter(difflib.get_close_matches(name[:_MOST_COMPARED], [*known][:_MOST_COMPARED], n=1)), None)

@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import meant, name_of, nearest, redact, shortened
+from quotahost.base.text import meant, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
@@ -57,7 +57,7 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
         text = " ".join(redact(reason, hidden).split())
         # A cause that contains secrets would bring them back into tracebacks.
         cause = error if redact(whole, hidden) == whole else None
-        raise PluginError(role, name, ": ".join(filter(None, (what, name_of(type(error)), text)))) from cause
+        raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
 
 
 # ---- entry points ----------------------------------------------------------------------------------------------
