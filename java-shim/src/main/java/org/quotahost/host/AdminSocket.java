@@ -1,10 +1,10 @@
 package org.quotahost.host;
 
 import com.sun.security.auth.module.UnixSystem;
-import java.io.BufferedInputStream;
-import java.io.ByteArrayOutputStream;
+import java.io.BufferedReader;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.net.StandardProtocolFamily;
 import java.net.URLDecoder;
 import java.net.UnixDomainSocketAddress;
@@ -32,14 +32,12 @@ import org.slf4j.LoggerFactory;
  * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. A connection costs
- * a thread, and has no bound: whoever can connect can end the broker, too.
+ * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Connections, of which
+ * each costs a thread, and questions have no bounds: whoever can connect can end the broker, too.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
     static final String DIRECTORY = "quotahost.admin.dir";
-    /** Of a question, in bytes. */
-    static final int LONGEST = 64 * 1024;
     /** After no connection could be accepted, such as for too many open files. */
     private static final long PAUSE_MS = 50;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.admin");
@@ -140,17 +138,8 @@ final class AdminSocket implements AutoCloseable {
 
     private void serve(SocketChannel channel) {
         try (channel) {
-            var in = new BufferedInputStream(Channels.newInputStream(channel));
-            var question = new ByteArrayOutputStream();
-            for (int next = in.read(); next >= 0 && question.size() < LONGEST; next = in.read()) {
-                if (next != '\n') {
-                    question.write(next);
-                    continue;
-                }
-                send(channel, answer(question.toString(StandardCharsets.UTF_8)));
-                question.reset();
-            }
-            if (question.size() == LONGEST) send(channel, Questions.error("a question may have " + LONGEST + " bytes"));
+            var in = new BufferedReader(new InputStreamReader(Channels.newInputStream(channel), StandardCharsets.UTF_8));
+            for (String line = in.readLine(); line != null; line = in.readLine()) send(channel, answer(line));
         } catch (IOException e) {
             LOG.debug("A connection has ended", e); // as if nobody had asked
         } finally {

@@ -35,8 +35,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
-    /** Calls that are kept until it has its turn. */
-    private static final int MOST_DEFERRED = 10_000;
     private static final int LONGEST_LINE = 4_096;
     /** After so many reads of what a child has printed the thread looks after the child again: together more than a pipe holds. */
     private static final int MOST_READS = 64;
@@ -123,9 +121,7 @@ final class Child extends Life {
 
     /** Keeps what nobody waits for until the process has its turn: another one still serves. */
     private synchronized boolean defers(Calls.Request request) {
-        if (!waits()) return false;
-        if (deferred.size() == MOST_DEFERRED) throw new IllegalArgumentException("it made " + MOST_DEFERRED + " calls before its turn");
-        return deferred.add(request);
+        return waits() && deferred.add(request);
     }
 
     @Override

@@ -39,8 +39,6 @@ public final class TopicQuotas {
     private static final long LIST_NANOS = 5_000_000_000L;
     /** Topics of which requests were turned back that the log names in its one line a minute; explain names all. */
     static final int TOPICS_PER_LINE = 20;
-    /** Rules with counters of their own: single topics may be put in shadow one after the other. */
-    private static final int RULES = 100;
     private static final String MESSAGE =
             "quotahost: this broker and the topic both take in more than is expected (topics.*); nothing was appended";
 
@@ -162,9 +160,7 @@ public final class TopicQuotas {
     }
 
     private InShadow shadow(String rule) {
-        if (rule == null) return null;
-        String name = shadows.containsKey(rule) || shadows.size() < RULES ? rule : "<other rules>";
-        return shadows.computeIfAbsent(name, any -> new InShadow(new DoubleAdder(), new DoubleAdder()));
+        return rule == null ? null : shadows.computeIfAbsent(rule, any -> new InShadow(new DoubleAdder(), new DoubleAdder()));
     }
 
     private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
