@@ -8,7 +8,6 @@ import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
@@ -32,8 +31,6 @@ public final class PythonHost {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.host");
     /** How long all that goes on may take to end: a broker that stops waits no longer. */
     private static final long CLOSE_MS = 4_000;
-    /** In characters: where an answer has more than 32,767 bytes, with words of Kafka's own, that is an UnknownServerException. */
-    private static final int LONGEST_VERDICT = 10_000;
     /** How long a reader of JMX waits for the table of clients. */
     private static final long TABLE_MS = 1_000;
     private static PythonHost current;
@@ -102,13 +99,7 @@ public final class PythonHost {
     /** For an administrator's request: ConfigException if the host refuses the properties or doesn't answer in time. */
     public void check(BrokerConfigs next) {
         // About keystores alone nobody is asked: a Python that hangs must not keep a broker from new certificates.
-        if (next.properties().equals(config.properties())) return;
-        try {
-            lives.check(next);
-        } catch (ConfigException e) {
-            String why = e.getMessage();
-            throw new ConfigException(why.substring(0, Math.min(LONGEST_VERDICT, why.length())));
-        }
+        if (!next.properties().equals(config.properties())) lives.check(next);
     }
 
     /**

@@ -408,29 +408,6 @@ class ChildTest {
         end(host);
     }
 
-    /** That of a new Python, too. Kafka can hand on 32,767 bytes with words of its own; else it is an UnknownServerException. */
-    @Test
-    @Timeout(60)
-    void aVerdictOnVeryManyPropertiesFitsIntoKafkasAnswer() throws Exception {
-        Path second = folder.resolve("second");
-        String wrong = "\u20ac".repeat(40_000);
-        Map<String, String> properties = python("echo executable=$0", "[ -e " + second + " ] && { " + frame(1, "refuse", wrong)
-                + "; head -c 12 > /dev/null; exit 1; }; touch " + second + "\n" + START + "exec sleep 50");
-        PythonHost host = started(properties);
-        for (String name : List.of("python.generation", "floor.bytes")) {
-            Map<String, String> next = new HashMap<>(properties);
-            next.put("client.quota.callback." + name, "2");
-            var refused = CompletableFuture.supplyAsync(() ->
-                    assertThrows(ConfigException.class, () -> host.check(new BrokerConfigs(next, Map.of()))).getMessage());
-            while (!refused.isDone()) {
-                for (var event : host.inbox.take(10).events()) host.questions.answer((String) event.fields().get(0), wrong);
-            }
-            int bytes = refused.get().getBytes(StandardCharsets.UTF_8).length;
-            assertTrue(bytes > 20_000 && bytes < 32_000, name + ": " + bytes);
-        }
-        end(host);
-    }
-
     /** What serves ends again and again: a better one must not wait for the pause, nor after an end of its own. */
     @Test
     @Timeout(120)
