@@ -156,7 +156,7 @@ final class Calls {
         }
     }
 
-    /** Reads a message; IllegalArgumentException if it is no call that is declared. */
+    /** Reads a message; a RuntimeException if it is no call that is declared. */
     static Request read(byte[] message) {
         if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
         String name = String.valueOf(call.get(0));

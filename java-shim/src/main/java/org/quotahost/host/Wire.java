@@ -1,6 +1,5 @@
 package org.quotahost.host;
 
-import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -14,16 +13,9 @@ import java.util.stream.IntStream;
 final class Wire {
     private Wire() {}
 
-    /** The value of these bytes: null, Boolean, Long, Double, String, byte[], int[], double[] or List; else IllegalArgumentException. */
+    /** The value of these bytes: null, Boolean, Long, Double, String, byte[], int[], double[] or List; else a RuntimeException. */
     static Object decode(byte[] message) {
-        ByteBuffer in = ByteBuffer.wrap(message);
-        try {
-            Object value = read(in);
-            if (!in.hasRemaining()) return value;
-        } catch (BufferUnderflowException e) {
-            throw new IllegalArgumentException("a message is cut", e);
-        }
-        throw new IllegalArgumentException("a message has " + in.remaining() + " bytes too many");
+        return read(ByteBuffer.wrap(message));
     }
 
     private static Object read(ByteBuffer in) {
@@ -38,25 +30,18 @@ final class Wire {
             case 'B' -> bytes(in);
             case 'L' -> {
                 List<Object> items = new ArrayList<>();
-                for (int left = size(in, 1); left > 0; left--) items.add(read(in));
+                for (int left = in.getInt(); left > 0; left--) items.add(read(in));
                 yield items;
             }
-            case 'i' -> IntStream.range(0, size(in, Integer.BYTES)).map(i -> in.getInt()).toArray();
-            case 'd' -> IntStream.range(0, size(in, Double.BYTES)).mapToDouble(i -> in.getDouble()).toArray();
+            case 'i' -> IntStream.range(0, in.getInt()).map(i -> in.getInt()).toArray();
+            case 'd' -> IntStream.range(0, in.getInt()).mapToDouble(i -> in.getDouble()).toArray();
             default -> throw new IllegalArgumentException("a message has a value of no known type");
         };
     }
 
     private static byte[] bytes(ByteBuffer in) {
-        byte[] bytes = new byte[size(in, 1)];
+        byte[] bytes = new byte[in.getInt()];
         in.get(bytes);
         return bytes;
-    }
-
-    /** A length that the rest of the message can hold: nothing is made for another one. */
-    private static int size(ByteBuffer in, int width) {
-        int size = in.getInt();
-        if (size < 0 || size > in.remaining() / width) throw new BufferUnderflowException();
-        return size;
     }
 }

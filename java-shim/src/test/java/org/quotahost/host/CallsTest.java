@@ -3,7 +3,6 @@ package org.quotahost.host;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertSame;
-import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
@@ -21,8 +20,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
-import net.jqwik.api.ForAll;
-import net.jqwik.api.Property;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.quotahost.Samples;
@@ -201,23 +198,5 @@ class CallsTest {
         assertArrayEquals(new int[] {1, -1}, (int[]) values.get(8));
         assertArrayEquals(new double[] {1.5}, (double[]) values.get(9));
         assertEquals(List.of("", List.of()), values.get(10));
-    }
-
-    @Property
-    void whateverIsCutGoesOnOrIsNoMessageIsRefusedAndNothingElseHappens(@ForAll byte[] bytes) {
-        try {
-            Wire.decode(bytes);
-        } catch (IllegalArgumentException e) {
-            assertThrows(IllegalArgumentException.class, () -> Calls.read(bytes));
-        }
-    }
-
-    @Test
-    void aMessageThatIsCutIsRefused() {
-        byte[] whole = HexFormat.of().parseHex(GOLDEN);
-        for (int length = 0; length < whole.length; length++) {
-            byte[] cut = Arrays.copyOf(whole, length);
-            assertThrows(IllegalArgumentException.class, () -> Wire.decode(cut));
-        }
     }
 }
