@@ -195,12 +195,13 @@ public final class Internals {
         private static final long LACKS_NANOS = TimeUnit.MINUTES.toNanos(2);
         private final String name, weaker;
         private final Callable<T> trial;
-        private boolean tried, logged;
-        private volatile T found;
+        boolean tried;
+        private boolean logged;
+        volatile T found;
         /** Why it is missing, or null. */
-        private volatile String why;
+        volatile String why;
         /** 0 while it lacks nothing. */
-        private volatile long lacksSince;
+        volatile long lacksSince;
 
         /**
          * @param weaker what quotahost does otherwise, or not at all, where it is missing; half a sentence
@@ -259,14 +260,6 @@ public final class Internals {
             } catch (Throwable e) { // NoClassDefFoundError above all
                 failed(e.toString());
             }
-        }
-
-        /** Takes this for what was found; null for nothing. */
-        synchronized void find(T instead) {
-            tried = true;
-            found = instead;
-            why = null;
-            lacksSince = 0;
         }
 
         /** The line that says what is missing, or null; each is asked for once. */

@@ -8,6 +8,14 @@ public final class InternalsFixture {
 
     private InternalsFixture() {}
 
+    /** Takes this for what was found; null for nothing. */
+    static <T> void find(Internals.Internal<T> use, T instead) {
+        use.tried = true;
+        use.found = instead;
+        use.why = null;
+        use.lacksSince = 0;
+    }
+
     /** What Kafka has of a request; this thread handles it. */
     public record Request(AbstractRequest loggableRequest, int sizeInBytes) {}
 
@@ -19,16 +27,16 @@ public final class InternalsFixture {
     /** The same with a request of so many bytes. */
     public static void handles(AbstractRequest body, int bytes) {
         try {
-            Internals.REQUESTS.find(body == null ? null : new Requests(CURRENT, Request.class));
+            find(Internals.REQUESTS, body == null ? null : new Requests(CURRENT, Request.class));
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(e);
         }
         CURRENT.set(body == null ? null : new Request(body, bytes));
-        Internals.MUTE.find(true);
+        find(Internals.MUTE, true);
     }
 
     /** Takes these meters for Kafka's. */
     public static void meters(Meters meters) {
-        Internals.METERS.find(meters);
+        find(Internals.METERS, meters);
     }
 }

@@ -41,7 +41,7 @@ class KafkaBeansTest {
     @AfterEach
     void forget() {
         List.of(Internals.CLIENT_METERS, Internals.OFFLINE_LOG_DIRS, Internals.REPLICAS, Internals.LOAD, Internals.CLIENT_SOFTWARE)
-                .forEach(each -> each.find(true));
+                .forEach(each -> InternalsFixture.find(each, true));
     }
 
     private static boolean missing(Object reporters) {
@@ -64,7 +64,7 @@ class KafkaBeansTest {
     @Test
     void kafkasDefaultAndAListThatHasItAreNoNewsAndNoReporterAtAllIs() {
         assertTrue(missing(""));
-        Internals.CLIENT_METERS.find(true);
+        InternalsFixture.find(Internals.CLIENT_METERS, true);
         assertFalse(missing(null));
         assertFalse(missing("com.example.Reporter,org.apache.kafka.common.metrics.JmxReporter"));
         assertFalse(missing(List.of("org.apache.kafka.common.metrics.JmxReporter")));

@@ -35,7 +35,7 @@ class KeystoresTest {
 
     @BeforeAll
     static void makeKeystores() throws Exception {
-        Internals.SSL.find(Keystores.stores(new String[0]));
+        InternalsFixture.find(Internals.SSL, Keystores.stores(new String[0]));
         for (String type : List.of("JKS", "PKCS12")) STORES.put(type, make(folder, type, SUBJECT));
     }
 
@@ -135,12 +135,12 @@ class KeystoresTest {
 
     @Test
     void whereKafkasReaderIsMissingTheErrorSaysWhatIsWeaker() throws Exception {
-        Internals.SSL.find(null);
+        InternalsFixture.find(Internals.SSL, null);
         try {
             String problem = assertThrows(IOException.class, this::read).getMessage();
             assertTrue(problem.contains("credentials of plugins are not derived from keystores; name them in "), problem);
         } finally {
-            Internals.SSL.find(Keystores.stores(new String[0]));
+            InternalsFixture.find(Internals.SSL, Keystores.stores(new String[0]));
         }
     }
 }
