@@ -33,8 +33,6 @@ public final class KafkaBeans {
     private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
     private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
-    /** Kafka counts its metrics by one, which has an MBean as soon as a JmxReporter shows any (Metrics). */
-    private static final String ANY = "kafka.server:type=kafka-metrics-count";
     private static final String SOFTWARE = "clientSoftwareName";
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
@@ -80,7 +78,7 @@ public final class KafkaBeans {
     public static void lookFor(Map<String, ?> configs) {
         String reporters = BrokerConfigs.text(configs.get("metric.reporters"));
         boolean isDefault = configs.get("metric.reporters") == null;
-        if (isDefault || reporters.contains("JmxReporter") || SERVER.isRegistered(name(ANY))) return;
+        if (isDefault || reporters.contains("JmxReporter")) return;
         Internals.CLIENT_METERS.failed("metric.reporters=" + reporters
                 + " has no org.apache.kafka.common.metrics.JmxReporter");
     }

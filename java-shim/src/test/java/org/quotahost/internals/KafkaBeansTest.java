@@ -14,11 +14,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongConsumer;
 import java.util.stream.Stream;
 import org.apache.kafka.common.metrics.JmxReporter;
-import org.apache.kafka.common.metrics.KafkaMetricsContext;
-import org.apache.kafka.common.metrics.MetricConfig;
-import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.metrics.MetricsReporter;
-import org.apache.kafka.common.utils.Time;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -68,17 +63,6 @@ class KafkaBeansTest {
         assertFalse(missing(null));
         assertFalse(missing("com.example.Reporter,org.apache.kafka.common.metrics.JmxReporter"));
         assertFalse(missing(List.of("org.apache.kafka.common.metrics.JmxReporter")));
-    }
-
-    /** As KafkaBroker of Kafka's makes it. */
-    @Test
-    void aReporterOfAnotherNameThatShowsKafkasMetricsIsNoNews() {
-        MetricsReporter reporter = new JmxReporter() {};
-        try (Metrics metrics = new Metrics(new MetricConfig(), List.of(reporter), Time.SYSTEM,
-                new KafkaMetricsContext("kafka.server"))) {
-            assertFalse(missing("com.example.JmxForAll"));
-        }
-        assertTrue(missing("com.example.JmxForAll"));
     }
 
     /** Kafka counts them by version and network thread (KIP-511). */
