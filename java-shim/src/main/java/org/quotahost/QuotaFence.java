@@ -118,9 +118,8 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     }
 
     private static Authorizer load(String name) {
-        ClassLoader context = Thread.currentThread().getContextClassLoader();
         try {
-            Class<?> type = context != null ? Class.forName(name, true, context) : Class.forName(name);
+            Class<?> type = Class.forName(name);
             if (QuotaFence.class.isAssignableFrom(type)) throw wrong(name, "is the fence itself");
             if (!Authorizer.class.isAssignableFrom(type)) throw wrong(name, "is no " + Authorizer.class.getName());
             return (Authorizer) type.getDeclaredConstructor().newInstance();

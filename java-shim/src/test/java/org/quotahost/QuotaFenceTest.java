@@ -163,26 +163,6 @@ class QuotaFenceTest {
     }
 
     @Test
-    void classesAreFoundByTheThreadsLoaderAsKafkaFindsItsPlugins() {
-        Thread thread = Thread.currentThread();
-        ClassLoader before = thread.getContextClassLoader();
-        List<String> wanted = new ArrayList<>();
-        thread.setContextClassLoader(new ClassLoader(before) {
-            @Override
-            public Class<?> loadClass(String name) throws ClassNotFoundException {
-                wanted.add(name);
-                return super.loadClass(name);
-            }
-        });
-        try {
-            plain(FenceFixture.fence(Plain.class.getName(), Map.of()));
-        } finally {
-            thread.setContextClassLoader(before);
-        }
-        assertTrue(wanted.contains(Plain.class.getName()), wanted::toString);
-    }
-
-    @Test
     void theMonitoredFenceGivesKafkasMetricsToTheInnerAuthorizer() throws Exception {
         try (Metrics metrics = new Metrics()) {
             MonitoredQuotaFence fence = new MonitoredQuotaFence();
