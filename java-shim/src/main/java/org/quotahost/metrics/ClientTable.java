@@ -16,12 +16,10 @@ import javax.management.openmbean.TabularType;
  * Who uses what as JMX shows it: one table of at most metrics.clients rows, whatever the names are and however often
  * they change. An MBean for each client would come and go.
  *
- * <p>The Python host makes the rows (broker_status.py). The thread that reads the table asks for them, after PERIOD_NANOS at
- * the earliest, and so that asking takes a fiftieth of the time at most. While the host doesn't answer it is empty.
+ * <p>The Python host makes the rows (broker_status.py), for each thread that reads the table. While it doesn't answer the table
+ * is empty.
  */
 public final class ClientTable {
-    private static final long PERIOD_NANOS = 5_000_000_000L;
-    private static final int MOST_OFTEN = 50;
     private static final String[] KEY = {"user", "client_id", "scope", "type"};
     private static final String[] COLUMNS =
             {"user", "client_id", "scope", "type", "Rate", "Quota", "Limit", "Share", "DelayMs", "Bound"};
@@ -40,8 +38,6 @@ public final class ClientTable {
     }
 
     private final Supplier<?> rows;
-    private List<?> last = List.of();
-    private long dueAt = System.nanoTime();
 
     /** @param rows a list of rows, each a list of its columns; something else for no answer */
     public ClientTable(Supplier<?> rows) {
@@ -50,21 +46,13 @@ public final class ClientTable {
 
     public TabularData read() {
         TabularDataSupport table = new TabularDataSupport(TYPE);
-        for (Object columns : recent()) {
+        List<?> answer = rows.get() instanceof List<?> all ? all : List.of();
+        for (Object columns : answer) {
             CompositeDataSupport row = row((List<?>) columns);
             // Python has escaped half a surrogate pair, and a name may have such letters itself.
             if (!table.containsKey(table.calculateIndex(row))) table.put(row);
         }
         return table;
-    }
-
-    private synchronized List<?> recent() {
-        long began = System.nanoTime();
-        if (began - dueAt < 0) return last;
-        last = rows.get() instanceof List<?> answer ? answer : List.of();
-        long ended = System.nanoTime();
-        dueAt = ended + (last.isEmpty() ? PERIOD_NANOS : Math.max(PERIOD_NANOS, MOST_OFTEN * (ended - began)));
-        return last;
     }
 
     private static CompositeDataSupport row(List<?> columns) {
