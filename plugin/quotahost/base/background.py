@@ -103,12 +103,22 @@ class LineLimit:
 
     def passes(self) -> bool:
         """Whether a line may be written now. One that may not is counted for the next that may."""
+        if self.has_room():
+            return True
+        self.leave_out()
+        return False
+
+    def has_room(self) -> bool:
+        """The same for a line that waits until it may be written."""
         now = self._clock()
         if len(self._written) == self._written.maxlen and now - self._written[0] < self._period:
-            self._left_out += 1
             return False
         self._written.append(now)
         return True
+
+    def leave_out(self) -> None:
+        """A line that has waited is not written."""
+        self._left_out += 1
 
     def left_out(self) -> str:
         """The end of a line that passes: how many were left out before it, if any were; they are then forgotten."""
@@ -122,13 +132,13 @@ class LoggedOnce:
     def __init__(self, log: logging.Logger, level: int = logging.WARNING, clock: Clock = time.monotonic) -> None:
         self._log, self._level = log, level
         self._limit = LineLimit(clock=clock)
-        self._logged = False
+        self._logged: bool | None = None  # False while its line may not be written yet; None: there is no fault
 
     def report(self, text: str, *arguments: object, exc_info: Any = False) -> None:
         """Log the fault, unless it was logged since it began; the arguments are those of ``Logger.log``."""
         if self._logged:
             return
-        self._logged = self._limit.passes()
+        self._logged = self._limit.has_room()
         if self._logged:
             # As text: who keeps the record would keep an error, and by its traceback a client that goes on to log in.
             line = (text % arguments if arguments else text) + self._limit.left_out()
@@ -137,5 +147,7 @@ class LoggedOnce:
 
     def healed(self) -> bool:
         """The fault is gone, so that the next one will be logged; returns whether this one was."""
-        logged, self._logged = self._logged, False
-        return logged
+        if self._logged is False:
+            self._limit.leave_out()
+        logged, self._logged = self._logged, None
+        return bool(logged)

@@ -109,7 +109,7 @@ class Watchers:
         self._context, self._clock = context, clock
         self._heard: deque[Watch] = deque(maxlen=_MOST_HEARD)
         self._until: dict[str, tuple[float, Watch]] = {}  # in the order of their newest records
-        self._lines = LineLimit(clock=clock)
+        self._lines = LineLimit(1, clock)
         self.asked = False  # whether somebody has begun to watch, or asked something else; who answers sets it back
 
     def record(self, key: bytes | None, value: bytes | None, live: bool, written_ms: int | None = None) -> None:
