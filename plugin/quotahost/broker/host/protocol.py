@@ -214,7 +214,7 @@ class Shim:
         """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
         # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
         # the way into Python and back.
-        ids = [encode(list(each)) for each in answers.distinct_ids]
+        ids = [encode(sorted(each)) for each in answers.distinct_ids]  # Java knows a set again by its bytes
         return int(self._call("publish", array("i", answers.numbers), list(answers.rows), ids))
 
     @_declare(answer="bool")
