@@ -12,7 +12,6 @@ from io import TextIOWrapper
 from typing import Final
 
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.console import say
 
 _QUICK: Final = ("explain", "top")
 
@@ -48,5 +47,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
+        from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
+
         say(str(error), to_stderr=True)
         return error.exit_code
