@@ -109,8 +109,7 @@ def bill(
     for name, columns, add, lacking in _KINDS:
         rows = stored(spark, columns, folder(history, name), question)
         hour = F.expr("unix_micros(at) div 3600000000L").alias("hour")
-        hours = [] if rows is None else rows.select("cluster", hour).distinct().collect()
-        if rows is None or not hours:
+        if rows is None or not (hours := rows.select("cluster", hour).distinct().collect()):
             made.missing.append(lacking)
             continue
         for row in hours:
