@@ -19,7 +19,6 @@ class Query:
 
     def __init__(self) -> None:
         self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
-        self.status = {"isDataAvailable": False, "isTriggerActive": False}
 
     def exception(self) -> str:
         return "the state can't be read"
@@ -136,17 +135,6 @@ def test_the_others_wait_until_the_volumes_have_read_a_backlog(world: World) -> 
     assert world.started["refused"] == []
     world.reports(1, 8, 8)
     assert len(world.started["refused"]) == 1
-
-
-def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(world: World) -> None:
-    assert world.supervisor.reading() is None
-    world.query.report(7)
-    world.query.status["isTriggerActive"] = True
-    assert world.supervisor.reading() is False, "on a busy machine the next look is always under way"
-    world.query.status["isDataAvailable"] = True
-    assert world.supervisor.reading() is True
-    world.supervisor.begin_again()
-    assert world.supervisor.reading() is None
 
 
 def test_what_fails_again_keeps_its_checkpoint_until_a_batch(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -5,8 +5,6 @@ cluster's record.
 2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
 3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
    :mod:`quotahost.pipeline.publisher` publishes it.
-4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
-   would make the same again, and the publisher causes none.
 
 harness/rollup.py is the same in plain Python.
 """
@@ -96,8 +94,7 @@ def _free_share(capacity: str, consumed: str) -> str:
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     """One row for each cluster, of a batch of :func:`state`, as :func:`record` reads it.
 
-    Kafka's clock is so many ms ``ahead`` of the driver's. The column ``until`` is Kafka's time in ms at which a broker
-    becomes stale or expires next, null if none does.
+    Kafka's clock is so many ms ``ahead`` of the driver's.
     """
     arguments = {
         "cluster": rules.cluster,

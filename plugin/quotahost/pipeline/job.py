@@ -71,7 +71,7 @@ class Job:
         publisher = self._publisher = Publisher(
             Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), leadership, clock, progress, tick,
             lambda record: producer.send(volumes, record.cluster.encode(), encode(record)), send_tick,
-            supervisor.caught_up, supervisor.reading,
+            supervisor.caught_up,
         )  # fmt: skip
         queries = self._queries = Queries(spark, options, own, clock)
         shares = SharesPublisher(

@@ -110,31 +110,16 @@ class Supervisor:
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
-        query = self._volumes
+        # Read once: a batch's thread asks, while this one's stops the query.
+        query = self._queries[self.FIRST].running
         last = query.lastProgress if query else None
         return last is not None and read_all(last)
-
-    def reading(self) -> bool | None:
-        """Whether Spark's last look has found records, which a batch reads now or has just read; None before a batch.
-
-        Spark looks as often as the option ``interval`` says, and after each batch.
-        """
-        query = self._volumes
-        if query is None or query.lastProgress is None:
-            return None
-        # Not isTriggerActive: on a busy machine a look is always under way.
-        return bool(query.status["isDataAvailable"])
 
     def close(self) -> None:
         """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
         end = time.monotonic() + _CLOSE_WITHIN
         for stopping in [start_daemon(f"stop-{each.name}", each.give_up) for each in self._queries.values()]:
             stopping.join(max(0.0, end - time.monotonic()))
-
-    @property
-    def _volumes(self) -> StreamingQuery | None:
-        # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
-        return self._queries[self.FIRST].running
 
     def _keep(self, query: _Query) -> None:
         if (running := query.running) is not None:
