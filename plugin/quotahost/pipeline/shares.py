@@ -22,7 +22,7 @@ from quotahost.pipeline.clock import KafkaClock
 from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
+from quotahost.pipeline.snapshots import OPTIONS, is_json, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
 from quotahost.records.topics import SHARES
@@ -66,7 +66,6 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         json_options=OPTIONS,
         more_braces=more_braces(value, "1 + size(u.clients)"),
         is_json=is_json(value),
-        long_number=long_number(value),
     )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 

@@ -13,7 +13,6 @@ pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the 
 """
 
 import json
-import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -152,13 +151,6 @@ class Versioned(Record):
 
 # ---- how it is read and written --------------------------------------------------------------------
 
-#: Nowhere in a record are more than so many of NUMERIC in a row, so it has no number that is longer; names are shorter.
-#: The parsers of brokers and of Spark have limits of their own, each another one. This one comes before all of them.
-MAX_NUMBER: Final = 2000
-NUMERIC: Final = "[0-9.eE+-]"
-#: For Python and Java. It looks at each row of them from its beginning alone, not from each of 2,000 places.
-LONG_NUMBER: Final = f"(?<!{NUMERIC}){NUMERIC}{{{MAX_NUMBER + 1}}}"
-_LONG_NUMBER: Final = re.compile(LONG_NUMBER.encode())
 #: A megabyte may have 500,000 faults, and to list these takes seconds, in which all of Python waits, and 200 MB.
 _MOST_FAULTS: Final = 10_000
 
@@ -187,8 +179,6 @@ class Codec(Generic[_T]):
         # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
             raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
-        if len(value) > MAX_NUMBER and _LONG_NUMBER.search(value):
-            raise Refused("json", f"a number has more than {MAX_NUMBER:,} characters")
         try:
             return self._adapter.validate_json(value, context=key)
         except ValidationError as error:
