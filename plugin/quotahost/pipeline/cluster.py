@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
@@ -148,10 +148,6 @@ def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
     return replace(told, run=run, sequence=sequence, smallest_factor=factor, budgets=budgets)
 
 
-# Mostly few brokers have new bytes in a batch; with 100 brokers and 1,000 budgets it spares 80 ms of the driver.
-_budgets_of: Final = lru_cache(1024)(read_budgets)
-
-
 def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tuple[str, int, int], ...]:
     """What ``brokers`` (id, whether the snapshot is fresh, JSON of the budgets) tell of budgets of storage, added up.
 
@@ -161,7 +157,7 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
     running = frozenset(running)
     for broker, fresh, json_text in brokers:
         place = 0 if (broker in running if running else fresh) else 1
-        for name, part in _budgets_of(json_text):
+        for name, part in read_budgets(json_text):
             sums[name][place] += part
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.
