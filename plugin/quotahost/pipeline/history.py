@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.frames import in_a_line, reached_at
 from quotahost.pipeline.session import file_system
-from quotahost.records.budgets import MAX_BUDGETS, NAME
+from quotahost.records.budgets import NAME
 
 #: How often a file is written. A file a minute would be 525,600 a year, all of which a reader would list.
 EVERY: Final = timedelta(minutes=5)
@@ -98,24 +98,15 @@ def _clients(usage: DataFrame) -> DataFrame:
 def held(snapshots: DataFrame) -> DataFrame:
     """Rows of BUDGETS_COLUMNS, from rows of ``snapshots.parse``.
 
-    As for brokers (``quotahost.records.snapshot``), a wrong list of budgets counts as none.
+    Of a wrong list of budgets, which counts as none for brokers, the entries that are good are told.
     """
-    wrong = (
-        f"size(b) <> 2 OR NOT b[0] RLIKE r'\\A(?:{NAME.pattern})\\z' OR NOT b[1] RLIKE r'\\A[0-9]+\\z'"
-        " OR try_cast(b[1] AS BIGINT) IS NULL"
-    )
-    # from_json gives a text of everything; in the JSON each pair has one with quotes, its name. The transform keeps
-    # Spark from reading the JSON again for each mention.
-    lists = "from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')"
-    quoted = r"""NOT s.budgets RLIKE r',"|\[[^\["]'"""
-    names = "size(array_distinct(transform(l, b -> b[0]))) = size(l)"
-    good = f"{quoted} AND size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _interval(LATE)).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
-        f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",
+        "explode(from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')) AS b",
     )  # fmt: skip
-    used = budgets.selectExpr("cluster", "broker", "seen", "b[0] AS budget", "CAST(b[1] AS BIGINT) AS used")
-    return _parts(used, "seen", PART, ("cluster", "broker", "budget"), bytes="avg(used)")
+    used = budgets.selectExpr("*", "get(b, 0) AS budget", "try_cast(get(b, 1) AS BIGINT) AS used")
+    good = used.where(f"budget RLIKE r'\\A(?:{NAME.pattern})\\z' AND used >= 0")
+    return _parts(good, "seen", PART, ("cluster", "broker", "budget"), bytes="avg(used)")
 
 
 def _parts(rows: DataFrame, time: str, width: timedelta, keys: Sequence[str], **values: str) -> DataFrame:
