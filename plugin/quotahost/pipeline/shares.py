@@ -3,8 +3,7 @@ usage records to one record of shares for each broker, if it says news.
 
 ``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
 newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
-division open). All of it runs in Spark's own functions, without Python for each row. ``SharesPublisher`` writes the
-result to the shares topic, from which the supplier ``cluster-quota`` of each broker takes its limits.
+division open). ``SharesPublisher`` writes the result to the topic of the supplier ``cluster-quota``.
 
 A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
 (but every few seconds): so what a broker reads doesn't grow with the cluster. docs/benchmarks.md has figures.

@@ -8,17 +8,7 @@
 
 Brokers refuse what is no JSON, or of another type, and so must the pipeline: otherwise a broker that reads the
 snapshots and one that reads the pipeline's records would know different volumes. tests/pipeline/test_snapshots.py makes
-odd JSON for both. Good rows go on to :mod:`quotahost.pipeline.cluster` and to the history, the others to the dead
-letters.
-
-What from_json takes otherwise than brokers do:
-
-- JSON itself: it takes single quotes, text after the closing brace, half surrogate pairs, INF, and 1,000 levels.
-  :data:`OPTIONS` turns off what it can; :func:`is_json` says of the rest whether a text is JSON for brokers, too.
-- JSON's integers have several forms: 5.0 and 5e0 are the integer 5 for draft 7 of JSON Schema (6.1.1), which proposal
-  035's schema follows. from_json reads no BIGINT from them. Of a name that comes twice the last value holds, whatever
-  the first one is.
-- from_json takes 7 for the text "7", and null for a field left out.
+odd JSON for both; docs/internals.md ("What JSON is") lists what from_json takes otherwise than brokers do.
 """
 
 from collections.abc import Mapping
@@ -150,9 +140,8 @@ _NUMBER: Final = "^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 def plainly(json: str) -> str:
     """A JSON text that from_json reads as brokers read ``json``, an SQL expression; broken JSON stays broken.
 
-    Whole numbers have neither fraction nor exponent. A number with a point or an exponent counts as the double nearest
-    to it, up to 2**53 - 1 on both sides of 0: beyond, a double may stand for several whole numbers. The rule is that of
-    ``quotahost.records.codec.Whole``. Of a name that comes twice only the last value is left.
+    Whole numbers have neither fraction nor exponent, by the rule of ``quotahost.records.codec.Whole``. Of a name that
+    comes twice only the last value is left.
     """
     # A DOUBLE has no digits to run out of, where a DECIMAL of 1e999999999 would take gigabytes.
     whole = f"abs(try_cast(t AS DOUBLE)) <= {MAX_EXACT} AND try_cast(t AS DOUBLE) = floor(try_cast(t AS DOUBLE))"

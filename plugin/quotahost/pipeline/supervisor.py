@@ -3,11 +3,10 @@
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
-A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
-the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
-again, as with the state of another version, and one that remembers many more brokers than there are. Spark can't take a
-row out of the state of a query that reports all rows with each batch. Where that is no remedy, as for the history, one
-error of its own says that a query fails on.
+Everything in a checkpoint but the fill rates is in the topics, too. So it is set aside, and the query begins anew: one
+that fails again and again, as with the state of another version, and one that remembers many more brokers than there
+are, as Spark can't take a row out of the state of a query that reports all rows with each batch. Where that is no
+remedy, as for the history, one error of its own says that a query fails on.
 """
 
 import logging
