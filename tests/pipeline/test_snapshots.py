@@ -1,11 +1,13 @@
 """The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 from pyspark.sql import Row, SparkSession
 
 from harness import rollup as model
@@ -152,6 +154,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
     assert refused == [each.value for each in given if model.refusal(each)]
     for each, row in zip(given, rows, strict=True):
         if not row["error"]:
+            Draft7Validator(times.SNAPSHOT_SCHEMA).validate(json.loads(each.value or b""))
             snapshot = decode(b"7", each.value or b"")
             assert [(v["volumeName"], v["capacity"], v["consumed"]) for v in row["s"]["volumes"]] == [
                 (v.name, v.capacity, v.consumed) for v in snapshot.volumes

@@ -1,9 +1,11 @@
-"""Records of clients: usage, shares, looks, and those who watch; wrong ones are refused, what is too much is cut."""
+"""Records of clients: shares, usage and looks; wrong ones are refused, what is too much is cut.
+
+Which records of usage are refused, tests/pipeline/test_shares.py tells of brokers and the pipeline alike.
+"""
 
 import copy
 import json
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,38 +25,25 @@ from tests.unit.records.examples import EXAMPLES
 # ---- usage and shares ----
 
 NOW = datetime(2026, 11, 21, 21, 30, 0, 123000, UTC)
-CODECS: dict[str, ModuleType] = {"usage": usage_codec, "shares": shares_codec}
-
-
-def example(kind: str, **fields: Any) -> dict[str, Any]:
-    content = copy.deepcopy(EXAMPLES[kind])
-    for name, value in fields.items():
-        target = content["clients"][0] if name in {*content["clients"][0], "bytes"} else content
-        target[name] = value
-    return {name: value for name, value in content.items() if value is not ...}
-
-
-ONE = {"user": "alice", "clientId": "app", "quotaType": "PRODUCE", "rate": 5.0, "share": 5.0, "quota": 5.0}
+ONE = {"user": "alice", "clientId": "app", "quotaType": "PRODUCE", "share": 5.0, "quota": 5.0}
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "values", "reason"),
+    ("name", "values", "reason"),
     [
-        *((kind, *each) for kind in CODECS for each in (
-            ("version", [...], "version"), ("user", ["u" * MAX_NAMES], "size"), ("user", [None], "schema"),
-            ("brokerId", [1], "schema"), ("clientId", [7], "schema"), ("quotaType", ["REQUEST", None], "schema"),
-            ("quota", [0, -1, "3M", float("nan"), 1e400], "schema"),
-            ("clients", [..., None, [ONE, ONE], [ONE | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)]], "schema"))),
-        *(("usage", name, values, "schema") for name, values in (
-            ("rate", [-1]), ("demand", [-0.1, "all"]), ("bytes", [-1, "1"]), ("usageAt", [5]))),
-        *(("shares", name, values, "schema") for name, values in (
-            ("share", [-1, None]), ("run", [-1, "7"]), ("sequence", [1.5]))),
+        ("version", [None, 2], "version"), ("user", ["u" * MAX_NAMES], "size"), ("user", [None], "schema"),
+        ("brokerId", [1], "schema"), ("clientId", [7], "schema"), ("quotaType", ["REQUEST", None], "schema"),
+        ("quota", [0, -1, "3M", float("nan"), 1e400], "schema"), ("share", [-1, None], "schema"),
+        ("clients", [None, [ONE, ONE], [ONE | {"user": f"u{n}"} for n in range(MAX_CLIENTS + 1)]], "schema"),
+        ("run", [-1, "7"], "schema"), ("sequence", [1.5], "schema"),
     ],
 )  # fmt: skip
-def test_what_is_no_record_of_its_kind_is_refused(kind: str, name: str, values: list[Any], reason: str) -> None:
+def test_what_is_no_record_of_shares_is_refused(name: str, values: list[Any], reason: str) -> None:
     for value in values:
+        content = copy.deepcopy(EXAMPLES["shares"])
+        (content["clients"][0] if name in content["clients"][0] else content)[name] = value
         with pytest.raises(Refused, match=None if reason == "size" else name) as refused:
-            CODECS[kind].decode(b"1", json.dumps(example(kind, **{name: value})).encode())
+            shares_codec.decode(b"1", json.dumps(content).encode())
         assert (refused.value.reason, str(refused.value).isprintable()) == (reason, True)
 
 
