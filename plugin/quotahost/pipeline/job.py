@@ -78,7 +78,7 @@ class Job:
             options, leadership, clock, lambda: queries.listed, partial(producer.partitions, options.named(SHARES))
         )
         self._registered(brokers)
-        supervisor.add("volumes", lambda: queries.volumes(publisher, supervisor.crowded("volumes")))
+        supervisor.add("volumes", lambda: queries.volumes(publisher))
         supervisor.add(DEAD_LETTERS, queries.dead_letters)
         supervisor.add("shares", lambda: queries.shares(shares))
         if history := options.history:

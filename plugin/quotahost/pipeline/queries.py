@@ -71,11 +71,10 @@ class Queries:
         #: listed is an invention, for queries that start from now on.
         self.listed = frozenset[str]()
 
-    def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
+    def volumes(self, publish: Batch) -> StreamingQuery:
         """``publish`` takes the volumes of all brokers with each batch.
 
-        Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
-        that nobody knows, old snapshots don't enter it again.
+        Of a fenced broker the last snapshot counts whatever its age.
         """
         ticks = self._options.named(TICKS)
         raw = self._read((*self._clusters, ticks), self._task())
@@ -84,8 +83,6 @@ class Queries:
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
                 good = cut_strangers(good, topic, self.listed)
-        if crowded:
-            good = good.where(self._not_expired("seen"))
         return self._start_complete("volumes", state(good, self._options.fill_window), publish)
 
     def registered(self, brokers: Collection[str]) -> None:
@@ -94,7 +91,11 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """``publish`` takes the newest usage of all brokers with each batch."""
-        good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
+        # Not of brokers long gone. By the clock's correction as it is when the query starts; with another one the job
+        # starts it again.
+        expiry = self._options.expiry // MS - self._clock.ahead
+        recent = f"unix_millis(ts) >= unix_millis({BATCH_TIME}) - {expiry}"
+        good = self._usage_records(self._task()).where("error IS NULL").where(recent)
         # Shares are only for brokers that the cluster has listed.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
@@ -128,12 +129,6 @@ class Queries:
     def _usage_records(self, task: int, times: int = 1) -> DataFrame:
         raw = self._read((self._usage,), task, times)
         return shares.parse(raw, self._own, self._options.validity)
-
-    def _not_expired(self, time: str) -> str:
-        """Whether a record is not of a broker long gone."""
-        # By the clock's correction as it is when the query starts; with another one the job starts it again.
-        expiry = self._options.expiry // MS - self._clock.ahead
-        return f"unix_millis({time}) >= unix_millis({BATCH_TIME}) - {expiry}"
 
     def _task(self) -> int:
         """Records of one task of a query that goes first."""
