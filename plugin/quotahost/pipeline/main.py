@@ -170,16 +170,15 @@ def configure_logging() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
-def submit_line(options: Options, master: str) -> str:
+def submit_line(options: Options) -> str:
     """One command in several lines, for a machine where this package is installed.
 
-    It has the options that differ from the defaults, and no secret. ``master`` is Spark's, such as
-    ``spark://host:7077``. Raises Unusable if the connector's jars are missing.
+    It has the options that differ from the defaults, no secret. Raises Unusable if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"}, exclude_defaults=True)
     parts = [
-        ["spark-submit", "--master", master],
+        ["spark-submit", "--master", options.master],
         ["--properties-file", str(path(DEFAULTS))],
         *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],

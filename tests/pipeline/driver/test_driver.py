@@ -260,9 +260,9 @@ def spark_cluster(directory: Path) -> Iterator[tuple[str, LoggedProcess]]:
 class Submitted(PipelineProcess):
     """The line that ``--print-submit`` prints, run as it is."""
 
-    def __init__(self, directory: Path, options: Options, master: str) -> None:
+    def __init__(self, directory: Path, options: Options) -> None:
         super().__init__(directory, options.bootstrap)
-        line = submit_line(options, master).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
+        line = submit_line(options).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
         small = "--conf spark.executor.memory=512m --conf spark.driver.memory=700m --conf spark.driver.host=127.0.0.1"
         self._command = ["bash", "-c", "exec " + line.replace("--master", f"{small} --master", 1)]
 
@@ -273,9 +273,10 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     shared, story = tmp_path / "shared/checkpoint", Story(node)
     shared.parent.mkdir()
-    options = Options(bootstrap=node.bootstrap, checkpoint=f"file://{shared}", tick="1s", validity="10m")
+    place = f"file://{shared}"
     with spark_cluster(tmp_path) as (url, worker):
-        driver = Submitted(tmp_path / "driver", options, url)
+        options = Options(bootstrap=node.bootstrap, checkpoint=place, tick="1s", validity="10m", master=url)
+        driver = Submitted(tmp_path / "driver", options)
         with driver:
             story.told(2)
             worker.kill()
