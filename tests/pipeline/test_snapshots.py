@@ -284,7 +284,9 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
     rows = parsed(spark, given)
     taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
-    assert taken == times.TAKEN
+    by_brokers = {text for text, each in zip(texts, given, strict=True) if model.refusal(each) is None}
+    read = {text: decode(b"1", snapshot("1", NOW, GOOD, snapshotAt=text)).captured_at for text in by_brokers}
+    assert taken == read == times.TAKEN
 
 
 def test_of_a_broker_that_is_not_listed_little_of_a_large_snapshot_is_remembered(spark: SparkSession) -> None:

@@ -1,13 +1,11 @@
 """Readers of records: whatever bytes a topic contains, they take a record or refuse it.
 
-A refusal has a reason, and nothing else is raised. All records and readers have one grammar of times, by which the
-pipeline's tests go, too.
+A refusal has a reason, and nothing else is raised.
 """
 
 import json
 import re
 from collections.abc import Callable
-from datetime import datetime
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +22,7 @@ from quotahost.records import snapshot as snapshot_codec
 from quotahost.records import usage as usage_codec
 from quotahost.records import watch as watch_codec
 from quotahost.records.codec import Refused
-from tests.unit.records.examples import REFUSED, SNAPSHOT_SCHEMA, TAKEN, example
+from tests.unit.records.examples import SNAPSHOT_SCHEMA, example
 from tests.unit.records.strategies import clusters, looks, quotas, shares, snapshots, usages, watches
 from tests.unit.records.test_snapshot import written
 
@@ -156,18 +154,3 @@ def test_any_bytes_any_json_and_a_record_with_anything_anywhere(
             break
     outer[at] = data.draw(anything)
     refusal(kind, key, json.dumps(content).encode())
-
-
-# ---- times ----
-
-
-@pytest.mark.parametrize(("text", "time"), TAKEN.items())
-def test_a_date_time_of_rfc_3339_is_taken(text: str, time: datetime) -> None:
-    assert snapshot_codec.decode(*example("snapshot", snapshotAt=text)).captured_at == time
-
-
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_is_no_date_time_is_refused(text: str) -> None:
-    refused = refusal("snapshot", *example("snapshot", snapshotAt=text))
-    assert refused is not None
-    assert (refused.reason, str(refused).startswith("snapshotAt: ")) == ("schema", True)
