@@ -141,10 +141,8 @@ PARTS: Final = {READINGS: readings, "budgets": held} | OF_USAGE
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
     """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
 
-    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows;
-    the folders of old days may be deleted, and the whole may be moved or copied. The query's checkpoint lies beside
-    them: without it Spark would read once more what the topics still have. ``every`` is how often a batch is written,
-    one file for each day of which it has rows.
+    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows.
+    ``every`` is how often a batch is written, one file for each day of which it has rows.
     """
     path = folder(directory, part)
     writer = PARTS[part](records).writeStream.queryName(f"quotahost-{part}")
@@ -156,10 +154,8 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
 def _write(path: str, batch: DataFrame, number: int) -> None:
     """Write a batch; one that is done again after a crash keeps the files that it has, which it knows by their names.
 
-    The topic may have been compacted since, and the batch has fewer rows then.
-
-    Spark's own sink would keep a list of all files by their whole paths: it grows for ever, and a history that was
-    moved, or whose list is damaged, could not be read.
+    The topic may have been compacted since, and the batch has fewer rows then. Spark's own sink would keep a list of
+    all files by their whole paths (docs/internals.md).
     """
     system, staged = file_system(batch.sparkSession, f"{path}/_batch")
     batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())

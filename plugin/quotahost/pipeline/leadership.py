@@ -24,11 +24,7 @@ _WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first recor
 
 
 class Leadership:
-    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads.
-
-    While records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it
-    continues with a new, higher run.
-    """
+    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads."""
 
     def __init__(
         self, consumer: JvmConsumer, silence: float, clusters: Collection[str], now_ms: Callable[[], int],
@@ -36,8 +32,9 @@ class Leadership:
     ) -> None:  # fmt: skip
         """Read the topic to its end, and take a run: Kafka's time now, if that is the highest.
 
-        This pipeline publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch; ``refused`` takes
-        the reason of each record that is refused.
+        While records of a higher run come, this pipeline stands by; once none has come for ``silence`` seconds, it goes
+        on with a new, higher run. It publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch;
+        ``refused`` takes the reason of each record that is refused.
         """
         self._consumer, self._silence, self._clusters = consumer, silence, clusters
         self._now_ms, self._refused = now_ms, refused

@@ -123,8 +123,7 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
     HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
-    OptionsError if one lies in a later one: in the history readers would take it for a part of that, and where two are
-    the same this process would wait for itself.
+    OptionsError if one lies in a later one, or is it: this process would wait for itself.
     """
     # As Hadoop reads a URL: it takes no %20 for a blank, and no # for an end.
     places = [Path(each.removeprefix("file:")).resolve() for each in filter(on_this_machine, directories)]

@@ -31,9 +31,8 @@ from quotahost.records.fields import MS
 class Publisher:
     """Takes the volumes of all brokers, batch by batch, and publishes one record for each cluster.
 
-    Each record's sequence is higher than that of the one before. While another pipeline leads, nothing is published.
-    A record that can't be made or written is counted and logged, and the other clusters' records are published: the
-    next batch makes it anew.
+    While another pipeline leads, nothing is published. A record that can't be made or written is counted and logged,
+    and the other clusters' records are published: the next batch makes it anew.
     """
 
     def __init__(
@@ -61,11 +60,19 @@ class Publisher:
         """Publish a batch of ``cluster.state``; for ``foreachBatch``."""
         # By a part of a backlog, or of what came while a cold Spark started, living brokers look dead and full disks
         # empty. This may have been the end of it, so a tick causes the next batch.
-        if self._caught_up():
-            self._publish_batch(volumes)
-        else:
+        if not self._caught_up():
             bring_forward(volumes)
             self._write_tick()
+            return
+        rules, ahead = self._rules, self._clock.ahead
+        rows = rollup(volumes, rules, ahead).collect()
+        standing_by, run = self._leadership.role()
+        made = self._records(rows, rules, run)
+        ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]
+        if ages:
+            self._clock.heard(min(ages) / MS - ahead, rules.validity / MS)
+        for each in made:
+            self._write(each, standing_by)
 
     def remaining(self) -> float:
         """Seconds until the next tick is due."""
@@ -85,17 +92,6 @@ class Publisher:
             self._no_tick.healed()
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
             self._no_tick.report("no tick can be written: %s", short(problem))
-
-    def _publish_batch(self, volumes: DataFrame) -> None:
-        rules, ahead = self._rules, self._clock.ahead
-        rows = rollup(volumes, rules, ahead).collect()
-        standing_by, run = self._leadership.role()
-        made = self._records(rows, rules, run)
-        ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]
-        if ages:
-            self._clock.heard(min(ages) / MS - ahead, rules.validity / MS)
-        for each in made:
-            self._write(each, standing_by)
 
     def _records(self, rows: Collection[Row], rules: Rules, run: int) -> list[ClusterRecord]:
         """The records of all clusters of which one can be made."""
