@@ -21,7 +21,7 @@ from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.options import Options
 from quotahost.records import shares
 from quotahost.records.cluster_volumes import ClusterRecord, encode
-from quotahost.records.topics import PREFIX, SHARES
+from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
 from tests.pipeline.records import limit, snapshot, volume
 from tests.pipeline.topics import CLUSTER_VOLUMES, SNAPSHOTS, Snapshots, dead_letters, newest, published, read_all
@@ -41,14 +41,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 
 class Running:
-    def __init__(
-        self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s", prefix: str = PREFIX
-    ) -> None:
+    def __init__(self, spark: SparkSession, node: KafkaNode, directory: Path, validity: str = "15s") -> None:
         self.node, self.bootstrap, self.progress = node, node.bootstrap, Progress()
         self.directory, self.brokers = directory, Snapshots(node.bootstrap)
         options = Options(
             bootstrap=node.bootstrap, checkpoint=str(directory / "checkpoint"), tick="1s", interval="2s",
-            validity=validity, history=str(directory / "history"), topics_prefix=prefix,
+            validity=validity, history=str(directory / "history"),
         )  # fmt: skip
         self._stop = threading.Event()
         self._job = Job(spark, options, self.progress)
@@ -88,9 +86,6 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
         self._stop.set()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()

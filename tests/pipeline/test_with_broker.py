@@ -41,8 +41,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
         assert quotas.write({key_of("orders"): encode(Budget("orders", ("orders.*",), 50_000))}) == {}
         # Until Spark answers the standby source does, so the broker is in service.
         eventually(lambda: state(node) == OPEN, PATIENCE)
-        running = Running(spark, node, tmp_path / "pipeline", VALIDITY)
-        try:
+        with Running(spark, node, tmp_path / "pipeline", VALIDITY):
             for hard, factor, expected in ((None, None, OPEN), ("1", 0.0, PAUSE), (None, None, OPEN)):
                 alter_broker_config(node, {HARD: hard}, broker=1)
                 eventually(lambda factor=factor: _record_says(node, factor), PATIENCE)
@@ -53,8 +52,6 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
             assert (record and record.budgets) == (("orders", size, 0),)
             assert gauge(node, "Budget,name=orders", "Used") == size
             assert attempt(node.client_config(), "orders.eu") == "NOT_ENOUGH_REPLICAS"
-        finally:
-            running.end()
 
 
 def _record_says(node: KafkaNode, factor: float | None) -> bool:
