@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row, encode
+from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row, Scoped, encode
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -63,8 +63,7 @@ class FakeShim(Shim):
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     has_fence: bool = False
     second_life: bool = False
-    last_factor: Factor = field(default_factory=lambda: Factor(1.0))
-    full: bool = False
+    last: Scoped = field(default_factory=lambda: Scoped(Factor(1.0)))  # that was set
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
     of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # numbers by type, name and attribute
@@ -103,8 +102,7 @@ class FakeShim(Shim):
     def _call(self, name: str, *arguments: object) -> Any:
         """Those calls that have no method below."""
         self.called.append((name, arguments))
-        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life,
-               "factor": (self.last_factor.value, self.last_factor.cause)}  # fmt: skip
+        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life}
         answer = {**_ANSWERS, **own, **self.told}.get(name)
         if isinstance(answer, Exception):
             raise answer
@@ -190,13 +188,14 @@ class FakeShim(Shim):
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
         self.budgets.append(tuple(budgets))
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        encode([value, cause, full])
-        self.affected.append(affected)
-        self.full = full
-        if value != self.last_factor.value:
-            self.factors.append(value)
-        self.last_factor = Factor(value, cause)
+    def factor(self) -> Scoped:
+        return self.last
+
+    def set_factor(self, new: Scoped) -> None:
+        self.affected.append(new.affected)
+        if new.factor.value != self.last.factor.value:
+            self.factors.append(new.factor.value)
+        self.last = new
 
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)

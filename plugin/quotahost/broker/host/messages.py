@@ -27,10 +27,12 @@ from quotahost.model import (
     ClientQuotaChange,
     Cluster,
     Default,
+    Factor,
     QuotaEntity,
     QuotaType,
     ScopeKind,
 )
+from quotahost.model.volumes import Affected
 
 # Codes of a scope (org.quotahost.table.Scopes); smaller codes are ScopeKind's values.
 NEWCOMER: Final = 4
@@ -106,6 +108,15 @@ class Answers:
     numbers: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
     rows: dict[Row, int] = field(default_factory=dict)  # numbered in order
     distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # likewise
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A factor and whom it is for."""
+
+    factor: Factor
+    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
+    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
 
 
 class Gauge(NamedTuple):

@@ -22,7 +22,7 @@ from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.api.broker import texts
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode, gauges, numbers_of
+from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Scoped, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -30,7 +30,7 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 4
+VERSION: Final = 5
 
 #: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
 _FEW: Final = 64 * 1024
@@ -325,24 +325,25 @@ class Shim:
 
     # ---- the factor, and who is exempt from it ----
 
-    @_declare(answer="[value: double, cause: text]")
-    def factor(self) -> Factor:
-        """The factor that was set last, maybe by a host before this one."""
-        return Factor(*self._call("factor"))
+    @_declare(answer="the arguments of set_factor")
+    def factor(self) -> Scoped:
+        """The factor that was set last, maybe by a host before this one, and whom it is for."""
+        value, cause, by_topics, topics, places, held, full = self._call("factor")
+        affected = Affected(dict(zip(topics, places, strict=True)), frozenset(held)) if by_topics else None
+        return Scoped(Factor(value, cause), affected, full)
 
     @_declare(
         "value: double, cause: text, by_topics: bool, topics: [text], places: [text], held: [text], full: bool",
         most=_MANY,
     )
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+    def set_factor(self, new: Scoped) -> None:
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
-        ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
-        its hard limit, so topics and partitions may be refused, too.
+        If a volume is known to be ``full``, topics and partitions may be refused, too.
         """
-        whom = affected or Affected({}, frozenset())
-        topics, places = list(whom.places), list(whom.places.values())
-        self._call("set_factor", float(value), cause, affected is not None, topics, places, list(whom.held), full)
+        factor, whom = new.factor, new.affected or Affected({}, frozenset())
+        of_topics = [new.affected is not None, list(whom.places), list(whom.places.values()), list(whom.held)]
+        self._call("set_factor", float(factor.value), factor.cause, *of_topics, new.full)
 
     @_declare("budgets: [[name: text, factor: double, place: text, error: text, topics: [text]]]", most=_MANY)
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:

@@ -14,7 +14,6 @@ ends, and the metrics of the limits of volumes and budgets.
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -23,6 +22,7 @@ from quotahost.api.broker import Shown
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.base.text import printable
 from quotahost.broker.host.exemptions import node_id
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
@@ -49,15 +49,6 @@ class Judged(NamedTuple):
     volume: Volume
     factor: float
     until: int | None = None  # at how many bytes used its PAUSE ends, if the policy tells its limits
-
-
-@dataclass(frozen=True, slots=True)
-class Scoped:
-    """A factor and whom it is for."""
-
-    factor: Factor
-    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
-    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
 
 
 class VolumeEvaluation:

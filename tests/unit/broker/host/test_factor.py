@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.factor import PauseMemory
-from quotahost.broker.host.volume_evaluation import Scoped
+from quotahost.broker.host.messages import Scoped
 from quotahost.model import ClusterVolumes, Factor, Volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import OwnFloat, fails
@@ -160,7 +160,7 @@ def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_disk_alon
     for waiting in ("the topic is not read yet", "the topic is not read yet", ""):
         world.step(cluster(own, waiting=waiting))
         held.append(world.shim.affected[-1] and world.shim.affected[-1].held)
-        assert (world.number("LackOfData"), world.shim.full) == (0, True), "what is known is at 0 itself"
+        assert (world.number("LackOfData"), world.shim.last.full) == (0, True), "what is known is at 0 itself"
     assert held == [{"own", "theirs"}, {"own", "theirs"}, {"own"}]
 
 
@@ -169,9 +169,9 @@ def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, i
     pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk"}, frozenset({"t"})))
     # The disk's thread writes the file after its next look, and a new host reads it before the last one has ended.
     memory = remembers(tmp_path, pause)
-    world = World(True, Factor(in_force, "the host before"), memory, factor__scope="topics")
+    world = World(True, Scoped(Factor(in_force, "the host before")), memory, factor__scope="topics")
     assert world.step(None) == begins
-    assert world.shim.affected == [], "Java still has the factor with its topics"
+    assert world.shim.last.affected is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cause":1}', '{"cause":"x","affected":{"places":{},"held":["t"]}}'])
@@ -186,16 +186,16 @@ def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> N
 def test_topics_are_refused_only_where_a_volume_is_known_to_be_full() -> None:
     world = World(fence=True)
     world.step(cluster(EMPTY, unknown=("broker 2: no snapshot",)))
-    assert (world.factor, world.shim.full) == (0.0, False), "producers stop by fallback.action, creations go on"
+    assert (world.factor, world.shim.last.full) == (0.0, False), "producers stop by fallback.action, creations go on"
     world.step(cluster(FULL, unknown=("broker 2: no snapshot",)))
-    assert (world.factor, world.shim.full) == (0.0, True)
+    assert (world.factor, world.shim.last.full) == (0.0, True)
     world.step(None, VALIDITY - 1)
-    assert (world.factor, world.shim.full) == (0.0, False), "the full volume is unknown, too"
+    assert (world.factor, world.shim.last.full) == (0.0, False), "the full volume is unknown, too"
     world.step(cluster(FULL))
     world.step(None)
-    assert world.shim.full, "it was known a moment ago"
+    assert world.shim.last.full, "it was known a moment ago"
     world.step(cluster(EMPTY))
-    assert not world.shim.full
+    assert not world.shim.last.full
 
 
 def test_a_source_that_comes_by_a_live_change_is_waited_for_and_one_that_goes_leaves_no_lack_of_data() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
@@ -111,7 +112,7 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
 
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
-    one, heard = World(before=Factor(0.25)), list[float]()
+    one, heard = World(before=Scoped(Factor(0.25))), list[float]()
     one.policy.factor_in_force = heard.append
     half, empty = cluster(used(1000)), cluster(used(0))
     one.step(half)
@@ -221,7 +222,7 @@ def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, ca
 
 
 def test_what_a_host_before_has_shown_and_nobody_has_any_more_leaves_the_metrics() -> None:
-    shim = FakeShim(second_life=True, last_factor=Factor(0.5, "broker 1, volume /own"))
+    shim = FakeShim(second_life=True, last=Scoped(Factor(0.5, "broker 1, volume /own")))
     for type in (types := ("VolumeLimits", "Budget", "TypedFactor", "Cause")):
         shim.gauge(type, "gone", "Factor", 0.5)
     shim.gauge("Plugin", "gone", "Errors", 1)

@@ -124,7 +124,7 @@ final class Calls {
                 act("gauge", a -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3))),
                 act("count", a -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3))),
                 act("forget", a -> host.gauges.forget(a.get(0), a.get(1))),
-                entry("factor", a -> factor()),
+                entry("factor", a -> host.factor),
                 act("set_factor", this::setFactor),
                 act("set_budgets", this::setBudgets),
                 act("set_factors_of_types", a -> table.factorsOfTypes(a.get(0), a.texts(1))),
@@ -285,17 +285,13 @@ final class Calls {
         return made;
     }
 
-    private Object factor() {
-        var last = host.table.factorInForce.hostFactor();
-        return List.of(last.value(), last.cause());
-    }
-
     private void setFactor(Arguments a) {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
                 : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4),
                         new HashSet<>(List.of(a.texts(5)))));
+        host.factor = a.all;
     }
 
     private void setBudgets(Arguments a) {
