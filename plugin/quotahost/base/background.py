@@ -5,7 +5,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, Final
 
 MINUTE: Final = 60.0  # seconds
@@ -28,29 +27,6 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
     thread = threading.Thread(target=body, name=f"quotahost-{name}", daemon=True)
     thread.start()
     return thread
-
-
-class KeptThreads:
-    """Does each work on a daemon thread ``quotahost-NAME``, at once, and keeps the threads for the next work.
-
-    There are as many as have worked at once. JPype leaves 7 KB behind of each thread that has called Java (1.7.1).
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._works: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._free = threading.Semaphore(0)  # threads for which there is no work yet
-
-    def do(self, work: Callable[[], object]) -> None:
-        """Have it done; what it raises ends its thread. Any thread may call."""
-        self._works.put(work)
-        if not self._free.acquire(blocking=False):
-            start_daemon(self._name, self._serve)
-
-    def _serve(self) -> None:
-        while True:
-            self._works.get()()
-            self._free.release()
 
 
 class Periodic:
