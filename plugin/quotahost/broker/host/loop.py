@@ -36,7 +36,7 @@ from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
-from quotahost.broker.host.live_change import Configuration, LiveChange, whole, without_unknown
+from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
@@ -204,6 +204,8 @@ class Host:
         try:
             self._handle(event.kind, event.fields, changes)
         except Exception:
+            if event.kind in ("cluster", "reconfigure"):
+                raise  # a part of it may be in force, as where Java's heap is full, and is not handed over again
             self._shim.count("Host", "", "EventErrors")
             text = "The event %s can't be handled, and the host goes on without it"
             self._broken_events.report(text, event.kind, exc_info=True)
@@ -222,8 +224,7 @@ class Host:
             case "reconfigure":
                 changes.on_reconfigure(fields)
                 if self._broker.changed():
-                    with whole():
-                        self._install(changes.in_force)
+                    self._install(changes.in_force)
             case "question":
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)
@@ -234,8 +235,7 @@ class Host:
 
     def _know(self, now: Cluster) -> None:
         if self._exemptions.know(now.brokers):
-            with whole():  # they would not be handed over again
-                self._exempt()
+            self._exempt()
             # A client that is exempt now may stand in the table with a quota.
             self._clients.answers_changed()
         self._notifier.tell(self._plugins, now)
