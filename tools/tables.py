@@ -66,8 +66,8 @@ def _calls() -> str:
     rows: list[tuple[str, ...]] = []
     for name, call in CALLS.items():
         types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
-        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
-    return _table(("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does"), *rows)
+        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", call.doc))
+    return _table(("call", "arguments", "answer", "the caller waits", "what it does"), *rows)
 
 
 def _sentence(text: str) -> str:

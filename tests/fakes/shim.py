@@ -129,6 +129,10 @@ class FakeShim(Shim):
         self.configured, self.measured = settings, measured
 
     def take(self, timeout: float) -> Batch:
+        self.taken = self._take()
+        return self.taken
+
+    def _take(self) -> Batch:
         self.clock.now += self.pace
         if self.again:
             again, self.again = list(dict.fromkeys(self.again)), []
@@ -147,13 +151,12 @@ class FakeShim(Shim):
     def ask_again_the_failed(self) -> None:
         self.again += [c for c, row in self.table.items() if any(each.code == NEWCOMER for each in row.answers)]
 
-    def publish(self, batch: Batch, answers: Answers) -> int:
+    def publish(self, answers: Answers) -> None:
         rows, ids = list(answers.rows), list(answers.distinct_ids)
         encode([rows, *map(sorted, ids)])  # fails where no such call could be sent
-        for client, number in zip(batch.clients, answers.numbers, strict=True):
+        for client, number in zip(self.taken.clients, answers.numbers, strict=True):
             row = self.table[client] = rows[number]
             self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
-        return len(batch.clients)
 
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}

@@ -36,7 +36,6 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
-_LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
@@ -75,16 +74,14 @@ class NewClients:
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")
-        # Java keeps nobody with a longer name.
-        if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
-            with self._lock:
-                _note(self._changed, (principal, client_id))
+        with self._lock:
+            _note(self._changed, (principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
             return
         answers = self.answers(batch.clients)
-        self._shim.publish(batch, answers)
+        self._shim.publish(answers)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
             _note(self._untried, (principal, None))

@@ -12,7 +12,7 @@ import pytest
 from quotahost.base.background import LoggedOnce
 from quotahost.broker.host.logs import LINES_OF_CAUSE, LINES_OF_LOGGER, Logs, RateLimit, printed
 from quotahost.broker.host.messages import encode
-from quotahost.broker.host.protocol import CALLS
+from quotahost.broker.host.protocol import MOST
 from tests.fakes.plugin_context import Clock
 from tests.fakes.shim import FakeShim
 
@@ -118,7 +118,7 @@ def test_no_plugin_silences_or_fails_the_hosts_log(harm: Callable[[], object], m
 def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
     class Java(FakeShim):
         def log(self, logger: str, level: int, message: str) -> None:
-            if message == "not now" or len(encode(["log", logger, level, message])) > CALLS["log"].most:
+            if message == "not now" or len(encode(["log", logger, level, message])) > MOST:
                 raise ValueError(message[:20])
             super().log(logger, level, message)
 

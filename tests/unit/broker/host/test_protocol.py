@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quotahost.broker.host.messages import Batch, Event, Scoped, encode
-from quotahost.broker.host.protocol import CALLS, Shim
+from quotahost.broker.host.protocol import MOST, Shim
 from quotahost.model import Client, Factor
 from quotahost.testing import FakeBroker
 
@@ -77,7 +77,7 @@ def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent
     java = Java()
     shim = Shim(java)
     with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
-        shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
+        shim.gauge("Volume", "x" * MOST, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
     broker: Any = FakeBroker()
     of_java: Any = shim

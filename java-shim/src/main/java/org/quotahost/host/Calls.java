@@ -109,7 +109,7 @@ final class Calls {
                 entry("take", a -> take(a.get(0))),
                 act("ask_again", a -> table.askAgain(a.get(0), a.get(1))),
                 act("ask_again_the_failed", a -> table.askAgainTheFailed()),
-                entry("publish", this::publish),
+                act("publish", this::publish),
                 entry("fence", a -> Fence.installed()),
                 entry("keystores", a -> Keystores.read(a.texts(0))),
                 act("connect", a -> host.admin.configure(a.texts(0))),
@@ -252,10 +252,10 @@ final class Calls {
         host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4), shadow);
     }
 
-    private Object publish(Arguments a) {
+    private void publish(Arguments a) {
         List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
         List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
-        return host.table.publish(answered(), a.get(0), answers);
+        host.table.publish(answered(), a.get(0), answers);
     }
 
     private static Answer answer(Arguments row, List<Set<String>> ids) {
