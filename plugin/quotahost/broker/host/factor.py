@@ -26,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import TypeAdapter
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
@@ -44,7 +44,7 @@ from quotahost.broker.host.volume_evaluation import (
     together,
 )
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
-from quotahost.model.volumes import Affected, SlowedBudget, as_answer, as_typed_answer
+from quotahost.model.volumes import SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.units.show import counted, show_factor
 
@@ -306,13 +306,7 @@ def _level(now: Factor) -> int:
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
 
 
-class _Stored(BaseModel):
-    """The file, as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    cause: str
-    affected: Affected | None
+_PAUSE: Final = TypeAdapter(Scoped)  # the file, as JSON
 
 
 class PauseMemory:
@@ -350,7 +344,7 @@ class PauseMemory:
             return
         self._written = pause
         # As bytes, which are UTF-8 in any locale: a container may have none, and the name of a volume any letter.
-        octets = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json().encode() if pause else b""
+        octets = _PAUSE.dump_json(pause) if pause else b""
         for file in self._files:
             new = file.with_name(f"{file.name}.new")
             # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
@@ -367,7 +361,7 @@ class PauseMemory:
 
 def _read(file: Path) -> Scoped | None:
     try:
-        stored = _Stored.model_validate_json(file.read_bytes())
+        stored = _PAUSE.validate_json(file.read_bytes())
     except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
-    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)
+    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.factor.cause}"), stored.affected)
