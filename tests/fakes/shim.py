@@ -1,12 +1,12 @@
 """The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row, Scoped, encode
+from quotahost.broker.host.messages import NEWCOMER, Batch, Event, Row, Scoped, encode
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -151,10 +151,10 @@ class FakeShim(Shim):
     def ask_again_the_failed(self) -> None:
         self.again += [c for c, row in self.table.items() if any(each.code == NEWCOMER for each in row.answers)]
 
-    def publish(self, answers: Answers) -> None:
-        rows, ids = list(answers.rows), list(answers.distinct_ids)
+    def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
+        rows, ids = list(rows), list(distinct_ids)
         encode([rows, *map(sorted, ids)])  # fails where no such call could be sent
-        for client, number in zip(self.taken.clients, answers.numbers, strict=True):
+        for client, number in zip(self.taken.clients, numbers, strict=True):
             row = self.table[client] = rows[number]
             self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
 

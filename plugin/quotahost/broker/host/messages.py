@@ -5,7 +5,7 @@ import struct
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -92,15 +92,6 @@ class Row(NamedTuple):
     answers: tuple[Answer, ...]  # by quota type
     distinct: int  # the client-ids of the principal whose answers may differ, by ``distinct_ids``; or EACH
     shadow: str = ""  # a ``shadow_text``
-
-
-@dataclass(slots=True)
-class Answers:
-    """The answers for a batch."""
-
-    numbers: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
-    rows: dict[Row, int] = field(default_factory=dict)  # numbered in order
-    distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # likewise
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from quotahost.api import QuotaSupplier
 from quotahost.base.background import Clock
 from quotahost.base.text import printable
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, Row, shadow_text
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
@@ -76,7 +76,7 @@ class NewClients:
         if not batch.clients:
             return
         answers = self.answers(batch.clients)
-        self._shim.publish(answers)
+        self._shim.publish(answers.numbers, answers.rows, answers.distinct_ids)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
             _note(self._untried, (principal, None))
@@ -231,7 +231,7 @@ class Chain:
         return table.union(all_named)
 
 
-class AnswerTable(Answers):
+class AnswerTable:
     """The answers for one batch while they are collected.
 
     Of 20,000 clients that are new at once most have equal answers, so each answer is kept once, as a row, and a row's
@@ -239,7 +239,9 @@ class AnswerTable(Answers):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        self.numbers: list[int] = []  # for each client of the batch, in order, the number of its row
+        self.rows: dict[Row, int] = {}  # numbered in order
+        self.distinct_ids: dict[frozenset[str], int] = {}  # likewise
         self.failed = False  # a supplier
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         self._room = MOST_CHARACTERS

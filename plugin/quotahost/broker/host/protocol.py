@@ -16,13 +16,13 @@ import json
 import math
 import socket
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.api.broker import texts
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, Scoped, encode, gauges, numbers_of
+from quotahost.broker.host.messages import Batch, ConfigRow, Event, Row, Scoped, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -201,12 +201,12 @@ class Shim:
         "numbers: ints, rows: [[answers: [[scope: long, rate: double or null, group: text, supplier: text]], "
         "distinct: long, shadow: text]], distinct_ids: [bytes, each a list of texts]"
     )
-    def publish(self, answers: Answers) -> None:
-        """Put the answers for the batch taken last into the table."""
+    def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
+        """Put the answers for the batch taken last into the table: for each client, in order, the number of its row."""
         # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
         # the way into Python and back.
-        ids = [encode(sorted(each)) for each in answers.distinct_ids]  # Java knows a set again by its bytes
-        self._call("publish", array("i", answers.numbers), list(answers.rows), ids)
+        ids = [encode(sorted(each)) for each in distinct_ids]  # Java knows a set again by its bytes
+        self._call("publish", array("i", numbers), list(rows), ids)
 
     @_declare(answer="bool")
     def fence(self) -> bool:
