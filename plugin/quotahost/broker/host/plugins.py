@@ -20,7 +20,7 @@ from quotahost.api import (
     QuotaSupplier,
     Role,
 )
-from quotahost.api.context import LoadedPlugin, silent
+from quotahost.api.context import LoadedPlugin
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import (
     PluginError,
@@ -177,8 +177,6 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 def close_plugin(loaded: LoadedPlugin, guard: Guard) -> None:
     name, consequence = loaded.context.name, "it is dropped all the same"
-    # A thread that it leaves behind must not have all clients asked for again and again.
-    loaded.context.answers_changed = silent
     guard.call_if_there(name, loaded.plugin, "close", consequence)
     guard.call(name, "what it has opened", consequence, loaded.context.closing.close)
 

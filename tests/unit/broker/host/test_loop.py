@@ -218,21 +218,6 @@ def test_a_plugin_in_the_place_of_one_that_failed_is_heard_of_when_it_fails_too(
     assert caplog.text.count("plugin mine failed in tick()") == 2, "who has changed its properties looks there"
 
 
-def test_a_plugin_in_whose_place_another_one_is_announces_nothing_any_more(mine: Any) -> None:
-    contexts: list[Any] = []
-    mine.Supplier.__init__ = lambda supplier, context: (contexts.append(context), setattr(supplier, "share", 0.5))[1]
-    shim, asked = FakeShim({"supplier": "mine"}), list[Any]()
-    shim.arrive(("alice", "a"))
-    shim.reconfigure(**share("0.25"))
-    shim.idle(2)
-    shim.script.append(lambda: setattr(shim, "ask_again", lambda *whom: asked.append(whom)))
-    for number in range(2):  # a thread of the first may have been left behind
-        shim.script.append(lambda number=number: contexts[number].answers_changed(f"user-{number}"))
-        shim.idle()
-    serve(shim)
-    assert asked == [("user-1", None)]
-
-
 def test_what_kafka_does_not_apply_is_closed_after_a_while(mine: Any) -> None:
     shim, closed = FakeShim({"supplier": "mine", "tasks": ""}), []
     shim.validate("1", tasks="idle", **share("0.25"))
