@@ -13,7 +13,6 @@ from quotahost.broker.host.broker_status import answer_question, columns, use_of
 from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.dump import BrokerState, quota_of
 from quotahost.model import Client, Cluster, LimitedBy, QuotaType, State, VolumeUse
-from quotahost.model.use import ClientUse
 from quotahost.settings.broker import Settings
 from tests.fakes import dump
 from tests.fakes.shim import FakeShim, node_of
@@ -23,15 +22,6 @@ from tests.unit.settings.properties import read
 THROTTLE = {"factor": 0.5, "limit_factor": 0.5, "cause": "full"}
 CLOSED = {"installed": True, "closed": True, "counts_only": False}
 HELD = {**dump.MARK, "held": True}
-
-
-def test_a_row_tells_rate_quota_limit_delay_what_binds_and_which_rule_in_shadow_would() -> None:
-    held = {"PRODUCE": [["alice", "app", "factor"]]}
-    state = BrokerState.of(dump.state(**THROTTLE, floors={"PRODUCE": 10.0}, held=held))
-    assert use_of(state, dump.row(rate=480.0, base=1000.0, limit=500.0, delay_ms=250.0)) == ClientUse(
-        QuotaType.PRODUCE, "alice", "app", "client", 480.0, 1000.0, 500.0, 250.0, LimitedBy.FACTOR, 0.1, "factor"
-    )
-    assert use_of(state, dump.row(type="FETCH")).shadow == ""
 
 
 @pytest.mark.parametrize(

@@ -143,25 +143,17 @@ def test_a_file_that_a_full_disk_refuses_leaves_the_one_before(tmp_path: Path, m
 
 
 def test_a_remembered_pause_is_for_the_topics_that_it_was_for_and_ends_with_the_grace(tmp_path: Path) -> None:
-    pause = Scoped(Factor(0.0, "the disk"), Affected({"t": "the disk", "u": "the disk"}, frozenset({"t"})))
+    pause = Scoped(Factor(0.0, "the disk"), Affected({"theirs": "the disk", "u": "the disk"}, frozenset({"theirs"})))
     world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics", fallback__action="OPEN")
-    world.step(None)
-    world.shim.ready([], {})  # the broker has started
-    assert world.step(None, GRACE - 1) == 0.0
-    assert world.shim.affected[-1] == pause.affected
-    assert world.step(None) == 1.0
-
-
-def test_a_remembered_pause_of_another_broker_holds_while_this_brokers_disk_alone_is_known_full(tmp_path: Path) -> None:
-    pause = Scoped(Factor(0.0, "the disk"), Affected({"theirs": "the disk"}, frozenset({"theirs"})))
-    world = World(fence=True, memory=remembers(tmp_path, pause), factor__scope="topics")
-    own = replace(FULL, topics=frozenset({"own"}))
-    held: list[Any] = []
-    for waiting in ("the topic is not read yet", "the topic is not read yet", ""):
-        world.step(cluster(own, waiting=waiting))
-        held.append(world.shim.affected[-1] and world.shim.affected[-1].held)
-        assert (world.number("LackOfData"), world.shim.last.full) == (0, True), "what is known is at 0 itself"
-    assert held == [{"own", "theirs"}, {"own", "theirs"}, {"own"}]
+    shim: Any = world.shim
+    world.step(None, GRACE - 1)
+    assert shim.last.affected == pause.affected
+    own = cluster(replace(FULL, topics=frozenset({"own"})), waiting="the topic is not read yet")
+    world.step(own)
+    assert (world.number("LackOfData"), shim.last.full) == (0, True), "what is known is at 0 itself"
+    assert shim.last.affected.held == {"own", "theirs"}
+    world.step(own)
+    assert shim.last.affected.held == {"own"}
 
 
 @pytest.mark.parametrize(("in_force", "begins"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
