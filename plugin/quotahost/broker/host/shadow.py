@@ -64,7 +64,7 @@ class Shadow:
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
-        elif self._rules or self._shim.restarted():
+        elif self._rules:
             self._thread = Periodic("shadow", self._work, lambda: self._pause)
 
     def close(self) -> None:
@@ -82,17 +82,12 @@ class Shadow:
         else:
             self._fault.healed()
         took = self._clock() - began
-        # The first look may have to take back what another host has shown, and may fail at that.
-        again = self._rules or self._text is None
-        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if again else float("inf")
+        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
 
     def look(self) -> None:
         rules, now = self._rules, self._clock()
         seconds = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None
-        if self._text is None:
-            # What a Python host before this one has shown nobody else would take back.
-            self._shown = set(filter(_is_ours, self._shim.left(_TYPE)))
         comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._shown |= {*rules, *comparison.counts}
