@@ -61,11 +61,7 @@ def test_what_the_source_calls_unknown_leads_to_the_fallback_at_once(action: str
     [
         (None, False),
         *((wrong, True) for wrong in (fails, 1.5, -0.1, float("nan"), True, "0.5")),
-        (lambda: ClusterVolumes(None), True),  # type: ignore[arg-type]
-        (lambda: cluster(Volume("1", "/" * 5000, 1, 1)), True),
         (lambda: ClusterVolumes(("/data",)), True),  # type: ignore[arg-type]
-        (lambda: ClusterVolumes((HALF,), unknown=(1, 2)), True),  # type: ignore[arg-type]
-        (lambda: ClusterVolumes((HALF,), unknown="broker 2"), True),  # type: ignore[arg-type]
         (lambda: ClusterVolumes((HALF,), waiting=5), True),  # type: ignore[arg-type]
         (lambda: Factor(0.1, cause=None), True),  # type: ignore[arg-type]
     ],

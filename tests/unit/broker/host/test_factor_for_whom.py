@@ -97,13 +97,6 @@ def test_a_host_that_starts_again_slows_whom_the_one_before_did_and_whom_it_find
     assert it.factor == 1
 
 
-def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
-    it = World(True, factor__scope="topics", fallback__action="OPEN")
-    for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
-        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
-        assert it.factor == factor
-
-
 def budget(used: int, name: str = "orders", size: int = 100) -> Volume:
     return as_volume(Budget(name, (f"{name}.*",), size), used, frozenset({f"{name}.eu"}), 0.5)
 
