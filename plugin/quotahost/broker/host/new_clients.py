@@ -106,30 +106,19 @@ class NewClients:
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
-        # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
-        alike: dict[str, tuple[int, frozenset[str]]] = {}
-        for client in clients:
-            known = alike.get(client.principal)
-            if known is None or client.client_id in known[1]:
-                row, distinct = self._row(client, table)
-                known = row, distinct or NOBODY
-                if distinct is not None and client.client_id not in distinct:
-                    alike[client.principal] = known
-            table.numbers.append(known[0])
+        table.numbers += [self._row(client, table) for client in clients]
         return table
 
-    def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
-        """The row of a client's answer, and for which client-ids another row may hold; None: for each."""
+    def _row(self, client: Client, table: AnswerTable) -> int:
         answers, distinct = self._chain.resolve(client, table)
         # After a failure the client is asked about again in a moment, with all suppliers.
         if self._trial is None or any(answer.code == NEWCOMER for answer in answers):
-            return table.row(answers, distinct), distinct
+            return table.row(answers, distinct)
         tried, others = self._trial.resolve(client, table)
         would = tuple([one if one.code != NEWCOMER and one.supplier in self._in_shadow else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
-        known = distinct if distinct is None or others is None else distinct | others
-        row = table.row(_measured(answers, would), known, would)
-        return row, known if others is not None else None
+        known = distinct if distinct is None or others is None else table.union([distinct, others])
+        return table.row(_measured(answers, would), known, would)
 
 
 def _note(these: set[Whom], whom: Whom) -> None:
