@@ -16,7 +16,6 @@ from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
@@ -46,7 +45,7 @@ class VolumeEvaluation:
 
     def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
         self._guard, self._limits = guard, limits
-        self._pauses, self._pauses_of_budgets = Pauses(guard, limits.left_at_0), Pauses(guard, limits.left_at_0)
+        self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
         #: The budgets with factors below 1; None: they are not known, as in the first moments.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
@@ -206,14 +205,14 @@ class Pauses:
     reached its hard limit keeps the factor 0 until it is some way below, by every policy that can be asked for its
     limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 
-    Only this broker's memory tells whether a volume between its limits is in a PAUSE. One that has just started has
-    none, and forgets a volume that its source doesn't report; another Python in its place has what the metrics show,
-    so nothing of other brokers' volumes. Then the policy's factor applies; near the hard limit that is a small one.
+    Only this host's memory tells whether a volume between its limits is in a PAUSE. One that has just started has none,
+    and forgets a volume that its source doesn't report. Then the policy's factor applies; near the hard limit that is a
+    small one.
     """
 
-    def __init__(self, guard: Guard, held: set[tuple[str, str]]) -> None:
+    def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._held = held  # by broker and name, of the volumes that were judged last
+        self._held: set[tuple[str, str]] = set()  # by broker and name, of the volumes that were judged last
 
     def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
         """The volumes that the policy can judge, and its first failure, with the volume: it must not hide a full one.
@@ -274,11 +273,7 @@ class VolumeLimits:
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._broker = str(node_id(shim.broker()))
-        volumes, budgets = shim.left("VolumeLimits"), shim.left("Budget")
-        self._volumes, self._budgets = Shown(shim, "VolumeLimits", volumes), Shown(shim, "Budget", budgets)
-        left = ((self._broker, volumes), (BUDGET, budgets))
-        #: By broker and name, the volumes and budgets that a host before this one has shown at factor 0.
-        self.left_at_0 = {(of, name) for of, shown in left for name, it in shown.items() if it.get("Factor") == 0}
+        self._volumes, self._budgets = (Shown(shim, type, shim.left(type)) for type in ("VolumeLimits", "Budget"))
 
     def show_budgets(self, judged: Iterable[Judged]) -> None:
         self._budgets.show({

@@ -135,7 +135,7 @@ class Host:
         self._shim, self._volumes = SmallShim(), ClusterVolumes(())
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
-        limits: Any = SimpleNamespace(show=self._show, left_at_0=set(), show_budgets=lambda judged: None)
+        limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
         self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
         self._in_force = FactorInForce(shim)
         policy = policy_of(settings, 0, clock)
