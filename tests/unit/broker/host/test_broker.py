@@ -202,13 +202,9 @@ def answered(shim: FakeShim, *words: str) -> Any:
     return shim.answered.pop("7")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [(("retention", "a"), "TimeoutException: no answer"), (("what", "else"), "unknown question: what else")],
-)
-def test_a_question_without_an_answer_has_an_error(words: tuple[str, ...], problem: str) -> None:
+def test_a_question_without_an_answer_has_an_error() -> None:
     silent = FakeShim(told={"configs": ConnectionError("TimeoutException: no answer")})
-    assert json.loads(answered(silent, *words)) == {"error": problem}
+    assert json.loads(answered(silent, "retention", "a")) == {"error": "TimeoutException: no answer"}
 
 
 # ---- what plugins and the host learn of it, and of its cluster where Kafka doesn't tell it ----
