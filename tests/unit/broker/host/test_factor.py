@@ -162,7 +162,7 @@ def test_a_pause_that_an_earlier_host_ended_does_not_come_back(tmp_path: Path, i
     assert world.shim.last.affected is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause":1}', '{"cause":"x","affected":{"places":{},"held":["t"]}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"cause":1}'])
 def test_a_file_that_holds_no_pause_stops_nobody(tmp_path: Path, text: str) -> None:
     (tmp_path / PauseMemory.FILE).write_text(text)
     assert World(fence=True, memory=PauseMemory([str(tmp_path)])).step(None) == 1.0
