@@ -50,9 +50,7 @@ _SILENCE: Final = 30.0  # seconds without any record after which the topic is re
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the volumes without any gap.
 
-    The record is the same for all brokers. This one knows better which brokers are registered and fenced, which disks
-    are its own, and for how long something has been unknown. Brokers that aren't registered are ignored, and so is how
-    many entries a truncated list of the record omits.
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits.
     """
 
     def __init__(self, node: str, clock: Clock) -> None:
