@@ -7,8 +7,7 @@
    same properties, so they share one model.
 3. ``construct`` calls the class or function with its context and checks that the result can take the role.
 
-Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
-plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
+Every error names the role, the plugin and a remedy. ``doctor`` only imports and validates.
 """
 
 import inspect

@@ -183,7 +183,6 @@ class NoDisks:
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """``properties`` are the node's own, with ``log.dirs``."""
         self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
         self.budgets = BudgetSizes(lambda _replicas: [])  # no thread of this node looks for any
 

@@ -37,7 +37,6 @@ class Budgets:
     """Follows the budgets of the topic, and makes volumes of them."""
 
     def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
-        """Nothing is read before :meth:`volumes` is called. ``context`` is the factor source's."""
         self._context, self._topic, self._clock = context, context.settings.quotas_topic, clock
         #: None before the topic is read; replaced as a whole when one has changed.
         self.by_name: Mapping[str, Budget] | None = None

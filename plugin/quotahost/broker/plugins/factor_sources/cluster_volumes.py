@@ -135,7 +135,6 @@ class Standby:
     """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
 
     def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
-        """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._of_source = context
         self._source: Snapshots | None = None
@@ -153,7 +152,7 @@ class Standby:
             self._closing = self._context.start_thread(f"{self._context.name}-standby", self._of_source.closing.close)
 
     def read(self, answers: bool) -> ClusterVolumes | None:
-        """What it knows, None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
+        """None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
         if self._source is None:
             return None
         # The host hands a live change to its own plugins only, and the standby is none of them.

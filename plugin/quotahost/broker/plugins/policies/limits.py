@@ -1,7 +1,6 @@
 """The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
 
 Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
-The log names limits that contradict each other.
 """
 
 from typing import ClassVar

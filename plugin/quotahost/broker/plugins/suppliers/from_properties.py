@@ -27,7 +27,6 @@ class Static:
     """Gives every client the rates of the properties ``static.*``; ``static.scope`` names who shares one."""
 
     def __init__(self, context: Context) -> None:
-        """A live change is seen at the next question."""
         self._context = context
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
