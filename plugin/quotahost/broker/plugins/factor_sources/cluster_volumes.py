@@ -17,7 +17,6 @@ yet. Then the standby goes on, and is closed after the first complete record.
 
 import logging
 import math
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -40,7 +39,6 @@ from quotahost.records.codec import Refused
 from quotahost.settings.broker import Settings
 
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
-_CLOSE_WITHIN: Final = 2.0  # seconds
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
 
 
@@ -132,15 +130,14 @@ def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
 
 
 class Standby:
-    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
+    """The source ``snapshots`` while it is needed: built when it is, read, and closed, which takes a second at most."""
 
     def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
         self._context, self._build = context, build
         self._of_source = context
         self._source: Snapshots | None = None
-        self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False  # whether it has answered without waiting for anything since it was built
-        context.closing.callback(self.close)
+        context.closing.callback(self.keep, False)
 
     def keep(self, needed: bool) -> None:
         if needed and self._source is None:
@@ -149,7 +146,7 @@ class Standby:
             self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
             self._source, self.ready = None, False
-            self._closing = self._context.start_thread(f"{self._context.name}-standby", self._of_source.closing.close)
+            self._of_source.closing.close()
 
     def read(self, answers: bool) -> ClusterVolumes | None:
         """None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
@@ -162,12 +159,6 @@ class Standby:
         if not self.ready and not answer.waiting:
             self.ready, answer = True, self._source.read(answers)
         return answer
-
-    def close(self) -> None:
-        """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
-        self.keep(False)
-        if self._closing:
-            self._closing.join(_CLOSE_WITHIN)
 
 
 class ClusterVolumesSource:
