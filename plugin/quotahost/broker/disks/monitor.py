@@ -47,8 +47,6 @@ class DiskMonitor:
         self._shown = Shown(metrics, "Volume", shown)
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
-        # Plugins are built on the host thread, but a thread of theirs may be the first that asks.
-        self._starting = threading.Lock()
         self._thread: Periodic | None = None
         self._looked = threading.Event()
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
@@ -66,15 +64,12 @@ class DiskMonitor:
 
     def started(self) -> Self:
         """Itself, looking. The first caller waits a second at most for the first look."""
-        with self._starting:
-            if self._thread is None:
-                # Until the first look the age counts from here, not from the host's start.
-                self._newest = (self._clock(), None)
-                start = partial(start_daemon, at_end=self._after_look)
-                self._thread = Periodic(
-                    "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
-                )
-                self._looked.wait(_FIRST_LOOK_WITHIN)
+        if self._thread is None:
+            # Until the first look the age counts from here, not from the host's start.
+            self._newest = (self._clock(), None)
+            start = partial(start_daemon, at_end=self._after_look)
+            self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start)
+            self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
     def wake(self) -> None:
