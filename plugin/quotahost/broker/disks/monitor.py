@@ -115,15 +115,12 @@ class DiskMonitor:
         self._formatted |= there
         failed = {name: why for name, why in (gone | self._unreadable).items() if name in served}
         disks = read_disks(self._node, [name for name in self._directories if name not in failed], offline)
-        self._log_inodes(disks)
-        return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
-
-    def _log_inodes(self, disks: DiskState) -> None:
         if full := [volume.name for volume in disks.volumes if volume.free == 0]:
             text = "volume %s has no space or no inodes (files) left: it counts as full, however many bytes are free"
             self._inodes.report(text, printable(full[0]))
         else:
             self._inodes.healed()
+        return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
 
     def close(self) -> None:
         if self._thread:
