@@ -329,7 +329,7 @@ def volumes(clock: Callable[[], float] = time.monotonic, **places: Path) -> Open
     given = context(FakeBroker(), "publish-usage")
     state = DiskState((), (), tuple((str(place), name) for name, place in places.items()))
     given.open_disks = lambda: cast("Any", SimpleNamespace(latest=lambda: (0.0, state)))
-    return OpenedVolumes(given, lambda _: None, clock)
+    return OpenedVolumes(given, clock)
 
 
 def measured(opened: OpenedVolumes, *names: str) -> Sequence[MeasuredVolume]:

@@ -14,7 +14,7 @@ without any client.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -147,11 +147,8 @@ class OpenedVolumes:
     A volume is measured once, as long as somebody asks for it; whoever asks again and again keeps no core busy.
     """
 
-    def __init__(
-        self, context: Context, sleep: Callable[[float], object] = time.sleep, clock: Clock = time.monotonic
-    ) -> None:
-        """``sleep`` stands in for the wait between two looks."""
-        self._context, self._sleep, self._clock, self._rest = context, sleep, clock, clock()
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
+        self._context, self._clock, self._rest = context, clock, clock()
         self._lock = threading.Lock()
         self._measured: dict[str, MeasuredVolume] = {}
         self._running: set[str] = set()
@@ -170,7 +167,7 @@ class OpenedVolumes:
         disks = self._context.disks.latest()[1]
         directories = [directory for directory, volume in disks.places if volume == name] if disks else []
         try:
-            measured = measure(name, directories, BETWEEN, self._sleep)[0]
+            measured = measure(name, directories, BETWEEN)[0]
         except Exception as error:  # most often the disk's; or no other volume would be measured after a defect
             measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
         with self._lock:
