@@ -57,7 +57,7 @@ def _metrics() -> str:
     for m in CATALOGUE:
         named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
         column = "Uses`, column `" if m.type == CLIENTS else ""
-        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
+        name = f"`quotahost_{m.prometheus}{m.kind}`" + (f" by `{m.label}`" if m.label else "")
         rows.append((f"`{m.type}{named}`, `{column}{m.attribute}`", name, m.help, m.shown_by or "every broker"))
     return _table(("JMX (`quotahost:type=...`)", "Prometheus", "meaning", "shown by"), *rows)
 

@@ -21,7 +21,7 @@ from quotahost.base.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import uses
 from quotahost.broker.host.messages import gauges
 from quotahost.broker.host.protocol import Shim
-from quotahost.broker.metrics import CATALOGUE, CLIENTS, Kind
+from quotahost.broker.metrics import CATALOGUE, CLIENTS, COUNTER
 from quotahost.model.use import ClientUse, LimitedBy
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError
@@ -83,7 +83,7 @@ class Exporter(Collector):
     def collect(self) -> Iterable[Metric]:
         # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
         for described in CATALOGUE:
-            family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
+            family = CounterMetricFamily if described.kind == COUNTER else GaugeMetricFamily
             labels = described.label.split(", ") if described.label else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
             for names, value in self._series.get((described.type, described.attribute), {}).items():
