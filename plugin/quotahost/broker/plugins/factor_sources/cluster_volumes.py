@@ -251,8 +251,11 @@ class ClusterVolumesSource:
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys((*own.unknown, *view.unknown)))
         # The sums of a new pipeline that has not read all snapshots yet would let those on whose budget is used up.
-        budgets = self._budgets.volumes(told_by(record) if record and view.complete else None)
-        return ClusterVolumes(own.volumes + others, unknown, waiting, budgets)
+        told: list[Used] | None = None
+        if record and view.complete and record.budgets is not None:
+            in_service = [(name, used) for name, used, _ in record.budgets]
+            told = [(in_service, True), ([(name, used) for name, _, used in record.budgets], False)]
+        return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgets.volumes(told))
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
@@ -302,10 +305,3 @@ class ClusterVolumesSource:
 
     def _on_absent(self) -> None:
         self._absent = True
-
-
-def told_by(record: ClusterRecord) -> list[Used] | None:
-    """What the brokers in service take of the budgets, and the others, by a record; None if it says nothing of them."""
-    if (sums := record.budgets) is None:
-        return None
-    return [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]
