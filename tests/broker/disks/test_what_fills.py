@@ -130,7 +130,7 @@ def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as
     assert writes[-1] == topic, "with factor.scope=topics"
 
 
-def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart(node: KafkaNode) -> None:
+def test_a_volume_above_its_soft_limit_gets_no_new_replicas_but_what_an_operator_says_holds(node: KafkaNode) -> None:
     full, other = map(str, node.data_dirs)
     eventually(lambda: cordoned(node) == [full])
     # Kafka shows a new config a moment before it goes by it.
@@ -141,26 +141,16 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart
     assert places_of_new_topics(node, "after") == {node.data_dirs[1]}
     eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
     alter_broker_config(node, {CORDONED: f"{full},{other}"}, broker=OWN_ID)
+    let_go = f"{PREFIX}plugin.cordon.let-go"
+    alter_broker_config(node, {let_go: "true"}, broker=OWN_ID)
+    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
+    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
+    alter_broker_config(node, {let_go: None}, broker=OWN_ID)
+    eventually(lambda: cordoned(node) == sorted([full, other]), what="it goes on where it is no longer told to let go")
     delete_topics(node, topic_at(node.data_dirs[0]))
     eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
     alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
     eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
-
-
-def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
-    create_topic(node, "last", config=SEGMENTS)
-    place = directory_of("last", node.data_dirs)
-    (other,) = (str(each) for each in node.data_dirs if each != place)
-    fill_topic(node.client_config(client_id="filler"), "last", 25 * MEGA)
-    eventually(lambda: cordoned(node) == [str(place)])
-    alter_broker_config(node, {CORDONED: f"{place},{other}"}, broker=OWN_ID)
-    let_go = f"{PREFIX}plugin.cordon.let-go"
-    alter_broker_config(node, {let_go: "true"}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == [other])
-    eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
-    alter_broker_config(node, {let_go: None, CORDONED: None}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == [str(place)], what="it goes on where it is no longer told to let go")
-    delete_topics(node, "last")
 
 
 def test_a_volume_that_kafka_has_taken_offline_is_listed_as_lost(node: KafkaNode) -> None:
