@@ -7,7 +7,8 @@
    same properties, so they share one model.
 3. ``construct`` calls the class or function with its context and checks that the result can take the role.
 
-Every error names the role, the plugin and a remedy. ``doctor`` only imports and validates.
+Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
+plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
 """
 
 import inspect
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -26,7 +27,7 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import nearest, redact, shortened
+from quotahost.base.text import meant, nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
@@ -105,8 +106,17 @@ def _offered(role: Role, name: str = "*") -> EntryPoints:
         # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, which pip itself ignores.
         return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
-        text = f"the entry points of an installed package can't be read ({type(error).__name__}: {error})"
+        text = f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error})"
         raise PluginError(role, name, f"{text}; install it anew") from error
+
+
+def _broken_package() -> str:
+    for dist in distributions():
+        try:
+            dist.entry_points  # noqa: B018 - it reads the file
+        except Exception:
+            return f"the package {dist.name} in {dist.locate_file('')}"
+    return "a package"
 
 
 def _origin(entry: EntryPoint) -> str:
@@ -226,13 +236,24 @@ class Found:
 
 
 def survey() -> list[Found]:
-    """Every installed entry point of every role, and why one can't be used; it imports all of them."""
-    found = []
-    for role in Role:
-        for entry in sorted(_offered(role), key=lambda each: each.name):
-            package: Any = entry.dist
-            found.append(Found(role, entry.name, package.name, package.version, _unusable(role, entry.name)))
+    """Every installed entry point of every role, and why one can't be used; it imports all of them.
+
+    Beside them those of groups that a package's author may have taken for a role's.
+    """
+    of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
+    found = [_found(role, entry, _unusable(role, entry.name)) for role, entry in of_roles]
+    known = {role.group.rpartition(".")[2]: role.group for role in Role}
+    for group in sorted(entry_points().groups - set(known.values())):
+        if group.lower().startswith("quotahost"):
+            hint = meant(group.rpartition(".")[2], known, f"there are {', '.join(known.values())}", "quotahost.")
+            error = f"nobody reads its group {group}; {hint}"
+            found += [_found("entry point", entry, error) for entry in entry_points(group=group)]
     return found
+
+
+def _found(role: str, entry: EntryPoint, error: str) -> Found:
+    package: Any = entry.dist
+    return Found(role, entry.name, package.name, package.version, error)
 
 
 def _unusable(role: Role, name: str) -> str:

@@ -1,8 +1,10 @@
 """Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
 and its age, by its arrival and no wall clock.
 
-A record carries the time of the machine that wrote it, whose clock may be wrong or jump. So its age runs from its
-arrival, on this machine's monotonic clock, and begins with the delay by the rule of :mod:`quotahost.records.fields`.
+Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
+time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
+record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
+:mod:`quotahost.records.fields`.
 """
 
 import math

@@ -1,8 +1,12 @@
 """From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
 cluster's record.
 
-:func:`state` is the one stateful operator of the query, and :func:`rollup` runs on a batch of it; :func:`record` reads
-the record of a row, as brokers do, and adds what is not left to SQL. harness/rollup.py is the same in plain Python.
+1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
+2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
+3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
+   :mod:`quotahost.pipeline.publisher` publishes it.
+
+harness/rollup.py is the same in plain Python.
 """
 
 import json

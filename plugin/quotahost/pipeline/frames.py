@@ -1,4 +1,9 @@
-"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, limits, Kafka's sinks."""
+"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, limits in bytes, Kafka's sinks.
+
+A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: when a record's contents were captured
+(:func:`seen_at`), at how many bytes a volume reaches a limit (:func:`reached_at`), and the factor that follows
+(:func:`factor`). Rows go to a topic by :func:`kafka_sink`.
+"""
 
 import json
 from collections.abc import Callable, Collection, Mapping

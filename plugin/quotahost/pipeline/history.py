@@ -1,8 +1,12 @@
 """Writes the history as Parquet, in one folder for each day: every reading of every volume, and beside it by the minute
 who used what (``-usage``, ``-bytes``), and what budgets held (``-budgets``).
 
-A reading is a volume of a snapshot; the rest comes from the records of ``publish-usage``, and budgets from the
-snapshots. ``quotahost report``, ``replay`` and ``quotas usage`` read them.
+1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
+2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task
+   ``publish-usage``.
+3. ``-bytes`` has the bytes that the busiest clients wrote and read by the minute, from the same records, and
+   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both,
+   ``replay`` the latter.
 
 Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.

@@ -1,7 +1,8 @@
 """Which of several pipelines leads: the one that was launched last publishes, the others stand by, and all log it.
 
 Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
-keep the record of the highest run. The publishers ask for their ``role`` with each batch.
+keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
+The publishers ask for their ``role`` with each batch.
 
 Whoever may write to the topic can claim a run. One that no pipeline can have is refused and counted: otherwise a single
 record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.

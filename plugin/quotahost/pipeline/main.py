@@ -1,6 +1,12 @@
 """The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``.
 
-Until a signal ends it, :class:`quotahost.pipeline.job.Job` does the rest.
+1. It reads the options, and starts the metrics.
+2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
+   other for ever.
+3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
+4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
+
+:func:`submit_line` makes the line by which an operator runs it on a cluster (``quotahost pipeline --print-submit``).
 """
 
 import fcntl

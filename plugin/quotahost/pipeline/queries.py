@@ -6,9 +6,13 @@
 4. ``history``, ``usage``, ``bytes`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
 
 Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
-while cores are short. The dead letters' judges every record a second time, apart from the queries that use the good
-ones, so that neither holds up the other: 1 % of a core while 1,000 snapshots arrive in a second. It writes a dead
-letter at least once, since Spark's checkpoint proceeds only after the sink; one of the same record has the same key.
+while cores are short.
+
+Dead letters are copies of the refused snapshots and usage records, in a topic of their own, with the reason of each: an
+operator reads there what a broker, or a stranger, published wrongly. Their query judges every record a second time,
+apart from the queries that use the good ones: so it writes a dead letter at least once (Spark's checkpoint proceeds
+only after the sink), and neither holds up the other. A record that is read again gives a dead letter with the same
+key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive in a second.
 """
 
 import math

@@ -6,9 +6,10 @@
    common lies in :mod:`quotahost.records.fields`.
 2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
    one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
+3. A record that is wrong raises :class:`Refused`, with its reason and a line of text.
 
-All readers, on brokers and in the pipeline's driver, decode with it. The pipeline's SQL
-(:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
+All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
+pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
 """
 
 import json

@@ -94,6 +94,17 @@ def test_what_a_plugin_has_opened_ends_if_it_can_not_be_built(fails: bool) -> No
     assert ended == ["itself"] * (not fails) + ["what it has opened"]
 
 
+def test_another_package_whose_entry_points_can_not_be_read_is_named(site: Path) -> None:
+    good(site)
+    distribute(site, "torn", {})
+    (site / "torn-1.0.dist-info" / "entry_points.txt").write_bytes(b"[x]\na = \xff")
+    words = rf"^supplier 'good': the entry points of the package torn in {site} can't be read .* install it anew$"
+    with pytest.raises(PluginError, match=words):
+        load(Role.SUPPLIER, "good")
+    with pytest.raises(PluginError, match="the package torn"):
+        survey()
+
+
 def test_a_plugin_without_a_model_has_no_settings_and_a_broken_one_of_others_is_not_imported(site: Path) -> None:
     ran = site / "ran"
     supplier(site, "broken", f"open({str(ran)!r}, 'w').close()\nraise SystemExit", distribution="other")
@@ -209,6 +220,7 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     distribute(site, "whole", {Role.SUPPLIER.group: {"module": "whole_module"}}, {"whole_module": ""})
     supplier(site, "twice", "plugin = print", distribution="one")
     supplier(site, "twice", "plugin = print", distribution="two")
+    distribute(site, "astray", {"quotahost.supplier": {"x": "no:x"}, "quotahost": {"y": "no:y"}})
     distribute(site, "slips", {Role.SUPPLIER.group: {"dashed": "my-quotas:Good", "a.b": "acme_good:Good"}})
     found = {(plugin.name, plugin.distribution): plugin for plugin in survey()}
     assert (found["good", "acme"].version, found["good", "acme"].error) == ("1.0", "")
@@ -216,6 +228,8 @@ def test_a_survey_lists_every_plugin_and_why_it_fails_to_load(site: Path) -> Non
     error = found["twice", "one"].error
     assert all(words in error for words in ("offered more than once, by", " one 1.0", " two 1.0", "uninstall"))
     assert found["module", "whole"].error.endswith("name a class or function in the entry point, as MODULE:CLASS")
+    assert found["x", "astray"].error == "nobody reads its group quotahost.supplier; did you mean quotahost.suppliers?"
+    assert "; there are quotahost.suppliers, quotahost.factor_sources, " in found["y", "astray"].error
     written = "my-quotas:Good of slips 1.0 is not written as MODULE:CLASS, of letters, digits, _ and dots"
     assert found["dashed", "slips"].error == written
     with pytest.raises(PluginError, match=written):

@@ -1,8 +1,14 @@
 """Java's raw dump as values: the broker's state; whose a quota is, its limit, and by what its clients are held back.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else, for ``explain`` and ``top``, metrics, JMX and ``publish-usage``. ``explain`` starts
-with this module, so it imports little: no pydantic, no settings.
+worked out here and nowhere else:
+
+1. :meth:`BrokerState.of`: what holds for the whole broker, such as the factor in force and its cause.
+2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
+3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
+
+``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
+starts with this module, so it imports little: no pydantic, no settings.
 """
 
 import math

@@ -1,8 +1,10 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, every 5 s from Java; series by client, with
 long names cut to a hash; 32 connections at most.
 
-No scrape waits for Java. One thread serves the port, whoever connects and however many (asyncio), and answers any
-request whose method is GET. A connection has DEADLINE to send its request and as long to take its page.
+A thread reads all numbers from Java every five seconds, so that no scrape waits for Java. One more serves the port,
+whoever connects and however many: it waits for all connections at once (asyncio), and answers any request whose method
+is GET with the page. A connection has DEADLINE to send its request and to take its page, and the oldest is closed when
+there are more than CONNECTIONS.
 """
 
 import asyncio

@@ -2,13 +2,20 @@
 ``fallback.action`` for what is unknown; its cause and log line; and that a broker which stopped in a PAUSE starts
 in it, until its volumes are known.
 
-A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the last
-factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
-``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
+1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
+   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
+2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
+   last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
+   ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
+3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
+   know is factor 1.
+4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
+   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``).
+factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
+volume is known to be at its hard limit.
 """
 
 import logging

@@ -1,9 +1,11 @@
 """A change of properties: staged, checked, in force or refused; names stored without effect are left out and logged.
 
-To validate a change is to build all of its plugins, beside those in force. The administrator waits 2 s at most for the
-verdict, and a second attempt finds what took longer. When Kafka applies the change, it waits for nothing and refuses
-nothing, so a failure to build is an error of the log and the gauge ConfigRefused, and the old plugins go on. After any
-later failure nobody knows what is in force: the host ends, and Java begins another one with the properties before.
+1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
+   waits 2 s at most for the verdict, and a second attempt finds what took longer.
+2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
+   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
+   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
+3. What is staged and not applied within STAGED_FOR is closed.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.

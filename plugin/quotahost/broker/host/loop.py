@@ -1,8 +1,20 @@
 """The host thread: its start, which ends with one sentence where a property is wrong or a plugin is unknown or can't be
 built, its rounds, and its end.
 
-Each round takes new clients and events from Java's inbox. Taking renews the lease: a host that hangs in a plugin loses
-it, and Java applies the fallback. At the end tasks and plugins close, each guarded, in the 4 s that the shim waits.
+**The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
+a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.
+
+**Each round** then, until the broker closes:
+
+1. take new clients and events from Java's inbox, for at most 0.1 s. Taking renews the lease: a host that hangs in a
+   plugin loses it, and Java applies the fallback;
+2. handle the events: Kafka's client quotas, the cluster, live changes of properties, questions;
+3. once a second call the suppliers' ``tick()``;
+4. have those clients come again whose answers have changed, and have the suppliers asked for the new ones
+   (``new_clients``);
+5. have the factor source read when that is due (``factor``).
+
+**The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
 import logging

@@ -1,4 +1,11 @@
-"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls)."""
+"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
+
+1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
+   then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
+2. A ``Batch`` of clients and events comes out of Java's inbox.
+3. The answers go back into Java's table, an ``Answer`` for each quota type. Beside them goes what suppliers in shadow
+   would answer: a text that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
+"""
 
 import json
 import struct

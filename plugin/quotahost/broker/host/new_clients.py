@@ -1,14 +1,19 @@
 """A client's first request, in Python: who gives its quota (``supplier.combine``), when it is asked about again.
 
-The suppliers are asked for each quota type in turn: by default the first that answers gives the quota. With
-``supplier.combine=most-constraining`` all of them are asked, and the smallest rate decides, whatever scope shares it:
-unlimited is the largest, and of equal rates that of the first supplier decides. If a supplier fails, nobody knows what
-it would have answered: the client stays a newcomer, or keeps in Java the quota that it had. Suppliers in shadow are
-left out. What they would have given goes beside the answer, and makes no other difference.
-
-Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and every
-RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for 50,000
-at once would outlast the lease.
+1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
+   they are *newcomers*, who share a quota.
+2. Exempt clients never come here (``exemptions``). For any other the suppliers are asked, for each quota type in turn:
+   by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
+   are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
+   of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
+   newcomer, or keeps in Java the quota that it had.
+3. The suppliers also say which of the principal's client-ids may have other answers. So Java's table learns from one
+   request all that it can of a principal.
+4. Suppliers in shadow are left out. What they would have given goes beside the answer, and makes no other difference.
+5. The answers of a batch are collected in an ``AnswerTable`` and published in one call.
+6. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
+   every RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for
+   50,000 at once would outlast the lease.
 """
 
 from __future__ import annotations

@@ -4,10 +4,16 @@ A rule in shadow is computed and not enforced (the property ``shadow``). ``new_c
 of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
 (``org.quotahost.topics``).
 
-Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka itself:
-the quotas with ``shadow=all``, the factor, and each supplier in shadow. What Kafka measures belongs to a scope of a
-supplier in shadow only if all who have the tags would be in that scope; otherwise nobody knows who used how much of it,
-and the scope is unmeasured.
+1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
+   (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
+   suppliers in shadow would give the clients (``holders``).
+2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
+3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
+   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
+4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
+   otherwise nobody knows who used how much of it, and the scope is unmeasured.
+5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
+   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
 """
 
 import json

@@ -1,5 +1,15 @@
 """Volumes, budgets and the policy: which factor, for which topics' writers it is, how much must be free before a PAUSE
 ends, and the metrics of the limits of volumes and budgets.
+
+``factor`` hands over the volumes that the factor source has returned.
+
+1. If they are as at the last read, and the policy doesn't depend on time, the last result stands.
+2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
+3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
+4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
+   factors below 1 (``affected``).
+5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
+6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 import logging
