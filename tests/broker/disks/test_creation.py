@@ -9,22 +9,22 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from harness.clients.mutations import mutate
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.clients.raw import Kind
+from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE, PREFIX
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import FIXED, callback_node, set_factor
+from tests.broker.support.node import FIXED, callback_node, changed, set_factor
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import gauge
 
-USERS: Final = {"alice": "a"}
 SENTENCE: Final = "creates no topics and partitions in a PAUSE"
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """A node whose coordinators have no topics yet, which pauses."""
-    with callback_node(tmp_path_factory.mktemp("node"), FIXED, users=USERS, properties=FENCE) as node:
+    with callback_node(tmp_path_factory.mktemp("node"), FIXED, properties=FENCE) as node:
         create_topic(node, "old")
         set_factor(node, 0)
         yield node
@@ -38,30 +38,24 @@ def refused(node: KafkaNode) -> float:
     return gauge(node, "Fence", "CreationsRefused")
 
 
-def test_kafkas_own_admin_client_is_told_why_and_does_not_try_again(node: KafkaNode) -> None:
+def test_kafkas_own_admin_client_is_told_why_and_of_a_topic_that_exists_as_without_a_pause(node: KafkaNode) -> None:
     before = refused(node)
-    for kind in ("create", "grow"):
-        (error,) = mutate(node, "app", kind, {"old" if kind == "grow" else "new": 3}, retry=True).values()
-        assert error is not None
-        assert error.error == "PolicyViolationException"
-        assert SENTENCE in error.message
-    assert refused(node) == before + 2, "one request each"
-    assert "new" not in topics(node)
-    node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
-
-
-def test_who_asks_for_a_topic_that_exists_is_told_so_as_without_a_pause(node: KafkaNode) -> None:
-    before = refused(node)
+    kinds: tuple[Kind, ...] = ("create", "grow", "create")
+    for kind, wanted in zip(kinds, ({"new": 3}, {"old": 3}, {"old": 1, "newer": 1}), strict=True):
+        for error in mutate(node, "app", kind, wanted, retry=True).values():
+            assert error is not None
+            assert error.error == "PolicyViolationException"
+            assert SENTENCE in error.message
     (error,) = mutate(node, "connect", "create", {"old": 1}).values()  # as a Connect worker at each start
     assert error is not None
     assert error.error == "TopicExistsException"
-    errors = mutate(node, "connect", "create", {"old": 1, "newer": 1}).values()
-    assert {error and error.error for error in errors} == {"PolicyViolationException"}
-    assert refused(node) == before + 1
+    assert refused(node) == before + 3, "it does not try again"
+    assert not {"new", "newer"} & topics(node)
+    node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
 
 
 def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode) -> None:
-    config = node.client_config("alice", "names") | {"message.timeout.ms": "3000"}
+    config = node.client_config(client_id="names") | {"message.timeout.ms": "3000"}
     before = refused(node)
 
     def is_refused() -> bool:
@@ -77,7 +71,7 @@ def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node
 
 
 def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -> None:
-    member = Consumer(node.client_config("alice", "first") | {"group.id": "first", "auto.offset.reset": "earliest"})
+    member = Consumer(node.client_config(client_id="first") | {"group.id": "first", "auto.offset.reset": "earliest"})
     member.subscribe(["old"])
     eventually(lambda: member.poll(1) is None and bool(member.assignment()))
     member.close()
@@ -86,10 +80,9 @@ def test_the_first_consumer_of_a_cluster_commits_all_the_same(node: KafkaNode) -
 
 def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> None:
     before = gauge(node, "Fence", "CreationsShadowed")
-    alter_broker_config(node, {PREFIX + "pause.creation": "allow"})
-    eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
+    with changed(node, {"pause.creation": "allow"}):
+        eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
     assert gauge(node, "Fence", "CreationsShadowed") == before
-    alter_broker_config(node, {PREFIX + "pause.creation": None, PREFIX + "shadow": "all"})
     names = (f"shadowed-{number}" for number in count())
 
     def passes_and_is_counted() -> bool:
@@ -98,6 +91,6 @@ def test_allow_and_shadow_let_all_pass_and_shadow_counts(node: KafkaNode) -> Non
         assert mutate(node, "app", "create", {name: 1}) == {name: None}
         return gauge(node, "Fence", "CreationsShadowed") > before
 
-    eventually(passes_and_is_counted)
-    alter_broker_config(node, {PREFIX + "shadow": None})
+    with changed(node, {"shadow": "all"}):
+        eventually(passes_and_is_counted)
     assert "Unexpected error" not in node.log_text()

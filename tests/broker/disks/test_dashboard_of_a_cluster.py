@@ -19,7 +19,7 @@ from harness.system.waiting import eventually
 from quotahost.records.topics import COMPACTED
 from tests.broker.support.node import callback_properties
 from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
-from tests.broker.support.prometheus import Server, empty, firing, health, prometheus, without_delay
+from tests.broker.support.prometheus import Server, empty, firing, health, prometheus
 from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import gauge
 
@@ -29,7 +29,6 @@ SETTINGS: Final = {
     "plugin.overrides.quota.producer.override": "p:100K",
     "shadow": "supplier.overrides",
     "factor.source": "cluster-volumes",
-    "fence.authorizer": "none",
     "validity": f"{VALIDITY:g}s",
     "startup.grace": "20s",
     "snapshots.period": "1s",
@@ -54,13 +53,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Server]:
-    directory = tmp_path_factory.mktemp("prometheus")
-    targets = [f"127.0.0.1:{node.properties[PREFIX + 'metrics.port']}" for node in cluster.brokers]
-    config = {
-        "scrape_configs": [{"job_name": "test", "static_configs": [{"targets": targets}]}],
-        "rule_files": [str(without_delay(directory))],
-    }
-    with prometheus(directory, config) as server:
+    ports = (node.properties[PREFIX + "metrics.port"] for node in cluster.brokers)
+    with prometheus(tmp_path_factory.mktemp("prometheus"), *ports) as server:
         yield server
 
 

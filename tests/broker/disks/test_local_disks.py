@@ -3,7 +3,7 @@
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +24,10 @@ from quotahost.model import Volume
 from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
-from tests.broker.support.volumes import DiskLimits
+from tests.broker.support.volumes import MEGA, DiskLimits
 
-MEGA: Final = 1_000_000
-SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
+SETTINGS: Final = {"factor.source": "local"}
+SOFT, HARD = "static.storage.soft", "static.storage.hard"
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +47,12 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    names = ("static.storage.soft", "static.storage.hard", "factor.source")
-    change(node, **dict.fromkeys(names))
+    change(node, dict.fromkeys((SOFT, HARD, "factor.source")))
     eventually(lambda: state(node) == OPEN, what="open again")
 
 
-def change(node: KafkaNode, **properties: str | None) -> None:
-    alter_broker_config(node, {PREFIX + name: value for name, value in properties.items()})
-
-
-def limits(node: KafkaNode, soft: int, hard: int) -> None:
-    """Sets limits in bytes used while the broker runs."""
-    change(node, **{"static.storage.soft": str(soft), "static.storage.hard": str(hard)})
+def change(node: KafkaNode, settings: Mapping[str, str | None]) -> None:
+    alter_broker_config(node, {PREFIX + name: value for name, value in settings.items()})
 
 
 def volume(node: KafkaNode) -> Volume:
@@ -68,13 +62,9 @@ def volume(node: KafkaNode) -> Volume:
 def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
     """Sets limits around what is used, waits for THROTTLE, and returns the limits."""
     disk_limits = DiskLimits.around(volume(node))
-    limits(node, disk_limits.soft, disk_limits.hard)
+    change(node, {SOFT: str(disk_limits.soft), HARD: str(disk_limits.hard)})
     eventually(lambda: state(node) == THROTTLE)
     return disk_limits
-
-
-def factor(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "Factor")
 
 
 def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:
@@ -119,20 +109,20 @@ def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: Ka
     expected = {"soft_limit_bytes": disk_limits.soft, "hard_limit_bytes": disk_limits.hard, "limit_breached": 1}
     expected["capacity_bytes"] = seen.capacity  # under the same label
     eventually(lambda: expected.items() <= scraped(node).items())
-    share = {"static.storage.soft": None, "static.storage.hard": None, "static.storage.hard.min-free-percent": "0.0"}
-    change(node, **share)
+    change(node, {SOFT: None, HARD: None, f"{HARD}.min-free-percent": "0.0"})
     expected = {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
     eventually(lambda: shown(node) == expected, what="0.0 of it must stay free")
-    change(node, **{"static.storage.hard.min-free-percent": None})
+    change(node, {f"{HARD}.min-free-percent": None})
     eventually(lambda: "Hard" not in shown(node), what="no limit is left")
 
 
 @pytest.mark.parametrize("source", ["log-dirs", "snapshots"])
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
     disk_limits = set_limits_around_usage(node)
-    change(node, **{"factor.source": source})
-    eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
-    change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
+    change(node, {"factor.source": source})
+    expected = pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05)
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == expected)
+    change(node, {SOFT: None, HARD: "1"})
     eventually(lambda: state(node) == PAUSE and "broker 1, volume" in causes(node))
 
 

@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,24 +14,13 @@ from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
-from harness.system.filesystem import own_file_system
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.prometheus import (
-    Server,
-    empty,
-    firing,
-    health,
-    panels,
-    prometheus,
-    rules,
-    series,
-    without_delay,
-)
+from tests.broker.support.prometheus import Server, empty, firing, health, panels, prometheus, rules, series
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
-from tests.broker.support.volumes import MEGA, NO_VOLUME
+from tests.broker.support.volumes import MEGA, small_volume
 
 NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
@@ -45,22 +33,19 @@ ELSEWHERE: Final = {
 
 
 @pytest.fixture(scope="module")
-def metrics_port() -> int:
-    return free_port()
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaNode, Server]]:
+    """A broker on a volume of its own, and the server that scrapes it and tells it how full the volume is."""
+    port, directory = free_port(), tmp_path_factory.mktemp("node")
+    with (
+        prometheus(tmp_path_factory.mktemp("prometheus"), port, broker=str(NODE_ID)) as server,
+        small_volume(directory, 1 << 30),
+        callback_node(directory, settings(server, port), properties=FENCE) as node,
+    ):
+        create_topic(node, "t")
+        yield node, server
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Server]:
-    """Scrapes a port where no broker listens yet; it has the alert rules."""
-    directory = tmp_path_factory.mktemp("prometheus")
-    target = {"targets": [f"127.0.0.1:{metrics_port}"], "labels": {"broker": str(NODE_ID)}}
-    scraped = {"job_name": "broker", "static_configs": [target]}
-    config = {"scrape_configs": [scraped], "rule_files": [str(without_delay(directory))]}
-    with prometheus(directory, config) as server:
-        yield server
-
-
-def settings(server: Server, metrics_port: int) -> dict[str, str]:
+def settings(server: Server, port: int) -> dict[str, str]:
     own = {
         "url": server.url,
         "capacity": "quotahost_volume_capacity_bytes",
@@ -72,7 +57,7 @@ def settings(server: Server, metrics_port: int) -> dict[str, str]:
         "interval": "200ms",
     }
     return {
-        "metrics.port": str(metrics_port),
+        "metrics.port": str(port),
         "tasks": "publish-volumes",  # shows the broker's own volumes
         "volumes.period": "200ms",
         "snapshots.period": "1s",
@@ -82,24 +67,7 @@ def settings(server: Server, metrics_port: int) -> dict[str, str]:
         "static.produce": "400K",
         "static.storage.soft": str(SOFT),
         "static.storage.hard": str(HARD),
-        "fence.authorizer": "none",
     } | {f"plugin.prometheus.{name}": text for name, text in own.items()}
-
-
-@pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    directory = tmp_path_factory.mktemp("node")
-    with own_file_system(directory, "1g") as mounted:
-        if not mounted:
-            pytest.skip(NO_VOLUME)
-        yield directory
-
-
-@pytest.fixture(scope="module")
-def node(server: Server, disk: Path, metrics_port: int) -> Iterator[KafkaNode]:
-    with callback_node(disk, settings(server, metrics_port), properties=FENCE) as node:
-        create_topic(node, "t")
-        yield node
 
 
 def fill(node: KafkaNode, used: int) -> None:
@@ -113,7 +81,8 @@ def fill(node: KafkaNode, used: int) -> None:
 
 
 @pytest.mark.proves("proposal-035.other-sources", "proposal-035.properties-old")
-def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(node: KafkaNode, server: Server) -> None:
+def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(scene: tuple[KafkaNode, Server]) -> None:
+    node, server = scene
     alerts, since = {"QuotahostPause", "QuotahostVolumeOverSoftLimit"}, time.time()
     bound = 'quotahost_client_bound{{client_id="greedy",type="PRODUCE",by="{}"}}'.format
     eventually(lambda: gauge(node, "Factor", "Unknown") == 0 and state(node) == OPEN, what="Prometheus has scraped it")
@@ -144,7 +113,8 @@ def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(nod
 
 
 @pytest.mark.proves("proposal-035.freshness", "faults.prometheus-down")
-def test_a_prometheus_that_is_down_pauses_after_validity_until_it_is_back(node: KafkaNode, server: Server) -> None:
+def test_a_prometheus_that_is_down_pauses_after_validity_until_it_is_back(scene: tuple[KafkaNode, Server]) -> None:
+    node, server = scene
     eventually(lambda: state(node) == OPEN)
     server.kill()
     eventually(lambda: state(node) == PAUSE, what="fallback.action")

@@ -35,7 +35,6 @@ BALLAST: Final = 25 * MEGA  # what another program has on the small one
 QUOTA: Final = 6 * MEGA  # bytes/s of each client on each broker
 SETTINGS: Final = {
     "factor.source": "snapshots",
-    "fence.authorizer": "none",
     "validity": "10s",
     "startup.grace": "20s",
     "static.produce": str(QUOTA),

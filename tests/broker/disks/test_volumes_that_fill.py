@@ -32,7 +32,6 @@ QUOTA: Final = 6 * MEGA  # bytes/s of each client
 KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
 SETTINGS: Final = {
     "factor.source": "local",
-    "fence.authorizer": "none",
     "validity": "10s",
     "static.produce": str(QUOTA),
     "floor.bytes": "150000",  # near the hard limit the default, 35 kB/s, would take longer

@@ -32,7 +32,6 @@ SETTINGS: Final = {
     "factor.source": "local",
     "static.produce": "20M",
     "factor.scope": "topics",
-    "fence.authorizer": "none",
     "static.storage.soft": str(SOFT),
     "static.storage.hard": str(90 * MEGA),
     "tasks": "cordon,publish-usage",
@@ -67,10 +66,14 @@ def places_of_new_topics(node: KafkaNode, name: str) -> set[Path]:
     return {directory_of(topic, node.data_dirs) for topic in topics}
 
 
-def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(node: KafkaNode) -> None:
-    topic = topic_at(node.data_dirs[0])
+def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(
+    node: KafkaNode,
+) -> None:
+    full, other = node.data_dirs
+    topic = topic_at(full)
+    wait_for_watch_topic(node)
     fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
-    eventually(lambda: used(node.data_dirs[0]) > SOFT)
+    eventually(lambda: used(full) > SOFT)
     code, text = explain("--pid", node.pid, "--volume")
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
@@ -79,7 +82,7 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
 
         def all_is_shown() -> bool:
             """Of a volume that grows meanwhile: a busy machine may hold the writer up."""
-            code, text = explain("--broker-id", OWN_ID, "--volume", node.data_dirs[0], "--interval", "2s")
+            code, text = explain("--broker-id", OWN_ID, "--volume", full, "--interval", "2s")
             assert code == 0, text
             assert field(text, "capacity") == "100 MB"
             assert "breached by" in field(text, "soft")
@@ -95,42 +98,31 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
         eventually(all_is_shown)
         slowed = f"slowed, since it writes to {topic}, which has a replica on broker {OWN_ID}"
         eventually(lambda: slowed in field(explain_client(node, ANYONE, "writer")[1], "scope"))
-        other = topic_at(node.data_dirs[1])
-        with ProducerLoad(node.client_config(client_id="other"), other, rate=RATE) as elsewhere:
+        with ProducerLoad(node.client_config(client_id="other"), topic_at(other), rate=RATE) as elsewhere:
             eventually(lambda: elsewhere.meter.bytes > RATE)
             spared = "keeps its full quota: it has not written to an affected topic"
             eventually(lambda: spared in field(explain_client(node, ANYONE, "other")[1], "scope"))
-
-
-def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(node: KafkaNode) -> None:
-    full, other = node.data_dirs
-    topic = topic_at(full)
-    wait_for_watch_topic(node)
-    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
-    eventually(lambda: used(full) > SOFT)
-    with (
-        ProducerLoad(node.client_config(client_id="writer"), topic, rate=RATE) as load,
-        Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal,
-    ):
-        eventually(lambda: load.meter.bytes > RATE)
-        terminal.shows("writer")
-        terminal.press(b"v")
-        first = terminal.line(rf"^1 +{OWN_ID} .* 0\.\d+\s*$").split()
-        second = terminal.line(f"^2 +{OWN_ID} ").split()
-        terminal.press(b"1")
-        # Once there is a rate: a busy machine may hold the writer up.
-        terminal.line(rf"^{topic} .*[kM]B/s\s*$")
-        writes = terminal.line("client-id writer").split()
-        terminal.press(b"\x1bq")
-        assert terminal.ends() == 0
-    assert first[2:5] == [str(full), "100", "MB"]
+        with Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal:
+            terminal.shows("writer")
+            terminal.press(b"v")
+            first = terminal.line(rf"^1 +{OWN_ID} .* 0\.\d+\s*$").split()
+            second = terminal.line(f"^2 +{OWN_ID} ").split()
+            terminal.press(b"1")
+            # Once there is a rate: a busy machine may hold the writer up.
+            terminal.line(rf"^{topic} .*[kM]B/s\s*$")
+            writes = terminal.line("client-id writer").split()
+            terminal.press(b"\x1bq")
+            assert terminal.ends() == 0
+    assert first[2:5] == [str(full), "100", "MB"], "the fullest"
     assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
     assert 0 < float(first[-1]) < 1, "its factor"
     assert (second[2], second[-1]) == (str(other), "1")
     assert writes[-1] == topic, "with factor.scope=topics"
 
 
-def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart(node: KafkaNode) -> None:
+def test_a_volume_above_its_soft_limit_gets_no_new_replicas_unless_told_to_let_go_and_after_a_restart(
+    node: KafkaNode,
+) -> None:
     full, other = map(str, node.data_dirs)
     eventually(lambda: cordoned(node) == [full])
     # Kafka shows a new config a moment before it goes by it.
@@ -140,27 +132,18 @@ def test_a_volume_above_its_soft_limit_gets_no_new_replicas_also_after_a_restart
     node.start()
     assert places_of_new_topics(node, "after") == {node.data_dirs[1]}
     eventually(lambda: gauge(node, "Cordon", "LogDirs") == 1)
-    alter_broker_config(node, {CORDONED: f"{full},{other}"}, broker=OWN_ID)
-    delete_topics(node, topic_at(node.data_dirs[0]))
-    eventually(lambda: cordoned(node) == [other], what="what an operator has cordoned stays")
-    alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
-    eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
-
-
-def test_told_to_let_go_it_frees_its_own_and_leaves_what_an_operator_has_cordoned(node: KafkaNode) -> None:
-    create_topic(node, "last", config=SEGMENTS)
-    place = directory_of("last", node.data_dirs)
-    (other,) = (str(each) for each in node.data_dirs if each != place)
-    fill_topic(node.client_config(client_id="filler"), "last", 25 * MEGA)
-    eventually(lambda: cordoned(node) == [str(place)])
-    alter_broker_config(node, {CORDONED: f"{place},{other}"}, broker=OWN_ID)
-    let_go = f"{PREFIX}plugin.cordon.let-go"
+    by_an_operator, let_go = {CORDONED: f"{full},{other}"}, f"{PREFIX}plugin.cordon.let-go"
+    alter_broker_config(node, by_an_operator, broker=OWN_ID)
     alter_broker_config(node, {let_go: "true"}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == [other])
+    eventually(lambda: cordoned(node) == [other], what="it frees its own, and what an operator has cordoned stays")
     eventually(lambda: gauge(node, "Cordon", "LogDirs") == 0)
     alter_broker_config(node, {let_go: None, CORDONED: None}, broker=OWN_ID)
-    eventually(lambda: cordoned(node) == [str(place)], what="it goes on where it is no longer told to let go")
-    delete_topics(node, "last")
+    eventually(lambda: cordoned(node) == [full], what="it goes on where it is no longer told to let go")
+    alter_broker_config(node, by_an_operator, broker=OWN_ID)
+    delete_topics(node, topic_at(node.data_dirs[0]))
+    eventually(lambda: cordoned(node) == [other], what="also where there is room again")
+    alter_broker_config(node, {CORDONED: None}, broker=OWN_ID)
+    eventually(lambda: node.data_dirs[0] in places_of_new_topics(node, f"free-{next(tries)}"))
 
 
 def test_a_volume_that_kafka_has_taken_offline_is_listed_as_lost(node: KafkaNode) -> None:

@@ -23,7 +23,7 @@ COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
 
 def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwards(tmp_path: Path) -> None:
     properties = {"num.io.threads": "1", "quota.window.num": "2"} | FENCE  # two windows, as docs/quotas.md advises
-    settings = {"factor.source": "load", "fence.authorizer": "none"}
+    settings = {"factor.source": "load"}
 
     def factor() -> float:
         return gauge(node, "TypedFactor,name=load", "Factor")

@@ -75,7 +75,7 @@ def test_one_interpreter_serves_all_callbacks_of_a_node(monitored: KafkaNode) ->
 
 
 def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_path: Path) -> None:
-    settings = {"factor.source": "snapshots", "snapshots.period": "1s", "fence.authorizer": "none"}
+    settings = {"factor.source": "snapshots", "snapshots.period": "1s"}
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
     (broker,), (controller,) = cluster.brokers, cluster.controllers

@@ -30,14 +30,13 @@ from quotahost.cli.doctor.settings import check_weaknesses
 from quotahost.cli.property_files import read_broker_file
 from quotahost.settings.broker import read_properties
 from tests.broker.support.commands import explain_client, quotahost, top
-from tests.broker.support.node import callback_node, callback_properties, listener_properties
+from tests.broker.support.node import STANDARD, callback_node, callback_properties, listener_properties
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, gauge, state
 from tests.broker.support.volumes import SNAPSHOTS
 
 SETTINGS: Final = {
     "factor.source": "snapshots",
-    "fence.authorizer": "none",
     "validity": "8s",
     "snapshots.period": "500ms",
     "static.storage.hard.min-free-bytes": "1",
@@ -158,7 +157,6 @@ def test_by_default_it_connects_as_the_broker_also_with_renewed_certificates(tmp
 def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_logs_each_try(tmp_path: Path) -> None:
     node = callback_node(tmp_path, users={"weak": "hush-hush"})
     weak = {
-        "fence.authorizer": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "kafka.bootstrap.servers": f"127.0.0.1:{node.ports[CLIENTS]}",
         "kafka.security.protocol": "SASL_PLAINTEXT",
         "kafka.sasl.mechanism": "PLAIN",
@@ -166,7 +164,8 @@ def test_without_rights_readers_and_writers_try_again_seldom_as_the_authorizer_l
         "kafka.sasl.password": "hush-hush",
         "startup.grace": "20s",  # until then it might be the start
     }
-    node.properties |= callback_properties(SETTINGS | weak) | FENCE | {"super.users": "User:ANONYMOUS"}
+    fence = FENCE | {f"{PREFIX}fence.authorizer": STANDARD, "super.users": "User:ANONYMOUS"}
+    node.properties |= callback_properties(SETTINGS | weak) | fence
     with node:
         tries = "Denied operation = DESCRIBE.*Group:LITERAL:quotahost-1"
         node.wait_for_log(tries)

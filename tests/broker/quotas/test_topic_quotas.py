@@ -30,12 +30,7 @@ from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
-SETTINGS: Final = {
-    "fence.authorizer": "none",
-    TOTAL: "3M",
-    OWN: "important:1500K",
-    "static.excluded.principal.name.list": "User:root",
-}
+SETTINGS: Final = {TOTAL: "3M", OWN: "important:1500K", "static.excluded.principal.name.list": "User:root"}
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
 #: A little less than each may: Kafka's meters begin with the first 5 s, in which who connects late makes up for some.

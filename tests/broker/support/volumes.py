@@ -37,7 +37,7 @@ QUICK_DELETION: Final = {
 #: Two samples a quota window, so that a producer's bursts are small beside the volume.
 SMALL_BURSTS: Final = {"quota.window.num": "2"}
 WINDOW: Final = 2.0  # seconds of it
-NO_VOLUME: Final = (
+_NO_VOLUME: Final = (
     f"{COULD_NOT_RUN}this user may mount no file system here, and a test that fills a volume needs a small one. "
     "Run it as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
 )
@@ -48,7 +48,7 @@ def small_volume(folder: Path, size: int) -> Iterator[Path]:
     """Mounts a file system of so many bytes at the folder; skips the test, and says so, where that isn't allowed."""
     with own_file_system(folder, str(size)) as mounted:
         if not mounted:
-            pytest.skip(NO_VOLUME)
+            pytest.skip(_NO_VOLUME)
         yield folder
 
 
