@@ -1,4 +1,4 @@
-"""Real clients get the rates that Python decides: static rates, client quotas, live changes, exemptions."""
+"""Real clients get the rates that Python decides: static rates, and client quotas from the first request on."""
 
 import time
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from harness.kafka.admin import create_topic, set_quota
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, changed
-from tests.broker.support.seen import gauge, has_own_quota, limit_of, wait_for_rate
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import gauge, limit_of, wait_for_rate
 
 STATIC = 2e6
 USERS = {"alice": "a", "bob": "b", "admin": "c"}
@@ -40,24 +40,6 @@ def test_a_producer_and_a_consumer_get_their_static_rates_and_see_throttle_times
     assert producer.max_throttle() > 0
     assert consumer.max_throttle() > 0
     assert producer.errors == []
-
-
-@pytest.mark.proves("kip-13.dynamic-config")
-def test_a_connected_client_gets_quotas_and_properties_live_and_static_again_without_them(node: KafkaNode) -> None:
-    def limited_to(rate: float) -> None:
-        eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == rate)
-
-    with ProducerLoad(node.client_config("alice", "live"), "t") as load:
-        eventually(lambda: has_own_quota(node, "alice", "live"))
-        set_quota(node, {"producer_byte_rate": 5e6}, user="alice", client_id="live")
-        limited_to(5e6)
-        eventually(lambda: load.meter.rate_over(2) > 1.5 * STATIC, what="it is quicker")
-        set_quota(node, {"producer_byte_rate": None}, user="alice", client_id="live")
-        limited_to(STATIC)
-        with changed(node, {"static.produce": "4M"}):
-            limited_to(4e6)
-        limited_to(STATIC)
-    assert load.errors == []
 
 
 def test_only_what_changed_is_published_again(node: KafkaNode) -> None:

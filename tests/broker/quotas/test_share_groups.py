@@ -14,10 +14,10 @@ from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
 from tests.broker.support.node import callback_node
 from tests.broker.support.seen import ANYONE, has_own_quota
+from tests.broker.support.volumes import MEGA
 
 pytestmark = pytest.mark.long
 
-MEGA: Final = 1_000_000
 TOPIC: Final = "t"
 BYTES: Final = 20 * MEGA
 QUOTA: Final = 1 * MEGA  # bytes/s
