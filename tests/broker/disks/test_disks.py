@@ -27,7 +27,7 @@ from harness.plugin import PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import snapshot as snapshot_records
 from tests.broker.support.commands import explain_client
-from tests.broker.support.node import changed, cluster_with_fence, restart_stopped
+from tests.broker.support.node import changed, cluster_with_fence
 from tests.broker.support.numbers import appended, attempt, begun, end_offset, records, settled_ends
 from tests.broker.support.pipeline import RECORD_SOURCE, SNAPSHOT_SOURCE, FakePipeline, wait_for_source
 from tests.broker.support.pipeline import TOPIC as RECORDS
@@ -58,7 +58,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def _whole_and_open(cluster: Cluster) -> Iterator[None]:
     yield
-    restart_stopped(cluster)
+    for node in cluster.brokers:
+        if not node.running:
+            node.start()
     alter_broker_config(cluster.brokers[0], {HARD: None, OVERRIDES: None}, broker=1)
     wait_for_state(cluster, OPEN)
 

@@ -21,6 +21,7 @@ from tests.broker.support.volumes import (
     directory_of,
     never_ran_out_of_space,
     node_with_two_volumes,
+    ramp,
     topic_on_each,
     used,
 )
@@ -47,11 +48,6 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-def ramp(consumed: int) -> float:
-    """The factor that the proposal gives to a volume with so many bytes used."""
-    return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
-
-
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.properties-old")
 def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of_their_quota(node: KafkaNode) -> None:
     create_topic(node, "held", config=SEGMENTS | {"retention.bytes": str(KEPT)})
@@ -72,7 +68,7 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
         eventually(gets_its_share, poll=0.2)
     held = watch.since(held_since)
     assert {sample.state for sample in held} == {"THROTTLE"}
-    expected = fmean([ramp(sample.used[place]) for sample in held])
+    expected = fmean([ramp(sample.used[place], SOFT, HARD) for sample in held])
     assert fmean([sample.factor for sample in held]) == pytest.approx(expected, abs=0.05)
     assert watch.most_used(place) < HARD
     assert load.max_throttle(held_since) > 0

@@ -190,7 +190,9 @@ def test_client_ids_of_every_kind_get_their_own_quota_and_are_found(node: KafkaN
     assert len({quota_now(node, ANYONE, name).client_id for name in names}) == len(names)
 
 
-def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_id(node: KafkaNode) -> None:
+def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by_its_user_alone(
+    node: KafkaNode,
+) -> None:
     with load(node, "CN=d/e", "app"):
         eventually(lambda: has_own_quota(node, "CN=d/e", "app"))
     code, text = explain("--client", "CN=d/e/app", "--broker-id", OWN_ID)
@@ -198,9 +200,6 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
     assert field(text, "broker") == f"{OWN_ID} (pid {node.pid})"
     assert field(text, "client").startswith("user CN=d/e, client-id app")
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
-
-
-def test_the_socket_is_open_to_its_user_alone(node: KafkaNode) -> None:
     (broker,) = (each for each in running() if each.pid == node.pid)
     assert stat.S_IMODE(broker.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(broker.path.parent.stat().st_mode) == 0o700

@@ -200,7 +200,10 @@ def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(no
     unset(node, "static.fecth", "kafka.socket.timeout.ms")
 
 
-def test_a_change_of_what_is_not_live_is_refused_by_name_and_nothing_of_the_request_is_stored(node: KafkaNode) -> None:
+@pytest.mark.proves("faults.stored-property")
+def test_a_change_of_what_is_not_live_is_refused_by_name_and_if_stored_unasked_costs_no_other_property(
+    node: KafkaNode,
+) -> None:
     for name, text in {"clients.max": "777", "python.executable": "/nowhere", "topics.prefix": "other-"}.items():
         with pytest.raises(HelperError, match=f"{name}: can't change while the broker runs"):
             alter_broker_config(node, {PREFIX + name: text, PREFIX + "static.scope": "user"})
@@ -208,10 +211,6 @@ def test_a_change_of_what_is_not_live_is_refused_by_name_and_nothing_of_the_requ
     alter_broker_config(node, {PREFIX + "clients.max": None, PREFIX + "metrics.port": port})
     assert gauge(node, "QuotaTable", "ClientsMax") == 50_000
     assert not refused(node)
-
-
-@pytest.mark.proves("faults.stored-property")
-def test_what_is_not_live_and_stored_unasked_has_no_effect_and_costs_no_other_property(node: KafkaNode) -> None:
     begin = node.log.end()
     # Kafka asks about whole names, and server.properties doesn't have this one.
     alter_broker_config(node, {PREFIX + "kafka.bootstrap.servers": "127.0.0.1:1"})

@@ -59,13 +59,6 @@ def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cl
         yield cluster
 
 
-def restart_stopped(cluster: Cluster) -> None:
-    """Starts the brokers that a test has stopped."""
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
-
-
 def topic_name(request: pytest.FixtureRequest) -> str:
     """A topic's name made of the test's name, with a dash for each character that topics don't allow."""
     return "".join(char if char.isalnum() else "-" for char in request.node.name)
