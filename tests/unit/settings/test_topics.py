@@ -64,8 +64,6 @@ PREFIXED = {"topics.prefix": "my-", TOTAL: "100M", OWN: "my-snapshots:60M"}
         *((PREFIXED | spared, ["topic my-snapshots has a threshold, but is never turned back"])
           for spared in ({}, {SPARED: "mine"})),
         ({SPARED: "a,b*"}, [SPARED, "'b*'", "is no topic's"]),
-        ({TOTAL: "-1"}, [TOTAL, "above 0"]),
-        ({ERROR: "CORRUPT_MESSAGE"}, [ERROR, "NOT_ENOUGH_REPLICAS, THROTTLING_QUOTA_EXCEEDED, POLICY"]),
     ],
 )  # fmt: skip
 def test_an_error_names_the_property_the_value_and_the_remedy(given: dict[str, str], words: list[str]) -> None:
