@@ -6,14 +6,13 @@ from typing import Final
 
 import pytest
 
-from harness.clients.meter import Meter
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE
 from harness.system.waiting import eventually
 from tests.broker.support.node import FACTOR, FIXED, callback_node, set_factor
-from tests.broker.support.seen import gauge
+from tests.broker.support.seen import gauge, wait_for_rate
 from tests.broker.support.volumes import SMALL_BURSTS
 
 QUOTA: Final = 2_000_000  # bytes/s
@@ -37,14 +36,8 @@ def eager(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[ProducerL
     set_factor(node, 1)
     eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 1)
     with ProducerLoad(node.client_config(client_id=request.node.name), "t") as load:
-        begin = time.monotonic()
-        eventually(lambda: settled(load.meter, begin, QUOTA), what="an eager producer at its quota")
+        wait_for_rate(pytest.approx(QUOTA, rel=0.2), load)
         yield load
-
-
-def settled(meter: Meter, begin: float, rate: float) -> bool:
-    now = time.monotonic()
-    return now - begin > 2 * WINDOWS and meter.rate(now - WINDOWS, now) == pytest.approx(rate, rel=0.2)
 
 
 def test_after_a_pause_a_producer_gets_its_quota_not_its_windows_at_once(node: KafkaNode, eager: ProducerLoad) -> None:
@@ -70,14 +63,7 @@ def test_a_factor_falling_at_once_silences_nobody_as_long_as_kafka_would(node: K
     begin = time.monotonic()
     set_factor(node, 0.3)
     eventually(lambda: gauge(node, "QuotaTable", "LimitFactor") == 0.3)
-    lowered = time.monotonic()
-
-    def settled_lower() -> bool:
-        now = time.monotonic()
-        assert now >= lowered + 3 * WINDOWS, "three windows have not passed yet"
-        return eager.meter.rate(now - 2 * WINDOWS, now) == pytest.approx(0.3 * QUOTA, rel=0.3)
-
-    eventually(settled_lower)
+    wait_for_rate(pytest.approx(0.3 * QUOTA, rel=0.3), eager)
     # What the broker says: on a busy machine a client may be silent for other reasons. It is 0.2 s on a quiet one, and
     # (1 - 0.3) / 0.3 times two windows or more if the limit falls at once.
     assert 0 < eager.max_throttle(begin) < 4

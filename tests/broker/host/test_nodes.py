@@ -1,6 +1,5 @@
 """quotahost on several versions of Kafka, and on nodes that are broker, controller or both."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,36 +41,30 @@ def bounds(node: KafkaNode) -> set[float | None]:
     return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
 
 
-@pytest.fixture(scope="module")
-def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A node that is broker and controller, whose callback shows its metrics among Kafka's own, too."""
-    properties = callback_properties(name="org.quotahost.MonitoredPythonQuotaCallback")
-    with KafkaNode(tmp_path_factory.mktemp("node"), classpath=[JAR], properties=properties) as node:
-        yield node
-
-
-def test_every_metric_of_the_catalogue_is_shown_and_no_other_and_among_kafkas_own_too(monitored: KafkaNode) -> None:
-    numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
-
-    def shows_all() -> bool:
-        assert {
-            (name.split("type=")[1].split(",")[0], attribute)
-            for name, attributes in Jmx(monitored).query("quotahost:*").items()
-            for attribute in attributes
-        } == numbers | {(CLIENTS, "Uses")}
-        return True
-
-    eventually(shows_all)
-    beans = Jmx(monitored).query("kafka.server:type=plugins,bean=QuotaTable,*")
-    roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
-    assert roles == {"broker", "controller"}
-    assert all(bean["Factor"] == 1.0 for bean in beans.values())
-
-
 @pytest.mark.proves("mission.shim")
-def test_one_interpreter_serves_all_callbacks_of_a_node(monitored: KafkaNode) -> None:
-    assert monitored.log_text().count("quotahost serves with suppliers") == 1
-    assert gauge(monitored, "Host", "Restarts") == 0
+def test_all_callbacks_of_a_node_have_one_interpreter_and_show_every_metric_of_the_catalogue_and_no_other(
+    tmp_path: Path,
+) -> None:
+    properties = callback_properties(name="org.quotahost.MonitoredPythonQuotaCallback")
+    numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
+    with KafkaNode(tmp_path, classpath=[JAR], properties=properties) as node:
+
+        def shows_all() -> bool:
+            assert {
+                (name.split("type=")[1].split(",")[0], attribute)
+                for name, attributes in Jmx(node).query("quotahost:*").items()
+                for attribute in attributes
+            } == numbers | {(CLIENTS, "Uses")}
+            return True
+
+        eventually(shows_all)
+        # Among Kafka's own, too.
+        beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
+        roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
+        assert roles == {"broker", "controller"}
+        assert all(bean["Factor"] == 1.0 for bean in beans.values())
+        assert node.log_text().count("quotahost serves with suppliers") == 1
+        assert gauge(node, "Host", "Restarts") == 0
 
 
 def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_path: Path) -> None:
