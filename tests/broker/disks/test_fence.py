@@ -1,7 +1,8 @@
-"""The fence on a real broker: while the factor is 0 nothing is appended, and nothing is lost."""
+"""The fence on a real broker: while the factor is 0 nothing is appended or created, and nothing is lost."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,9 @@ from confluent_kafka.admin import AclOperation, AdminClient
 
 from harness.clients.consumer import ConsumerLoad
 from harness.clients.load import QUICK_QUOTAS
+from harness.clients.mutations import mutate
 from harness.clients.producer import ProducerLoad, fill_topic
+from harness.clients.raw import Kind
 from harness.java.helper import Helper
 from harness.kafka.admin import alter_broker_config, create_topic
 from harness.kafka.admin_socket import quota_now
@@ -24,11 +27,20 @@ from quotahost.cli.doctor.doctor import ask_cluster
 from quotahost.records.topics import TIERING
 from tests.broker.support.acls import acl, any_acl, give
 from tests.broker.support.commands import connect_as, top
-from tests.broker.support.node import FIXED, STANDARD, callback_node, callback_properties, set_factor, topic_name
+from tests.broker.support.node import (
+    FIXED,
+    STANDARD,
+    callback_node,
+    callback_properties,
+    changed,
+    set_factor,
+    topic_name,
+)
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, wait_for_watch_topic
 
 USERS: Final = {"alice": "a", "bob": "b", "root": "c"}
+SENTENCE: Final = "creates no topics and partitions in a PAUSE"
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 AUTHORIZER: Final = PREFIX + "fence.authorizer"
 
@@ -49,6 +61,16 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     yield name
     set_factor(node, 1)
     assert "Unexpected error" not in node.log_text()
+
+
+def test_the_first_consumer_of_a_cluster_commits_in_a_pause(node: KafkaNode, topic: str) -> None:
+    set_factor(node, 0)
+    assert "__consumer_offsets" not in topics(node)
+    member = Consumer(node.client_config(client_id="first") | {"group.id": "first", "auto.offset.reset": "earliest"})
+    member.subscribe([topic])
+    eventually(lambda: member.poll(1) is None and bool(member.assignment()))
+    member.close()
+    assert "__consumer_offsets" in topics(node)
 
 
 def test_in_a_pause_top_shows_the_cluster_to_who_is_not_excluded(node: KafkaNode, topic: str, tmp_path: Path) -> None:
@@ -155,6 +177,73 @@ def test_excluded_principals_and_the_brokers_client_ids_alone_pass_the_fence(nod
     eventually(lambda: attempt(node.client_config("bob", "any"), topic) is None)
     eventually(lambda: attempt(node.client_config("root", "any"), topic) == TURNED_BACK)
     alter_broker_config(node, {PREFIX + "static.excluded.principal.name.list": None})
+
+
+# ---- topics and partitions ----
+
+
+def topics(node: KafkaNode) -> set[str]:
+    return set(AdminClient(node.client_config()).list_topics(timeout=30).topics)
+
+
+def refused(node: KafkaNode) -> float:
+    return gauge(node, "Fence", "CreationsRefused")
+
+
+def test_kafkas_own_admin_client_is_told_why_and_of_a_topic_that_exists_as_without_a_pause(
+    node: KafkaNode, topic: str
+) -> None:
+    set_factor(node, 0)
+    before = refused(node)
+    kinds: tuple[Kind, ...] = ("create", "grow", "create")
+    for kind, wanted in zip(kinds, ({"new": 3}, {topic: 3}, {topic: 1, "newer": 1}), strict=True):
+        for error in mutate(node, "app", kind, wanted, retry=True).values():
+            assert error is not None
+            assert error.error == "PolicyViolationException"
+            assert SENTENCE in error.message
+    (error,) = mutate(node, "connect", "create", {topic: 1}).values()  # as a Connect worker at each start
+    assert error is not None
+    assert error.error == "TopicExistsException"
+    assert refused(node) == before + 3, "it does not try again"
+    assert not {"new", "newer"} & topics(node)
+    node.wait_for_log(r"PAUSE: \d requests to create topics or partitions were refused.*pause.creation=allow")
+
+
+def test_a_topic_that_a_producer_names_is_not_created_before_the_pause_ends(node: KafkaNode, topic: str) -> None:
+    set_factor(node, 0)
+    config = node.client_config(client_id="names") | {"message.timeout.ms": "3000"}
+    before = refused(node)
+
+    def is_refused() -> bool:
+        """Whether a broker was asked for the topic, too, in the time that the record has."""
+        assert attempt(config, "by-itself") is not None
+        return refused(node) > before
+
+    eventually(is_refused)
+    assert "by-itself" not in topics(node)
+    set_factor(node, 1)
+    eventually(lambda: attempt(config, "by-itself") is None)
+
+
+def test_allow_and_shadow_let_all_be_created_and_shadow_counts(node: KafkaNode, topic: str) -> None:
+    set_factor(node, 0)
+    before = gauge(node, "Fence", "CreationsShadowed")
+    with changed(node, {"pause.creation": "allow"}):
+        eventually(lambda: mutate(node, "app", "create", {"allowed": 1}) == {"allowed": None})
+    assert gauge(node, "Fence", "CreationsShadowed") == before
+    names = (f"shadowed-{number}" for number in count())
+
+    def passes_and_is_counted() -> bool:
+        """Of a new topic: until the change holds, the former rule lets all pass, and counts nothing."""
+        name, before = next(names), gauge(node, "Fence", "CreationsShadowed")
+        assert mutate(node, "app", "create", {name: 1}) == {name: None}
+        return gauge(node, "Fence", "CreationsShadowed") > before
+
+    with changed(node, {"shadow": "all"}):
+        eventually(passes_and_is_counted)
+
+
+# ---- the authorizer behind it ----
 
 
 def test_without_an_inner_authorizer_acls_are_disabled_as_in_kafka(node: KafkaNode) -> None:

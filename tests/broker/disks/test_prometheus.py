@@ -1,34 +1,41 @@
-"""The factor source ``prometheus`` against a real Prometheus, which scrapes a broker whose disk fills."""
-
-from __future__ import annotations
+"""A real Prometheus, which is the factor source of a broker whose disk fills; and what all panels and alerts show."""
 
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
 import pytest
+from confluent_kafka import Producer
 
+from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.kafka.admin import create_topic
+from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import FENCE
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.ports import free_port
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node
+from quotahost.records.topics import COMPACTED
+from tests.broker.support.node import callback_node, callback_properties
 from tests.broker.support.numbers import end_offset, stopped_at
+from tests.broker.support.pipeline import SHARES, TOPIC, FakePipeline, FakeShares
 from tests.broker.support.prometheus import Server, empty, firing, health, panels, prometheus, rules, series
+from tests.broker.support.quotas import set_cluster_quota
 from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, gauge, state
 from tests.broker.support.volumes import MEGA, small_volume
 
 NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
-#: The MBeans that this broker does not show. Brokers that do are in test_dashboard_of_a_cluster.py, but for budgets
-#: (quotas/test_budgets.py) and the load (host/test_load.py).
-ELSEWHERE: Final = {
+#: MBeans that no broker here shows: those of budgets (quotas/test_budgets.py) and of the load (host/test_load.py).
+ELSEWHERE: Final = {"Budget", "TypedFactor", "Load"}
+#: Those of a full disk, and those that only brokers of a cluster show.
+OF_A_DISK: Final = {"Cause", "TurnedBack"}
+OF_A_CLUSTER: Final = {
     "Snapshot", "Brokers", "Refused", "ClusterRecord", "FactorSource", "ClusterQuotas", "Usage", "Shares", "Cordon",
-    "Shadow", "Budget", "TypedFactor", "Load",
+    "Shadow",
 }  # fmt: skip
 
 
@@ -99,7 +106,7 @@ def test_a_full_disk_pauses_by_prometheus_and_every_panel_and_alert_shows_it(sce
         eventually(lambda: len(series(server, bound("fence"), since)) == 1)
         eventually(lambda: alerts <= firing(server).keys())
         eventually(lambda: "127.0.0.1" in firing(server)["QuotahostPause"]["summary"])
-        shown_nothing = partial(empty, server, since, ELSEWHERE)
+        shown_nothing = partial(empty, server, since, ELSEWHERE | OF_A_CLUSTER)
         eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
         for each in (*panels(), *rules()):
             series(server, each.text, since)  # is no error, shown or not
@@ -123,3 +130,59 @@ def test_a_prometheus_that_is_down_pauses_after_validity_until_it_is_back(scene:
     server.start()
     eventually(lambda: state(node) == OPEN)
     assert gauge(node, "Host", "Restarts") == 0
+
+
+# ---- what two brokers know of the cluster: snapshots, records, shares, rules in shadow ----
+
+VALIDITY: Final = 8.0  # seconds
+CLUSTER: Final = {
+    "supplier": "overrides,cluster-quota,client-quotas",
+    "plugin.overrides.quota.producer.override": "p:100K",
+    "shadow": "supplier.overrides",
+    "factor.source": "cluster-volumes",
+    "validity": f"{VALIDITY:g}s",
+    "startup.grace": "20s",
+    "snapshots.period": "1s",
+    "static.storage.soft": "999T",
+    "static.storage.hard": "1000T",
+    "tasks": "publish-volumes,publish-usage,cordon",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    properties = callback_properties(CLUSTER) | dict(QUICK_QUOTAS) | FENCE
+    made = Cluster(tmp_path_factory.mktemp("cluster"), 2, classpath=[JAR], properties=properties, probe=True)
+    for node in made.brokers:
+        node.properties = node.properties | {PREFIX + "metrics.port": str(free_port())}  # each has its own
+    with made:
+        create_topic(made.brokers[0], "t", partitions=2)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Server]:
+    ports = (node.properties[PREFIX + "metrics.port"] for node in cluster.brokers)
+    with prometheus(tmp_path_factory.mktemp("prometheus"), *ports) as server:
+        yield server
+
+
+def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, server: Server) -> None:
+    since = time.time()
+    eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
+    config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
+    create_topic(cluster.brokers[0], SHARES, config=COMPACTED)
+    set_cluster_quota(config, client_id="p", produce=1e6)
+    create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
+    stranger = Producer(config)
+    stranger.produce(TOPIC, key=cluster.brokers[0].cluster_id, value=b"no record")
+    stranger.flush(10)
+    with ExitStack() as running:
+        running.enter_context(FakePipeline(cluster, VALIDITY))
+        running.enter_context(FakeShares(config))
+        running.enter_context(ProducerLoad(cluster.client_config(client_id="p"), "t"))
+        eventually(lambda: all(gauge(node, "Shares", "Stale") == 0 for node in cluster.brokers))
+        shown_nothing = partial(empty, server, since, ELSEWHERE | OF_A_DISK)
+        eventually(lambda: not shown_nothing(), on_timeout=lambda: str(shown_nothing()))
+        assert set(health(server).values()) == {"ok"}
+        eventually(lambda: not {"QuotahostPipelineSilent", "QuotahostSharesStale"} & firing(server).keys())

@@ -1,6 +1,8 @@
-"""quotahost on several versions of Kafka, and on nodes that are broker, controller or both."""
+"""quotahost on several versions of Kafka, on one without all that is no public API, and on controllers."""
 
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -12,10 +14,11 @@ from harness.kafka.admin import alter_broker_config, create_topic, creates, set_
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import FENCE, JAR, PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.broker.metrics import CATALOGUE, CLIENTS
-from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.node import FACTOR, FIXED, callback_node, callback_properties
+from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import OPEN, PAUSE, causes, gauge, state
 
 # The oldest and the newest each time: what lies between has the interfaces of one of them (test_shapes.py).
@@ -39,6 +42,44 @@ def test_other_brokers_throttle_by_quotahost_and_stop_cleanly(tmp_path: Path, ve
 
 def bounds(node: KafkaNode) -> set[float | None]:
     return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
+
+
+# ---- without what is no public API: -Dquotahost.internals.without=NAME,... takes it away, as a later Kafka might ----
+
+SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
+NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
+RATE: Final = 500_000  # bytes/s
+INTERNALS: Final = FIXED | {"static.produce": str(RATE), "topics.total.bytes.in.per.sec.threshold": "1G"}
+
+
+@pytest.mark.proves("faults.internals")
+@pytest.mark.parametrize(
+    "without", [set(NAMES), *(pytest.param({name}, marks=pytest.mark.long) for name in NAMES)], ids=["all", *NAMES]
+)
+def test_without_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, without: set[str]) -> None:
+    options = [f"-Dquotahost.internals.without={','.join(without)}"]
+    properties = FENCE | dict(QUICK_QUOTAS)
+    with callback_node(tmp_path, INTERNALS, properties=properties, jvm_options=options) as node:
+        create_topic(node, "t")
+        client = node.client_config(client_id="app")
+        with ProducerLoad(client, "t") as load:
+            eventually(lambda: load.max_throttle() > 0 and load.meter.rate_over(3) < 1.2 * RATE)
+            assert [quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="app")] == [RATE]
+        assert load.errors == []
+        alter_broker_config(node, {FACTOR: "0"})
+        eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
+        assert gauge(node, "Fence", "Rejections") > 0
+        beans = Jmx(node).query("quotahost:type=Internals,name=*")
+        missing = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
+        assert missing == {name: float(name in without) for name in NAMES}
+        lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
+        assert sorted(line.partition(" is missing")[0].split()[-1] for line in lines) == sorted(without)
+        assert all("WARN" in line for line in lines)
+        assert node.stop() == 143
+    assert "NoClassDefFoundError" not in node.log_text()
+
+
+# ---- nodes that are controllers ----
 
 
 @pytest.mark.proves("mission.shim")
