@@ -7,8 +7,6 @@ replaced: addresses, paths, the number of replicas. The harness's own listener i
 
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,47 +90,6 @@ ADMIN, ALICE = "admin", "alice"
 RATE: Final = 1e6
 
 
-@dataclass
-class Scene:
-    """The broker, and everybody's certificate by common name."""
-
-    node: KafkaNode
-    parties: dict[str, Identity]
-    port: int
-
-    def client(self, name: str) -> dict[str, Any]:
-        party = self.parties[name]
-        return {
-            "bootstrap.servers": f"127.0.0.1:{self.port}", "client.id": "c", "security.protocol": "ssl",
-            "ssl.ca.location": str(self.parties[BROKERS].certificate),
-            "ssl.keystore.location": str(party.keystore), "ssl.keystore.password": PASSWORD,
-        }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    directory = tmp_path_factory.mktemp("strimzi")
-    parties = {name: identity(directory, name, "io.strimzi") for name in OWN}
-    parties |= {name: identity(directory, name) for name in (ADMIN, ALICE)}
-    node = KafkaNode(directory / "node", classpath=[JAR])
-    made = Scene(node, parties, free_port())
-    node.properties = _of_the_file() | _listeners(made)
-    with node:
-        # A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full.
-        create_topic(node, "t")
-        rights = [acl(f"CN={ALICE}", *right) for right in (("t", AclOperation.WRITE), ("new", AclOperation.CREATE))]
-        # Through the fence, as supportsAdminApi tells the User Operator.
-        give(AdminClient(made.client(f"{CLUSTER}-entity-user-operator")), *rights)
-        set_quota(node, {"producer_byte_rate": RATE}, user=DEFAULT)
-        eventually(lambda: state(node) == OPEN)
-        for name in (*OWN, ADMIN, ALICE):
-            eventually(lambda name=name: attempt(made.client(name), "t") is None, what=f"{name} writes")
-        full = {"soft": "1.0", "hard": "0.999"}  # shares that would have to be free
-        alter_broker_config(node, {f"{PREFIX}static.storage.{s}.min-free-percent": text for s, text in full.items()})
-        eventually(lambda: state(node) == PAUSE)
-        yield made
-
-
 def _of_the_file() -> dict[str, str]:
     """What the operator makes of the file's config and authorization."""
     documents = yaml.safe_load_all((ROOT / "conf/strimzi/kafka.yaml").read_text(encoding="utf-8"))
@@ -154,18 +111,18 @@ def _of_the_file() -> dict[str, str]:
     }  # fmt: skip
 
 
-def _listeners(scene: Scene) -> dict[str, str]:
-    placement, broker = scene.node.placement(), scene.parties[BROKERS]
+def _listeners(node: KafkaNode, parties: dict[str, Identity], port: int) -> dict[str, str]:
+    placement, broker = node.placement(), parties[BROKERS]
     stores = {
         "ssl.keystore.certificate.chain": broker.certificate.read_text(),
         "ssl.keystore.key": key_as_pem(broker),
         "ssl.keystore.type": "PEM",
-        "ssl.truststore.certificates": "".join(each.certificate.read_text() for each in scene.parties.values()),
+        "ssl.truststore.certificates": "".join(each.certificate.read_text() for each in parties.values()),
         "ssl.truststore.type": "PEM",
         "ssl.client.auth": "required",
     }
     names = (REPLICATION, TLS, CONTROLLER)
-    more = f"{REPLICATION}://127.0.0.1:{free_port()},{TLS}://127.0.0.1:{scene.port}"
+    more = f"{REPLICATION}://127.0.0.1:{free_port()},{TLS}://127.0.0.1:{port}"
     protocols = placement["listener.security.protocol.map"].replace(f"{CONTROLLER}:PLAINTEXT", f"{CONTROLLER}:SSL")
     return {f"listener.name.{name.lower()}.{key}": text for name in names for key, text in stores.items()} | {
         "listeners": f"{placement['listeners']},{more}",
@@ -175,26 +132,51 @@ def _listeners(scene: Scene) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_in_a_pause_strimzis_own_users_and_super_users_go_on_and_a_kafka_user_does_not(scene: Scene) -> None:
-    for name in (*OWN, ADMIN):
-        assert attempt(scene.client(name), "t") is None, name
-    for name in OWN:
-        quota = quota_now(scene.node, f"CN={name},O=io.strimzi", "c")
-        assert not quota.newcomer
-        assert quota.base is quota.limit is None, "the default quota is not for it"
-    assert quota_now(scene.node, f"CN={ADMIN}", "c").base == RATE
-    before = gauge(scene.node, "Fence", "Rejections")
-    assert attempt(scene.client(ALICE), "t") == "NOT_ENOUGH_REPLICAS"
-    assert gauge(scene.node, "Fence", "Rejections") > before
-    alice, operator = (AdminClient(scene.client(name)) for name in (ALICE, f"{CLUSTER}-entity-topic-operator"))
-    with pytest.raises(KafkaException, match="creates no topics and partitions in a PAUSE"):
-        alice.create_topics([NewTopic("new", 1)])["new"].result(60)
-    operator.create_topics([NewTopic("new", 1)])["new"].result(60)
+def test_under_its_operator_strimzis_own_users_and_super_users_go_on_in_a_pause_and_a_kafka_user_does_not(
+    tmp_path: Path,
+) -> None:
+    parties = {name: identity(tmp_path, name, "io.strimzi") for name in OWN}
+    parties |= {name: identity(tmp_path, name) for name in (ADMIN, ALICE)}
+    node, port = KafkaNode(tmp_path / "node", classpath=[JAR]), free_port()
+    node.properties = _of_the_file() | _listeners(node, parties, port)
 
+    def client(name: str) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": f"127.0.0.1:{port}", "client.id": "c", "security.protocol": "ssl",
+            "ssl.ca.location": str(parties[BROKERS].certificate),
+            "ssl.keystore.location": str(parties[name].keystore), "ssl.keystore.password": PASSWORD,
+        }  # fmt: skip
 
-@pytest.mark.long
-def test_the_plugins_connect_as_the_broker_with_strimzis_certificate(scene: Scene) -> None:
-    eventually(lambda: gauge(scene.node, "Connection,name=publish-volumes", "Connected") == 1, 30)
-    log = scene.node.log_text()
-    assert "PRIVATE KEY" not in log
-    assert "can't be found in the configuration" not in log, "the brokers' name is found in the certificate"
+    with node:
+        # A topic in which all may write, the KafkaUser by its ACLs; then the disk is taken for full.
+        create_topic(node, "t")
+        rights = [acl(f"CN={ALICE}", *right) for right in (("t", AclOperation.WRITE), ("new", AclOperation.CREATE))]
+        # Through the fence, as supportsAdminApi tells the User Operator.
+        give(AdminClient(client(f"{CLUSTER}-entity-user-operator")), *rights)
+        set_quota(node, {"producer_byte_rate": RATE}, user=DEFAULT)
+        eventually(lambda: state(node) == OPEN)
+        for name in (*OWN, ADMIN, ALICE):
+            eventually(lambda name=name: attempt(client(name), "t") is None, what=f"{name} writes")
+        full = {"soft": "1.0", "hard": "0.999"}  # shares that would have to be free
+        alter_broker_config(node, {f"{PREFIX}static.storage.{s}.min-free-percent": text for s, text in full.items()})
+        eventually(lambda: state(node) == PAUSE)
+
+        for name in (*OWN, ADMIN):
+            assert attempt(client(name), "t") is None, name
+        for name in OWN:
+            quota = quota_now(node, f"CN={name},O=io.strimzi", "c")
+            assert not quota.newcomer
+            assert quota.base is quota.limit is None, "the default quota is not for it"
+        assert quota_now(node, f"CN={ADMIN}", "c").base == RATE
+        before = gauge(node, "Fence", "Rejections")
+        assert attempt(client(ALICE), "t") == "NOT_ENOUGH_REPLICAS"
+        assert gauge(node, "Fence", "Rejections") > before
+        alice, operator = (AdminClient(client(name)) for name in (ALICE, f"{CLUSTER}-entity-topic-operator"))
+        with pytest.raises(KafkaException, match="creates no topics and partitions in a PAUSE"):
+            alice.create_topics([NewTopic("new", 1)])["new"].result(60)
+        operator.create_topics([NewTopic("new", 1)])["new"].result(60)
+        # The plugins connect as the broker, whose name is found in Strimzi's certificate.
+        eventually(lambda: gauge(node, "Connection,name=publish-volumes", "Connected") == 1, 30)
+        log = node.log_text()
+        assert "PRIVATE KEY" not in log
+        assert "can't be found in the configuration" not in log
