@@ -29,7 +29,7 @@ from tests.broker.support.volumes import MEGA, small_volume
 
 NODE_ID: Final = 1
 SOFT, HARD, FULL = 600 * MEGA, 900 * MEGA, 950 * MEGA  # bytes used of a file system of 1 GiB
-#: MBeans that no broker here shows: those of budgets (quotas/test_budgets.py) and of the load (host/test_load.py).
+#: MBeans that no broker here shows: those of budgets (quotas/test_budgets.py), and of the load (quotas/test_rates.py).
 ELSEWHERE: Final = {"Budget", "TypedFactor", "Load"}
 #: Those of a full disk, and those that only brokers of a cluster show.
 OF_A_DISK: Final = {"Cause", "TurnedBack"}
