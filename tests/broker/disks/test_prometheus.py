@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -149,35 +150,22 @@ CLUSTER: Final = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    properties = callback_properties(CLUSTER) | dict(QUICK_QUOTAS) | FENCE
-    made = Cluster(tmp_path_factory.mktemp("cluster"), 2, classpath=[JAR], properties=properties, probe=True)
-    for node in made.brokers:
-        node.properties = node.properties | {PREFIX + "metrics.port": str(free_port())}  # each has its own
-    with made:
-        create_topic(made.brokers[0], "t", partitions=2)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Server]:
-    ports = (node.properties[PREFIX + "metrics.port"] for node in cluster.brokers)
-    with prometheus(tmp_path_factory.mktemp("prometheus"), *ports) as server:
-        yield server
-
-
-def test_every_panel_shows_what_brokers_know_of_the_cluster(cluster: Cluster, server: Server) -> None:
-    since = time.time()
-    eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
-    config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
-    create_topic(cluster.brokers[0], SHARES, config=COMPACTED)
-    set_cluster_quota(config, client_id="p", produce=1e6)
-    create_topic(cluster.brokers[0], TOPIC, config={"cleanup.policy": "compact"})
-    stranger = Producer(config)
-    stranger.produce(TOPIC, key=cluster.brokers[0].cluster_id, value=b"no record")
-    stranger.flush(10)
-    with ExitStack() as running:
+def test_every_panel_shows_what_brokers_know_of_the_cluster(tmp_path: Path) -> None:
+    since, properties = time.time(), callback_properties(CLUSTER) | QUICK_QUOTAS | FENCE
+    cluster = Cluster(tmp_path, 2, classpath=[JAR], properties=properties, probe=True)
+    first, ports = cluster.brokers[0], [free_port() for _ in cluster.brokers]
+    for node, port in zip(cluster.brokers, ports, strict=True):
+        node.properties = properties | {PREFIX + "metrics.port": str(port)}
+    with cluster, prometheus(tmp_path, *ports) as server, ExitStack() as running:
+        create_topic(first, "t", partitions=2)
+        eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
+        config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
+        create_topic(first, SHARES, config=COMPACTED)
+        set_cluster_quota(config, client_id="p", produce=1e6)
+        create_topic(first, TOPIC, config={"cleanup.policy": "compact"})
+        stranger = Producer(config)
+        stranger.produce(TOPIC, key=first.cluster_id, value=b"no record")
+        stranger.flush(10)
         running.enter_context(FakePipeline(cluster, VALIDITY))
         running.enter_context(FakeShares(config))
         running.enter_context(ProducerLoad(cluster.client_config(client_id="p"), "t"))

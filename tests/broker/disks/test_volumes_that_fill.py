@@ -3,7 +3,6 @@
 import hashlib
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -118,25 +117,9 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to
 
 LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
 OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end
-BALLAST: Final = 25 * MEGA  # what another program has on the small one
+BALLAST: Final = 25 * MEGA  # bytes
 #: Of either broker, in bytes free.
 FREE: Final = {"soft": 42 * MEGA, "hard": 20 * MEGA}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Two brokers with the same limits; the volume of broker 2 is the small one."""
-    settings = PRODUCERS | {"factor.source": "snapshots", "startup.grace": "20s"}
-    settings |= {f"static.storage.{limit}.min-free-bytes": str(free) for limit, free in FREE.items()}
-    properties = callback_properties(settings) | SMALL_BURSTS | FENCE | QUICK_DELETION
-    with ExitStack() as stack:
-        made = Cluster(tmp_path, brokers=2, classpath=[JAR], properties=properties, probe=True)
-        for node, size in zip(made.brokers, (LARGE, SMALL), strict=True):
-            stack.enter_context(small_volume(node.data_dirs[0], size))
-        (made.brokers[1].data_dirs[0] / "ballast").write_bytes(bytes(BALLAST))
-        stack.enter_context(made)
-        wait_for_state(made, OPEN)
-        yield made
 
 
 def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
@@ -149,29 +132,36 @@ def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
 @pytest.mark.proves("proposal-035.replication", "proposal-035.pause", "proposal-035.states")
 @pytest.mark.proves("proposal-035.properties-new")
 @pytest.mark.proves("faults.replication-fills")
-def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(cluster: Cluster) -> None:
+def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(tmp_path: Path) -> None:
+    settings = PRODUCERS | {"factor.source": "snapshots", "startup.grace": "20s"}
+    settings |= {f"static.storage.{limit}.min-free-bytes": str(free) for limit, free in FREE.items()}
+    properties = callback_properties(settings) | SMALL_BURSTS | FENCE | QUICK_DELETION
+    cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], properties=properties, probe=True)
     leader, follower = cluster.brokers
-    place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
-    fill_topic(leader.client_config(client_id="before"), "old", OLD)
-    client = leader.client_config(client_id="p") | {"enable.idempotence": True}
-    directories = [node.data_dirs[0] for node in cluster.brokers]
-    with VolumeWatch(leader, directories) as watch, ProducerLoad(client, "t") as load:
-        wait_for_state(cluster, THROTTLE)
-        wait_for_state(cluster, PAUSE)
-        (end,) = stopped_at(leader, "t")
-        assert 0 <= watch.most_used(1) - (SMALL - FREE["hard"]) < MEGA, "the follower's disk stops at its limit"
-        assert LARGE - watch.most_used(0) > FREE["soft"], "the leader's own disk gives no reason to slow anybody"
-        assert all(bytes_in(leader, topic) > 0 for topic in ("old", "t"))
-        assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
-        assert gauge(follower, "Fence", "Rejections") == 0
-        leader.wait_for_log("-> PAUSE: .*broker 2, volume")
-        for node in cluster.brokers:
-            eventually(lambda node=node: published(node).consumed == pytest.approx(used(node.data_dirs[0]), abs=MEGA))
-            assert never_ran_out_of_space(node)
-        delete_topics(cluster, "old")
-        # What waits in the client, 1 MB, fits into the room; on a busy machine it would be full again, if it went on.
-        assert load.drain() == 0, "producers are let go"
-        wait_for_state(cluster, THROTTLE)
-    assert load.errors == []
-    assert end_offset(leader, "t") == load.meter.messages > end, "all that was acknowledged, once"
-    eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="it lies on both disks, byte for byte")
+    large, small = directories = [node.data_dirs[0] for node in cluster.brokers]
+    with small_volume(large, LARGE), small_volume(small, SMALL), cluster:
+        (small / "ballast").write_bytes(bytes(BALLAST))  # what another program has there
+        wait_for_state(cluster, OPEN)
+        place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
+        fill_topic(leader.client_config(client_id="before"), "old", OLD)
+        client = leader.client_config(client_id="p") | {"enable.idempotence": True}
+        with VolumeWatch(leader, directories) as watch, ProducerLoad(client, "t") as load:
+            wait_for_state(cluster, THROTTLE)
+            wait_for_state(cluster, PAUSE)
+            (end,) = stopped_at(leader, "t")
+            assert 0 <= watch.most_used(1) - (SMALL - FREE["hard"]) < MEGA, "the follower's disk stops at its limit"
+            assert LARGE - watch.most_used(0) > FREE["soft"], "the leader's own disk gives no reason to slow anybody"
+            assert all(bytes_in(leader, topic) > 0 for topic in ("old", "t"))
+            assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
+            assert gauge(follower, "Fence", "Rejections") == 0
+            leader.wait_for_log("-> PAUSE: .*broker 2, volume")
+            for node in cluster.brokers:
+                eventually(lambda at=node: published(at).consumed == pytest.approx(used(at.data_dirs[0]), abs=MEGA))
+                assert never_ran_out_of_space(node)
+            delete_topics(cluster, "old")
+            # What waits in the client, 1 MB, fits into the room. If it went on, this would be full on a busy machine.
+            assert load.drain() == 0, "producers are let go"
+            wait_for_state(cluster, THROTTLE)
+        assert load.errors == []
+        assert end_offset(leader, "t") == load.meter.messages > end, "all that was acknowledged, once"
+        eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="it lies on both disks, byte for byte")
