@@ -71,10 +71,6 @@ def disk_of_broker_1_is_full(cluster: Cluster) -> None:
     wait_for_state(cluster, PAUSE)
 
 
-def disk_of_broker_1_has_space(cluster: Cluster) -> None:
-    alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
-
-
 @pytest.mark.proves("proposal-035.volume-limits", "faults.transactions")
 def test_a_limit_of_one_volume_stops_producers_everywhere_also_past_an_open_transaction(cluster: Cluster) -> None:
     first = cluster.brokers[0]
@@ -114,7 +110,7 @@ def test_a_full_disk_stops_producers_on_all_brokers_by_the_record_and_without_it
         assert appended(cluster) == ends
         for partition in range(3):
             assert attempt(cluster.client_config(client_id="q"), "t", partition) == "NOT_ENOUGH_REPLICAS"
-        disk_of_broker_1_has_space(cluster)
+        alter_broker_config(first, {HARD: None}, broker=1)
         eventually(lambda: all(now > was for now, was in zip(appended(cluster), ends, strict=True)))
         assert load.drain() == 0
     assert load.errors == [], "nothing is lost"
