@@ -149,8 +149,7 @@ class Translation:
         self.origins: dict[str, str] = {}  # ours that were made from Strimzi's, both by full names
         self._given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
-        # The bare family name is no setting: the reader reports it as incomplete.
-        if own & properties.keys() or any(name.startswith(ADMIN) and name != ADMIN for name in self._given):
+        if own & properties.keys() or any(name.startswith(ADMIN) for name in self._given):
             self._translate()
 
     def _translate(self) -> None:
