@@ -57,7 +57,7 @@ def _metrics() -> str:
     for m in CATALOGUE:
         named = f",name={m.label.upper()}" if m.label and m.type != CLIENTS else ""
         column = "Uses`, column `" if m.type == CLIENTS else ""
-        name = f"`quotahost_{m.prometheus}{m.kind.value}`" + (f" by `{m.label}`" if m.label else "")
+        name = f"`quotahost_{m.prometheus}{m.kind}`" + (f" by `{m.label}`" if m.label else "")
         rows.append((f"`{m.type}{named}`, `{column}{m.attribute}`", name, m.help, m.shown_by or "every broker"))
     return _table(("JMX (`quotahost:type=...`)", "Prometheus", "meaning", "shown by"), *rows)
 
@@ -66,8 +66,8 @@ def _calls() -> str:
     rows: list[tuple[str, ...]] = []
     for name, call in CALLS.items():
         types = (f"`{types}`" if types else "" for types in (call.arguments, call.answer))
-        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", f"{call.most:,}", call.doc))
-    return _table(("call", "arguments", "answer", "the caller waits", "bytes at most", "what it does"), *rows)
+        rows.append((f"`{name}`", *types, "yes" if call.waits else "no", call.doc))
+    return _table(("call", "arguments", "answer", "the caller waits", "what it does"), *rows)
 
 
 def _sentence(text: str) -> str:

@@ -1,12 +1,12 @@
 """The Java half in memory: a test scripts what the host takes from it, and looks at what the host did with it."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quotahost.broker.host.loop import Host
-from quotahost.broker.host.messages import NEWCOMER, Answers, Batch, Event, Row, encode
+from quotahost.broker.host.messages import NEWCOMER, Batch, Event, Row, Scoped, encode
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import Client, Factor, QuotaType
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -63,8 +63,7 @@ class FakeShim(Shim):
     distinct: dict[Client, frozenset[str] | int] = field(default_factory=dict)
     has_fence: bool = False
     second_life: bool = False
-    last_factor: Factor = field(default_factory=lambda: Factor(1.0))
-    full: bool = False
+    last: Scoped = field(default_factory=lambda: Scoped(Factor(1.0)))  # that was set
     budgets: list[tuple[SlowedBudget, ...]] = field(default_factory=list)
     of_types: list[dict[QuotaType, Factor]] = field(default_factory=list)
     shown: dict[tuple[str, str, str], float] = field(default_factory=dict)  # numbers by type, name and attribute
@@ -103,8 +102,7 @@ class FakeShim(Shim):
     def _call(self, name: str, *arguments: object) -> Any:
         """Those calls that have no method below."""
         self.called.append((name, arguments))
-        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life,
-               "factor": (self.last_factor.value, self.last_factor.cause)}  # fmt: skip
+        own = {"fence": self.has_fence, "broker": self.node, "restarted": self.second_life}
         answer = {**_ANSWERS, **own, **self.told}.get(name)
         if isinstance(answer, Exception):
             raise answer
@@ -131,6 +129,10 @@ class FakeShim(Shim):
         self.configured, self.measured = settings, measured
 
     def take(self, timeout: float) -> Batch:
+        self.taken = self._take()
+        return self.taken
+
+    def _take(self) -> Batch:
         self.clock.now += self.pace
         if self.again:
             again, self.again = list(dict.fromkeys(self.again)), []
@@ -149,13 +151,12 @@ class FakeShim(Shim):
     def ask_again_the_failed(self) -> None:
         self.again += [c for c, row in self.table.items() if any(each.code == NEWCOMER for each in row.answers)]
 
-    def publish(self, batch: Batch, answers: Answers) -> int:
-        rows, ids = list(answers.rows), list(answers.distinct_ids)
+    def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
+        rows, ids = list(rows), list(distinct_ids)
         encode([rows, *map(sorted, ids)])  # fails where no such call could be sent
-        for client, number in zip(batch.clients, answers.numbers, strict=True):
+        for client, number in zip(self.taken.clients, numbers, strict=True):
             row = self.table[client] = rows[number]
             self.distinct[client] = row.distinct if row.distinct < 0 else ids[row.distinct]
-        return len(batch.clients)
 
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         return {"ssl.ca.pem": f"CA of {len(ssl)}", "principal": "CN=broker"}
@@ -190,13 +191,14 @@ class FakeShim(Shim):
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
         self.budgets.append(tuple(budgets))
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        encode([value, cause, full])
-        self.affected.append(affected)
-        self.full = full
-        if value != self.last_factor.value:
-            self.factors.append(value)
-        self.last_factor = Factor(value, cause)
+    def factor(self) -> Scoped:
+        return self.last
+
+    def set_factor(self, new: Scoped) -> None:
+        self.affected.append(new.affected)
+        if new.factor.value != self.last.factor.value:
+            self.factors.append(new.factor.value)
+        self.last = new
 
     def log(self, logger: str, level: int, message: str) -> None:
         self.lines.append(message)

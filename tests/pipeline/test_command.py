@@ -102,7 +102,7 @@ def test_secrets_come_by_file_or_environment_and_are_not_shown(tmp_path: Path, m
         "sasl.jaas.config": f"x {SECRET}",
         "bootstrap.servers": "a:1",
     }
-    assert SECRET not in repr(made) + str(made.model_dump_json()) + submit_line(made, "local[2]")
+    assert SECRET not in repr(made) + str(made.model_dump_json()) + submit_line(made)
 
 
 @pytest.mark.parametrize("escape", [f"\\u{SECRET}", "\\u12"])
@@ -116,7 +116,7 @@ def test_a_file_with_a_malformed_escape_shows_nothing_of_its_secrets(tmp_path: P
 
 def test_the_submit_line_is_one_that_a_shell_reads_back() -> None:
     made = Options(bootstrap="a:1,b:2", checkpoint="/my dir", tick="10s", snapshots_topic="x,y=ID_1", history="None")
-    line = submit_line(made, "spark://h:7077")
+    line = submit_line(made.model_copy(update={"master": "spark://h:7077"}))
     shell = ["bash", "-c", f"spark-submit() {{ printf '%s\\n' \"$@\"; }}\n{line}"]
     words = subprocess.run(shell, capture_output=True, text=True, check=True).stdout.splitlines()
     given = dict(zip(words[-10::2], words[-9::2], strict=True))

@@ -7,7 +7,6 @@ timestamp of Kafka's. Of two pipelines the one launched last wins, and when it i
 import json
 import logging
 import math
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -39,18 +38,15 @@ class Sent:
     """
 
     def __init__(self, caught_up: bool = True, failing: str = "") -> None:
-        self.reading: bool | None = False
         self.records: list[ClusterRecord] = []
         self.ticks = list[int]()
         self._failing = failing
-        self.later = 0  # ms
-        self.clock = KafkaClock(lambda: NOW_MS + self.later, lambda: self.later)
+        self.clock = KafkaClock(lambda: NOW_MS, lambda: 0)
         self.progress = Progress()
         leader: Any = SimpleNamespace(role=lambda: (False, 7))
         self.publisher = Publisher(
-            RULES, leader, self.clock, self.progress, 5.0, self._send,
-            lambda: self.ticks.append(self.later), lambda: caught_up, lambda: self.reading,
-        )  # fmt: skip
+            RULES, leader, self.clock, self.progress, 5.0, self._send, lambda: self.ticks.append(1), lambda: caught_up
+        )
 
     def _send(self, record: ClusterRecord) -> Written:
         if record.cluster == self._failing:
@@ -119,41 +115,11 @@ def test_a_cluster_without_any_snapshot_has_no_age_that_would_look_new_for_ever(
     assert math.isnan(age)
 
 
-def test_without_news_the_same_is_published_again_as_newer_and_of_that_time(spark: SparkSession) -> None:
-    sent = Sent()
-    sent.publisher(batch(spark, topics=("snapshots", "mirrored")), 7)
-    sent.later = 30_000
-    assert sent.publisher.again()
-    home, away, *again = sent.records
-    assert {(each.cluster, each.sequence, each.consumed) for each in (home, away)} == {("home", 0, 40), ("away", 0, 40)}
-    for first, second in zip((home, away), again, strict=True):
-        assert second.computed_at > first.computed_at
-        assert second == replace(first, sequence=1, computed_at=second.computed_at)
-    sent.publisher(batch(spark), 0)
-    assert sent.records[-1].sequence == 2, "a query that begins anew has its first batch again, and newer records"
-
-
-def test_a_batch_is_needed_when_something_came_or_who_is_registered_fresh_or_known_changes(spark: SparkSession) -> None:
-    sent = Sent()
-    assert not sent.publisher.again()
-    sent.publisher(batch(spark, age=10), 7)
-    for sent.reading in (True, None):
-        assert not sent.publisher.again()
-    sent.reading = False
-    sent.publisher.registered(["1", "2"])
-    assert not sent.publisher.again()
-    sent.publisher.registered(["1"])
-    assert sent.publisher.again()
-    sent.later = 60_000  # the snapshot is older than validity
-    assert not sent.publisher.again()
-    assert [each.sequence for each in sent.records] == [0, 1]
-    sent.later = 0
-    sent.publisher(batch(spark).withColumn("seen", lit(NOW - timedelta(hours=23))), 9)
-    assert sent.records[-1].stale == 1
-    sent.later = 3_000_000
-    assert sent.publisher.again()
-    sent.later = 3_700_000  # it expires
-    assert not sent.publisher.again()
+def test_a_query_that_begins_anew_has_its_first_batch_again_and_newer_records(spark: SparkSession) -> None:
+    sent, given = Sent(), batch(spark, topics=("snapshots", "mirrored"))
+    for number in (7, 0):
+        sent.publisher(given, number)
+    assert [(each.sequence, each.consumed) for each in sent.records] == [(0, 40), (0, 40), (1, 40), (1, 40)]
 
 
 def test_an_unwritten_record_is_counted_and_others_go_on(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
@@ -161,7 +127,6 @@ def test_an_unwritten_record_is_counted_and_others_go_on(spark: SparkSession, ca
     for number in range(2):
         sent.publisher(batch(spark, topics=("snapshots", "mirrored")), number)
     assert [each.cluster for each in sent.records] == ["away", "away"]
-    assert not sent.publisher.again(), "a batch makes it anew"
     assert sent.unpublished("home", "failed") == 2
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 

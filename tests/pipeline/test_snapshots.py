@@ -1,11 +1,13 @@
 """The pipeline refuses records of the snapshots topic as brokers do, for the same reasons."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 from pyspark.sql import Row, SparkSession
 
 from harness import rollup as model
@@ -152,6 +154,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
     assert refused == [each.value for each in given if model.refusal(each)]
     for each, row in zip(given, rows, strict=True):
         if not row["error"]:
+            Draft7Validator(times.SNAPSHOT_SCHEMA).validate(json.loads(each.value or b""))
             snapshot = decode(b"7", each.value or b"")
             assert [(v["volumeName"], v["capacity"], v["consumed"]) for v in row["s"]["volumes"]] == [
                 (v.name, v.capacity, v.consumed) for v in snapshot.volumes
@@ -195,9 +198,7 @@ TEXT_RECORDS = [with_other(name, place, value) for name, place in TEXTS for valu
 ODD = [
     "1", '"/b"', "{}", "null", '{"a":1,"a":2}', '{"a":{"b":[{}]}}', '"}"', '"{"', r'"\"}"', '"[1"', r'"\u0037"',
     "NaN", "Infinity", "-Infinity", "-NaN", "INF", "-INF", "+INF", "+Infinity", "NaN5", "5NaN", "nul", "True",
-    "1e999", "-1e999", "1e-999", "+1", "01", "1.", "0x1", "9" * 400, "9" * 2000, "9" * 2001, "-" + "9" * 1999,
-    "-" + "9" * 2000, "1." + "0" * 1996 + "e1", "1." + "0" * 1997 + "e1", "1." + "0" * 1200 + "e" + "1" * 1200,
-    '"' + "e" * 2001 + '"',
+    "1e999", "-1e999", "1e-999", "+1", "01", "1.", "0x1", "9" * 400, "9" * 4300, "9" * 4301,
     r'"\ud800"', r'"\udc00"', r'"\ud83d\ude00"',
     r'"\\ud800"', r'"\\\ud800"', r'"\ud800\u0041"', '"\\x"', '"\x01"', '"\t"',
     "'a'", "/*c*/1", "1/*c*/", "#c\n1", "a", "", *("[" * levels + "]" * levels for levels in (199, 200, 201, 202, 999)),
@@ -283,7 +284,9 @@ def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> N
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
     rows = parsed(spark, given)
     taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
-    assert taken == times.TAKEN
+    by_brokers = {text for text, each in zip(texts, given, strict=True) if model.refusal(each) is None}
+    read = {text: decode(b"1", snapshot("1", NOW, GOOD, snapshotAt=text)).captured_at for text in by_brokers}
+    assert taken == read == times.TAKEN
 
 
 def test_of_a_broker_that_is_not_listed_little_of_a_large_snapshot_is_remembered(spark: SparkSession) -> None:

@@ -1,7 +1,6 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from quotahost.pipeline.monitoring import Progress
-from quotahost.pipeline.supervisor import ATTEMPTS, SPARE_ROWS, Supervisor, set_checkpoint_aside
-from quotahost.records.cluster_volumes import ClusterRecord
+from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_aside
 
 
 class Query:
@@ -19,7 +17,6 @@ class Query:
 
     def __init__(self) -> None:
         self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
-        self.status = {"isDataAvailable": False, "isTriggerActive": False}
 
     def exception(self) -> str:
         return "the state can't be read"
@@ -27,7 +24,7 @@ class Query:
     def stop(self) -> None:
         pass
 
-    def report(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
+    def report(self, batch: int, end: int = 5, latest: int | None = 5) -> None:
         # Spark gives offsets as JSON, decoded or not.
         at_end = json.dumps(None if latest is None else {"ticks": {"0": latest}})
         self.lastProgress = {  # type: ignore[assignment]
@@ -35,7 +32,7 @@ class Query:
             "numInputRows": 1,
             "durationMs": {"addBatch": 1, "triggerExecution": 1},
             "sources": [{"endOffset": {"ticks": {"0": end}}, "latestOffset": at_end}],
-            "stateOperators": [{"numRowsTotal": rows, "memoryUsedBytes": 1}],
+            "stateOperators": [{"numRowsTotal": 1, "memoryUsedBytes": 1}],
             "observedMetrics": {},
         }
         self.recentProgress.append(self.lastProgress)
@@ -83,12 +80,9 @@ class World:
             self.look(kafka_answers)  # sees it
             self.look(kafka_answers)  # starts it
 
-    def reports(self, batch: int, end: int = 5, latest: int | None = 5, rows: int = 1) -> None:
-        self.query.report(batch, end, latest, rows)
+    def reports(self, batch: int, end: int = 5, latest: int | None = 5) -> None:
+        self.query.report(batch, end, latest)
         self.look()
-
-    def know(self, brokers: int) -> None:
-        self.progress.made(ClusterRecord("c", 1, 1, datetime.now(UTC), reporting=brokers), standing_by=False)
 
 
 @pytest.fixture
@@ -138,17 +132,6 @@ def test_the_others_wait_until_the_volumes_have_read_a_backlog(world: World) -> 
     assert len(world.started["refused"]) == 1
 
 
-def test_after_its_first_batch_a_query_reads_or_its_last_look_has_found_nothing(world: World) -> None:
-    assert world.supervisor.reading() is None
-    world.query.report(7)
-    world.query.status["isTriggerActive"] = True
-    assert world.supervisor.reading() is False, "on a busy machine the next look is always under way"
-    world.query.status["isDataAvailable"] = True
-    assert world.supervisor.reading() is True
-    world.supervisor.begin_again()
-    assert world.supervisor.reading() is None
-
-
 def test_what_fails_again_keeps_its_checkpoint_until_a_batch(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.reports(7)
     world.fail(ATTEMPTS - 1)
@@ -156,7 +139,6 @@ def test_what_fails_again_keeps_its_checkpoint_until_a_batch(world: World, caplo
     world.fail(3 * ATTEMPTS)
     assert world.aside == ["volumes"]
     assert caplog.text.count("query volumes goes on failing") == 1
-    assert not world.supervisor.crowded("volumes"), "so the full disks of fenced brokers are read again"
     world.reports(0)
     assert metric(world, "batches_total") == 2
     world.fail(ATTEMPTS)
@@ -207,23 +189,3 @@ def test_the_history_is_not_begun_anew_by_itself(world: World, caplog: pytest.Lo
     assert world.aside == []
     assert caplog.text.count("query history goes on failing, 5 times in a row by now: make room where none") == 1
     assert "if it can't read its checkpoint, move /h/history away" in caplog.text
-
-
-def test_a_state_of_brokers_that_are_long_gone_is_begun_anew(world: World) -> None:
-    world.reports(0, rows=50_000)
-    assert world.aside == [], "nobody knows yet how many brokers there are"
-    world.know(100)
-    world.reports(1, 6, 6, rows=2 * 100 + SPARE_ROWS)
-    assert world.aside == []
-    assert not world.supervisor.crowded("volumes")
-    world.reports(2, 7, 7, rows=2 * 100 + SPARE_ROWS + 1)
-    assert world.aside == ["volumes"]
-    assert world.supervisor.crowded("volumes"), "so that it leaves them out now"
-
-
-def test_a_state_that_is_as_large_after_it_began_anew_stays(world: World) -> None:
-    world.know(0)  # brokers that publish their usage and no volumes
-    for batch in range(5):
-        world.reports(batch, rows=5000)
-        world.look()
-    assert world.aside == ["volumes"]

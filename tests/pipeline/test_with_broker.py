@@ -1,6 +1,5 @@
 """A broker and the pipeline together: what the broker tells of its disk comes back as a record that Spark makes."""
 
-import time
 from pathlib import Path
 from typing import Final
 
@@ -13,18 +12,14 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
-from quotahost.model import QuotaType
 from quotahost.model.budgets import Budget
-from quotahost.records import shares
 from quotahost.records.budgets import encode, key_of
-from quotahost.records.usage import Used
 from tests.broker.support.node import callback_node
 from tests.broker.support.numbers import attempt
 from tests.broker.support.quotas import QUOTAS
 from tests.broker.support.seen import OPEN, PAUSE, gauge, state
-from tests.pipeline.records import volume
 from tests.pipeline.test_job import PATIENCE, Running
-from tests.pipeline.topics import Snapshots, newest, published, read_all
+from tests.pipeline.topics import newest
 
 pytestmark = pytest.mark.driver  # two minutes: a broker and a driver
 HARD: Final = PREFIX + "static.storage.hard"
@@ -46,8 +41,7 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
         assert quotas.write({key_of("orders"): encode(Budget("orders", ("orders.*",), 50_000))}) == {}
         # Until Spark answers the standby source does, so the broker is in service.
         eventually(lambda: state(node) == OPEN, PATIENCE)
-        running = Running(spark, node, tmp_path / "pipeline", VALIDITY)
-        try:
+        with Running(spark, node, tmp_path / "pipeline", VALIDITY):
             for hard, factor, expected in ((None, None, OPEN), ("1", 0.0, PAUSE), (None, None, OPEN)):
                 alter_broker_config(node, {HARD: hard}, broker=1)
                 eventually(lambda factor=factor: _record_says(node, factor), PATIENCE)
@@ -58,37 +52,6 @@ def test_a_full_disk_and_a_used_up_budget_stop_producers_by_sparks_record(spark:
             assert (record and record.budgets) == (("orders", size, 0),)
             assert gauge(node, "Budget,name=orders", "Used") == size
             assert attempt(node.client_config(), "orders.eu") == "NOT_ENOUGH_REPLICAS"
-        finally:
-            running.end()
-
-
-def test_after_the_topics_got_another_prefix_no_broker_is_listed_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """A broker would look stale as well, by what the checkpoint has of the topic of before: all brokers would pause."""
-    with KafkaNode(tmp_path / "node") as node:
-        # Long enough for what came by the first topics to be stale.
-        for prefix, seconds in (("first.", 0), ("second.", 20)):
-            running = Running(spark, node, tmp_path / "pipeline", prefix=prefix)
-            try:
-                _report_for(node, prefix, seconds)
-            finally:
-                running.end()
-            assert {each.stale for each in published(node.bootstrap, f"{prefix}cluster_volumes")} == {0}
-
-
-def _report_for(node: KafkaNode, prefix: str, seconds: float) -> None:
-    """Report as broker 1 for so many seconds at least, until records and shares follow; all shares can be read."""
-    used = Used("alice", "app", QuotaType.PRODUCE, 1.0, None, 1e6)
-    brokers, begun = Snapshots(node.bootstrap, prefix), time.monotonic()
-
-    def told() -> bool:
-        brokers.publish("1", [volume("/a", 100, 1)])
-        brokers.use("1", used)
-        records = published(node.bootstrap, f"{prefix}cluster_volumes")
-        written = read_all(node.bootstrap, f"{prefix}shares")
-        given = [shares.decode(each.key(), each.value() or b"").clients for each in written]
-        return time.monotonic() - begun > seconds and bool(records and records[-1].reporting and given and given[-1])
-
-    eventually(told, PATIENCE, poll=1)
 
 
 def _record_says(node: KafkaNode, factor: float | None) -> bool:

@@ -24,7 +24,10 @@ Demands = dict[str, float | None]
 
 @given(demanded, counts, counts)
 @example(dict.fromkeys(map(str, range(10_000))), 0, 0)
-def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little(demands: Demands, others: int, silent: int) -> None:
+def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little_and_the_rest_above_the_floor_is_max_min_fair(
+    demands: Demands, others: int, silent: int
+) -> None:
+    """Whoever gets less than it demands gets as much as anybody does who got more than the floor."""
     divided = divide(demands, others, silent)
     given = [*divided.asking.values(), *[divided.others] * others, *[divided.silent] * silent]
     assert math.fsum(given) <= 1
@@ -32,12 +35,6 @@ def test_in_any_order_the_sum_is_within_the_quota_and_wastes_little(demands: Dem
         random.Random(1).shuffle(given)
         assert sum(given) <= 1
     assert math.fsum(given) >= 1 - others / (len(given) * STEPS) - CLOSE, "a step for each that doesn't use it"
-
-
-@given(demanded, counts, counts)
-def test_every_broker_keeps_the_floor_and_the_rest_is_max_min_fair(demands: Demands, others: int, silent: int) -> None:
-    """Whoever gets less than it demands gets as much as anybody does who got more than the floor."""
-    divided = divide(demands, others, silent)
     floor = FLOOR / (len(demands) + others + silent)
     assert divided.silent == pytest.approx(floor, rel=CLOSE)
     assert min(*divided.asking.values(), divided.others) >= floor * (1 - CLOSE)

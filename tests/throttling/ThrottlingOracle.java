@@ -74,7 +74,6 @@ public final class ThrottlingOracle {
         long throttleMs = Quota.upperBound(bound).acceptable(value) ? 0
             : QuotaUtils.throttleTime(violation(value, bound), timeMs);
         print(throttleMs);
-        print((int) throttleMs);
     }
 
     /** As ControllerMutationQuotaManager.recordAndGetThrottleTimeMs, after Sensor.checkQuotas. */

@@ -1,6 +1,6 @@
 """The tap in Python is the broker's own, and its largest step mutes nobody for too long, by Kafka's sampled rate."""
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ STEP = st.tuples(FACTOR, st.booleans(), st.sampled_from([0, 1, 99, 200, 200, 200
 
 @hypothesis_settings(max_examples=300)
 @given(st.integers(-(10**15), 10**15), st.lists(st.tuples(PACE, st.lists(STEP, max_size=60)), min_size=1, max_size=4))
+@example(0, [((60, 5000, 30_000), [(n % 100 / 100, False, 1) for n in range(2000)])])  # the mean forgets the oldest
 def test_the_taps_of_both_languages_are_equal_to_the_bit(oracle: Oracle, begin: int, ways: list[Way]) -> None:
     tap, now, lines, numbers = Tap(), begin, ["tap"], list[float]()
     for pace, steps in ways:
@@ -33,15 +34,6 @@ def test_the_taps_of_both_languages_are_equal_to_the_bit(oracle: Oracle, begin: 
 @given(st.integers(0, 10**6), st.integers(1, 100), st.sampled_from([0, 1, 500, 1000, 10_000]))
 def test_the_rise_of_one_client_is_the_same_too(oracle: Oracle, since: int, windows: int, window_ms: int) -> None:
     assert oracle.replay([f"rise {since} {windows} {window_ms}"]) == [rise(since, windows, window_ms)]
-
-
-def test_the_mean_forgets_what_is_too_much_in_both(oracle: Oracle) -> None:
-    tap = Tap(windows=60, window_ms=5000)
-    steps = [(n % 100 / 100, n) for n in range(2000)]
-    numbers = [number for factor, at in steps for number in (float(tap.step(factor, False, at)), tap.value)]
-
-    lines = ["tap", "configure 60 5000 30000", *(f"step {factor!r} open {at}" for factor, at in steps)]
-    assert oracle.replay(lines) == numbers
 
 
 RECORDS = st.lists(st.tuples(st.floats(0, 1e9), st.integers(0, 4000)), min_size=1, max_size=60)

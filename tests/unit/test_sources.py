@@ -9,7 +9,7 @@ import pytest
 
 import quotahost
 from quotahost.api import Role
-from quotahost.broker.metrics import CATALOGUE, Kind
+from quotahost.broker.metrics import CATALOGUE, COUNTER, GAUGE
 from quotahost.cli import console
 
 PACKAGE = Path(quotahost.__file__).parent
@@ -19,7 +19,7 @@ NODES = [
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 ]
 CALLS = [(place, path, node) for place, path, node in NODES if isinstance(node, ast.Call)]
-METHODS = {"gauge": Kind.GAUGE, "count": Kind.COUNTER}
+METHODS = {"gauge": GAUGE, "count": COUNTER}
 
 
 def test_every_number_that_is_shown_stands_in_the_catalogue_with_its_kind_and_no_name_twice() -> None:

@@ -35,9 +35,8 @@ it and names the number of the sentence that the plugin breaks:
  6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
     outside 0..1 as an exception of the plugin that gave it. If a task's ``period`` becomes wrong, the last one stays.
  7. Closing. If the plugin has a method ``close()``, the host calls it once, on the host thread (for a task: on the
-    task's thread; one object for several roles is several plugins), and calls nothing after it; what the plugin
-    announces from then on (10) counts no more. The broker's shutdown grants all plugins 4 s together. A plugin ends the
-    threads that it started.
+    task's thread; one object for several roles is several plugins), and calls nothing after it. The broker's shutdown
+    grants all plugins 4 s together. A plugin ends the threads that it started.
  8. Live changes. When ``plugin.NAME.*`` changes while the broker runs, the host validates the new properties, replaces
     ``context.section``, and then calls ``reconfigure(section)`` on the host thread; if that raises, the plugin goes on
     as it is, with the new ``context.section``. If the plugin has no such method, the host builds it anew and closes the

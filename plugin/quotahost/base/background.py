@@ -5,7 +5,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, Final
 
 MINUTE: Final = 60.0  # seconds
@@ -30,29 +29,6 @@ def start_daemon(name: str, run: Callable[[], None], at_end: Callable[[], None] 
     return thread
 
 
-class KeptThreads:
-    """Does each work on a daemon thread ``quotahost-NAME``, at once, and keeps the threads for the next work.
-
-    There are as many as have worked at once. JPype leaves 7 KB behind of each thread that has called Java (1.7.1).
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._works: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._free = threading.Semaphore(0)  # threads for which there is no work yet
-
-    def do(self, work: Callable[[], object]) -> None:
-        """Have it done; what it raises ends its thread. Any thread may call."""
-        self._works.put(work)
-        if not self._free.acquire(blocking=False):
-            start_daemon(self._name, self._serve)
-
-    def _serve(self) -> None:
-        while True:
-            self._works.get()()
-            self._free.release()
-
-
 class Periodic:
     """Calls ``work`` at once, then after every ``period``, on one daemon thread, until ``close``."""
 
@@ -65,7 +41,7 @@ class Periodic:
         the work is a plugin's.
         """
         self._work, self._period = work, period
-        self._stop, self._wake = threading.Event(), threading.Event()
+        self._stopped, self._wake = False, threading.Event()
         self._thread = start_thread(name, self._run)
 
     def wake(self) -> None:
@@ -74,22 +50,18 @@ class Periodic:
 
     def close(self, within: float = 0.5) -> bool:
         """End the thread, and return whether it ended ``within`` seconds; if its work hangs, it is left behind."""
-        self._stop.set()
+        self._stopped = True
         self._wake.set()
-        # The work itself may call close(), and no thread can join itself.
-        if self._thread is not threading.current_thread():
-            self._thread.join(within)
+        self._thread.join(within)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            # Cleared before the work, so that a wake() during the work leads to another call.
-            self._wake.clear()
+        while not self._stopped:
             self._work()
-            # clear() may have undone the wake of a close() that came right before it.
-            if not self._stop.is_set():
-                # Python refuses to wait for longer, and a period of timedelta.max means "once".
-                self._wake.wait(min(self._period(), threading.TIMEOUT_MAX))
+            # Python refuses to wait for longer, and a period of timedelta.max means "once".
+            self._wake.wait(min(self._period(), threading.TIMEOUT_MAX))
+            # Not before the wait: a wake() during the work leads to another call.
+            self._wake.clear()
 
 
 class LineLimit:

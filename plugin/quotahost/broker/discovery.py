@@ -7,8 +7,7 @@
    same properties, so they share one model.
 3. ``construct`` calls the class or function with its context and checks that the result can take the role.
 
-Every error names the role, the plugin and a remedy. The host builds the configured plugins so, and the testing kit one
-plugin at a time; ``doctor`` only imports and validates, and ``quotahost plugins`` surveys all that are installed.
+Every error names the role, the plugin and a remedy. ``doctor`` only imports and validates.
 """
 
 import inspect
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -27,7 +26,7 @@ from pydantic import BaseModel
 from quotahost.api import Broker, Context, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.base.errors import QuotahostError
-from quotahost.base.text import meant, nearest, redact, shortened
+from quotahost.base.text import nearest, redact, shortened
 from quotahost.settings.broker import Settings, configured_names
 from quotahost.settings.declaration import PREFIX, SettingsError
 from quotahost.settings.sections import read_section, revealed, secret_values
@@ -50,11 +49,9 @@ def failing(role: Role, name: str, what: str, secrets: Callable[[], list[str]] =
     except (PluginError, SettingsError):  # these name the plugin and a remedy already
         raise
     except BaseException as error:  # sys.exit in a plugin must not end the broker's host
-        hidden, reason, whole = secrets(), "its text can't be made", "".join(traceback.format_exception(error))
-        with suppress(Exception):  # an error of a plugin's own may fail at that, too
-            reason = str(error)
+        hidden, whole = secrets(), "".join(traceback.format_exception(error))
         # Blanks are joined last: a password may have two in a row.
-        text = " ".join(redact(reason, hidden).split())
+        text = " ".join(redact(str(error), hidden).split())
         # A cause that contains secrets would bring them back into tracebacks.
         cause = error if redact(whole, hidden) == whole else None
         raise PluginError(role, name, ": ".join(filter(None, (what, type(error).__name__, text)))) from cause
@@ -92,21 +89,10 @@ def load(role: Role, name: str, before: Callable[[str], None] = lambda text: Non
     if matching[0].module not in sys.modules and not is_own(matching[0].module):
         before(f"{role} {name!r} is being imported: {origins}")
     with failing(role, name, f"{origins} fails to import"):
-        return _callable(matching[0].load())
-
-
-def _callable(entry: Any) -> Any:
-    """The entry itself. Raises TypeError if it can't be called with a context alone."""
-    if not callable(entry):
-        raise TypeError("it can't be called; name a class or function in the entry point, as MODULE:CLASS")
-    try:
-        inspect.signature(entry, follow_wrapped=False).bind(None)
-    except ValueError:  # what is written in C may not say what it takes
-        pass
-    except TypeError as error:
-        remedy = "make it def __init__(self, context), or a function's def NAME(context)"
-        raise TypeError(f"it can't be called with the context alone ({error}); {remedy}") from None
-    return entry
+        entry = matching[0].load()
+        if not callable(entry):
+            raise TypeError("it can't be called; name a class or function in the entry point, as MODULE:CLASS")
+        return entry
 
 
 def is_own(module: str) -> bool:
@@ -119,19 +105,8 @@ def _offered(role: Role, name: str = "*") -> EntryPoints:
         # An upgrade that was cut off leaves what pip had put aside, as ~cme-1.0.dist-info, which pip itself ignores.
         return EntryPoints(dict.fromkeys(entry_points(group=role.group)))
     except Exception as error:  # importlib reads those of all packages; one that is broken hides all the others
-        text = (
-            f"the entry points of {_broken_package()} can't be read ({type(error).__name__}: {error}); install it anew"
-        )
-        raise PluginError(role, name, text) from error
-
-
-def _broken_package() -> str:
-    for dist in distributions():
-        try:
-            dist.entry_points  # noqa: B018 - it reads the file
-        except Exception:
-            return f"the package {dist.name} in {dist.locate_file('')}"
-    return "a package"
+        text = f"the entry points of an installed package can't be read ({type(error).__name__}: {error})"
+        raise PluginError(role, name, f"{text}; install it anew") from error
 
 
 def _origin(entry: EntryPoint) -> str:
@@ -195,7 +170,7 @@ def construct(role: Role, entry: Any, context: Context[Any]) -> LoadedPlugin:
     plugin: Any = None
     try:
         with failing(role, context.name, "cannot be built", secrets):
-            plugin = _callable(entry)(context)
+            plugin = entry(context)
         with failing(role, context.name, "is not fit for its role", secrets):
             _check(role, plugin)  # now, since the first call may come hours later
     except BaseException:
@@ -251,18 +226,12 @@ class Found:
 
 
 def survey() -> list[Found]:
-    """Every installed entry point of every role, and why one can't be used; it imports all of them.
-
-    Beside them those of groups that a package's author may have taken for a role's.
-    """
-    of_roles = [(role, entry) for role in Role for entry in sorted(_offered(role), key=lambda each: each.name)]
-    found = [_found(role, entry, _unusable(role, entry.name)) for role, entry in of_roles]
-    known = {role.group.rpartition(".")[2]: role.group for role in Role}
-    for group in sorted(entry_points().groups - set(known.values())):
-        if group.lower().startswith("quotahost"):
-            hint = meant(group.rpartition(".")[2], known, f"there are {', '.join(known.values())}", "quotahost.")
-            error = f"nobody reads its group {group}; {hint}"
-            found += [_found("entry point", entry, error) for entry in entry_points(group=group)]
+    """Every installed entry point of every role, and why one can't be used; it imports all of them."""
+    found = []
+    for role in Role:
+        for entry in sorted(_offered(role), key=lambda each: each.name):
+            package: Any = entry.dist
+            found.append(Found(role, entry.name, package.name, package.version, _unusable(role, entry.name)))
     return found
 
 
@@ -276,8 +245,3 @@ def _unusable(role: Role, name: str) -> str:
     except PluginError as failure:
         return failure.failed.split(" fails to import: ")[-1]  # what is before it stands in the survey itself
     return ""
-
-
-def _found(role: str, entry: EntryPoint, error: str) -> Found:
-    package: Any = entry.dist
-    return Found(role, entry.name, package.name, package.version, error)

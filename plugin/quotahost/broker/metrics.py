@@ -8,15 +8,10 @@ names that the code shows with this list.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-
-class Kind(Enum):
-    """A gauge goes up and down, a counter only up; the value ends the Prometheus name."""
-
-    GAUGE = ""
-    COUNTER = "_total"
+#: A gauge goes up and down, a counter only up; so ends the Prometheus name of either.
+GAUGE, COUNTER = "", "_total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +21,7 @@ class Described:
     type: str  # the MBean's
     attribute: str  # the MBean's
     prometheus: str  # the Prometheus name, without ``quotahost_`` and the end of its kind
-    kind: Kind
+    kind: str  # GAUGE or COUNTER
     help: str  # its meaning
     #: Prometheus' name for the MBean's name, "" where there is one bean of the type; of the type ``CLIENTS`` the names
     #: of several labels, which are columns in JMX.
@@ -35,7 +30,7 @@ class Described:
 
 
 def _bean(
-    type: str, *, label: str = "", shown_by: str = "", rows: Iterable[tuple[str, str, Kind, str]]
+    type: str, *, label: str = "", shown_by: str = "", rows: Iterable[tuple[str, str, str, str]]
 ) -> list[Described]:
     """The metrics of one MBean type; each row is its attribute, Prometheus name, kind and help."""
     return [Described(type, *row, label, shown_by) for row in rows]
@@ -50,7 +45,6 @@ OF_PLUGINS: Final = (
     "Usage",
 )  # fmt: skip
 
-GAUGE, COUNTER = Kind
 _BY_CLIENT: Final = "user, client_id, scope, type"
 _DISKS: Final = "a factor source (`load` alone is none), `publish-volumes`"
 _TOPICS: Final = (

@@ -78,7 +78,7 @@ def pipeline(
 
     chosen = options(**given)
     if print_submit:
-        say(main.submit_line(chosen, chosen.master))
+        say(main.submit_line(chosen))
         return
     main.configure_logging()
     main.run(chosen)

@@ -9,7 +9,6 @@ import math
 import re
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any, Final, TypeAlias
@@ -40,7 +39,7 @@ Admin: TypeAlias = AdminClient
 
 
 class Connection:
-    """Shows as a metric whether a plugin's client reaches the cluster, and logs when that changes.
+    """Shows as a metric whether a plugin's client reaches the cluster, each time it knows, and logs when that changes.
 
     Before the first success nothing is logged for ``startup.grace``: the broker's own listener may not be open yet.
     """
@@ -50,14 +49,9 @@ class Connection:
         self._context, self._name = context, name or context.name
         self._clock, self._began = clock, clock()
         self._fault = LoggedOnce(context.log)
-        self._connected: bool | None = None  # None until the first success
+        self.ever = False  # whether it has worked
         self.fault = ""  # the end of a sentence that says what the client waits for
-        _open[self._name].append(self)
-        self._show()
-
-    @property
-    def ever(self) -> bool:
-        return self._connected is not None
+        self._show(0.0)
 
     @property
     def starting(self) -> bool:
@@ -72,42 +66,29 @@ class Connection:
 
     def works(self) -> None:
         self.answers()
-        if not self._connected:
-            self._connected = True
-            self._show()
+        self.ever = True
+        self._show(1.0)
 
     def fails(self, error: object) -> bool:
         """The client can read or write nothing; ``error`` goes to the log and must contain no secret.
 
         Returns whether that is a fault, and not just the broker's start.
         """
-        if self._connected is None and self.starting:
+        if not self.ever and self.starting:
             return False
         why = error.str() if isinstance(error, KafkaError) else error
         self.fault = f" (not connected: {why})"
         # Each time, since a connection that comes and goes is logged once a minute only.
         self._fault.report("not connected: %s", why)
-        if self._connected:
-            self._connected = False
-            self._show()
+        self._show(0.0)
         return True
 
     def close(self) -> None:
-        """Leave no metric behind."""
-        same = _open[self._name] = [each for each in _open[self._name] if each is not self]
-        if same:
-            same[-1]._show()
-        else:
-            self._context.metrics.forget("Connection", self._name)
+        """Leave no metric behind; after a live change the plugin that stays shows its own again within seconds."""
+        self._context.metrics.forget("Connection", self._name)
 
-    def _show(self) -> None:
-        if _open[self._name][-1:] == [self]:
-            self._context.metrics.gauge("Connection", self._name, "Connected", float(bool(self._connected)))
-
-
-#: By name, in the order in which they were made: the last one shows its state. A live change builds a plugin before it
-#: closes the one in whose place that comes, or the new one if the change is not applied.
-_open: defaultdict[str, list[Connection]] = defaultdict(list)
+    def _show(self, connected: float) -> None:
+        self._context.metrics.gauge("Connection", self._name, "Connected", connected)
 
 
 #: Names with an underscore are librdkafka's own errors, the others are answers of a broker.

@@ -13,7 +13,6 @@ from quotahost.records.watch import KEY, Watch, encode
 
 _WAIT: Final = 10.0  # seconds for each answer
 _DELIVERY_MS: Final = 30_000
-_LONGEST_READ: Final = 2.0  # seconds, in which a broker writes its next look; of a flooded topic not all can be read
 _SILENCE: Final = 10.0  # seconds, in which who is watched writes several looks
 #: By it the fence knows this client where nobody authenticates: one watches above all while producers are stopped.
 _WATCHER: Final = "quotahost-top"
@@ -118,8 +117,7 @@ class Watching:
 
     def __init__(self, config: Mapping[str, str], watch_topic: str, looks_topic: str) -> None:
         """Raises Unusable if no broker answers, a topic is absent, or this client may not use it."""
-        self._topic, self._looks = watch_topic, looks_topic
-        self._heard_at = time.monotonic()
+        self._topic, self._looks, self._heard_at = watch_topic, looks_topic, time.monotonic()
         self._options = options = _options(config, config.get("client.id", _WATCHER))
         try:
             self._admin = connect(options, _WAIT, watch_topic)
@@ -152,7 +150,7 @@ class Watching:
             raise _failed(failures[0], self._topic, "Write", self._options)
 
     def read(self, seconds: float) -> Mapping[bytes, bytes]:
-        """The newest look of each key, of those that wait and that come within so many seconds.
+        """The newest look of each key, of those that come within so many seconds.
 
         Raises Unusable if the topic is denied or gone.
         """
@@ -161,9 +159,9 @@ class Watching:
             # Once, after a broker's restart, librdkafka read no further and reported no error: another client begins.
             self._consumer.close()
             self._begin()
-        began = time.monotonic()
-        while messages := self._consumer.consume(500, max(0.0, began + seconds - time.monotonic())):
-            for message in messages:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            for message in self._consumer.consume(500, left):
                 error = message.error()
                 if error is not None and error.code() in ABSENT | DENIED:
                     raise _failed(error, self._looks, "Read", self._options)
@@ -171,9 +169,6 @@ class Watching:
                 if error is None and value is not None:
                     newest[message.key() or b""] = value
                     self._heard_at = time.monotonic()
-            if time.monotonic() - began >= _LONGEST_READ:
-                self._from_the_end()  # what still waits is older by the time it would be read
-                break
         return newest
 
     def close(self) -> None:
@@ -182,12 +177,9 @@ class Watching:
     def _begin(self) -> None:
         # Whatever client.id an operator has, the right to Describe is for groups of this name.
         self._consumer = consumer(self._options, _WATCHER, "latest")
-        self._from_the_end()
-
-    def _from_the_end(self) -> None:
-        """Read what comes from now on: the broker is asked for the end now, before anybody answers."""
         numbers = self._partitions(self._looks, "Read")
-        self._consumer.assign([TopicPartition(self._looks, n, self._end(self._looks, n)) for n in numbers])
+        # What comes from now on: the broker is asked for the end now, before anybody answers.
+        self._consumer.assign([TopicPartition(self._looks, number, self._end(number)) for number in numbers])
         self._heard_at = time.monotonic()
 
     def _partitions(self, topic: str, right: str) -> list[int]:
@@ -196,8 +188,8 @@ class Watching:
         except KafkaException as failure:
             raise _failed(failure.args[0], topic, right, self._options) from None
 
-    def _end(self, topic: str, partition: int) -> int:
+    def _end(self, partition: int) -> int:
         try:
-            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_WAIT)[1]
+            return self._consumer.get_watermark_offsets(TopicPartition(self._looks, partition), timeout=_WAIT)[1]
         except KafkaException:
             return OFFSET_END

@@ -169,7 +169,7 @@ class Follower:
         while not self._stop.is_set() and time.monotonic() - last_record_at < self._silence():
             if time.monotonic() - looked_at > _LOOK:
                 looked_at = time.monotonic()
-                if self._is_another(reader, session, assigned, then, live):
+                if self._is_another(reader, session, assigned, then):
                     return
             if self._again.is_set() or not session.stands():
                 return
@@ -177,7 +177,6 @@ class Follower:
                 error: Any = message.error()
                 if error is None:
                     last_record_at = time.monotonic()
-                    self._connection.works()
                     kind, at = message.timestamp()
                     # A timestamp of another kind is the clock of whoever wrote the record.
                     written_ms = at if kind == TIMESTAMP_LOG_APPEND_TIME else None
@@ -201,15 +200,14 @@ class Follower:
             if live and newest >= 0 and not then[1]:
                 then = newest, reader.position(mine)
 
-    def _is_another(self, reader: Consumer, session: Session, assigned: set[int], then: _Place, live: bool) -> bool:
+    def _is_another(self, reader: Consumer, session: Session, assigned: set[int], then: _Place) -> bool:
         """Whether the topic is gone, has more partitions, or was made anew; librdkafka may not say so, and reads on."""
         try:
             current = self._partitions(reader)
         except KafkaException as failure:  # reading goes on: the cluster may be back, or busy
             self._connection.fails(session.login.explained(failure.args[0], "Read", self._topic))
             return failure.args[0].code() in ABSENT
-        if live:  # in an empty topic no record ever shows that a fault is over
-            self._connection.works()
+        self._connection.works()  # in an empty topic nothing else shows that a fault is over
         return not current <= assigned or self._was_made_anew(reader, *then)
 
     def _was_made_anew(self, reader: Consumer, newest: int, places: list[TopicPartition]) -> bool:

@@ -1,10 +1,8 @@
 """Which record of a topic counts as the newest, by (run, sequence), or any once the last is older than ``validity``;
 and its age, by its arrival and no wall clock.
 
-Every reader of our compacted topics has to answer the same question: how old is what I know? A record carries the
-time of the machine that wrote it, and that clock may be wrong or jump. So the age runs from the moment at which the
-record arrived, on this machine's monotonic clock, and begins with the delay from capture to writing, by the rule of
-:mod:`quotahost.records.fields`.
+A record carries the time of the machine that wrote it, whose clock may be wrong or jump. So its age runs from its
+arrival, on this machine's monotonic clock, and begins with the delay by the rule of :mod:`quotahost.records.fields`.
 """
 
 import math
@@ -85,7 +83,6 @@ class LatestRecord(Generic[P]):
         self._clock, self._wall = ArrivalClock(clock, wall), wall
         self._lock = threading.Lock()
         self._kept: Arrival[P] | None = None
-        self._outlived: int | None = None  # the newer run that a record of an older run has replaced
 
     def take(self, record: P, live: bool, validity: float, written_ms: int | None = None) -> None:
         """Keep the record if it is newer; ``validity`` in seconds, the others as for ``follower.OnRecord``.
@@ -100,9 +97,6 @@ class LatestRecord(Generic[P]):
             kept = self._kept
             if kept is None or self._replaces(record, kept, live, validity):
                 self._kept = self._clock.arrival(record, kept, validity, record.computed_at, live, written_ms)
-                # Only a kept record that was too old can have given way to an older run.
-                if kept and run < kept.record.run:
-                    self._outlived = kept.record.run
                 return
         if not live or _order(record) == _order(kept.record):  # it was read before, or was published twice
             return
@@ -128,9 +122,7 @@ class LatestRecord(Generic[P]):
         if live and self._clock.age(kept) > validity:
             return True
         # Whatever follows a tombstone is newer than it: also the same record, when the topic is read again.
-        is_newer = kept.arrived_at == -math.inf or _order(record) > _order(kept.record)
-        # Then a record of the run that was outlived must not come back.
-        return is_newer and (live or record.run != self._outlived)
+        return kept.arrived_at == -math.inf or _order(record) > _order(kept.record)
 
 
 def _order(record: ClusterRecord | Shares) -> tuple[int, int]:

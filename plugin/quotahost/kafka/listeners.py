@@ -4,7 +4,7 @@
    ``client`` is the Java configuration with which this broker reaches itself, so plugins need no credentials.
 2. :func:`options` is the one reader of a JAAS configuration (``sasl.jaas.config``). Kafka reads it with Java's
    ``StreamTokenizer`` (``JaasConfig``): names and values are words, or texts in double or single quotes with backslash
-   escapes. Comments are not told from options here.
+   escapes; here a backslash stands for nothing but the character behind it, and comments are not told from options.
 3. :func:`translate` turns a Java client's configuration, the broker's or the operator's, into librdkafka's.
 """
 
@@ -132,9 +132,7 @@ def _stripped(properties: Mapping[str, str], prefix: str, begin: str) -> dict[st
 _QUOTED: Final = r""""(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+'"""
 #: Read from the left, option by option, no text within a quoted value is mistaken for an option.
 _OPTION: Final = re.compile(rf"""({_QUOTED}|[^\s;="']++)(?:\s*=\s*({_QUOTED}|[^\s;"']++))?""", re.DOTALL | re.ASCII)
-#: StreamTokenizer's escapes; any other character stands for itself.
-_ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
-_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def options(jaas: str) -> dict[str, str]:
@@ -143,9 +141,7 @@ def options(jaas: str) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    if text[0] not in "\"'":
-        return text
-    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0] in "01234567" else _ESCAPES.get(m[1], m[1]), text[1:-1])
+    return _ESCAPE.sub(r"\1", text[1:-1]) if text[0] in "\"'" else text
 
 
 # ---- librdkafka's names ----

@@ -20,8 +20,6 @@ class QuotaType(StrEnum):
     REQUEST = "REQUEST"
     CONTROLLER_MUTATION = "CONTROLLER_MUTATION"
 
-    __hash__ = str.__hash__  # Enum's own is a function in Python, and suppliers look types up for each new client
-
 
 QUOTA_TYPES: Final = tuple(QuotaType)  # all four, in Kafka's order
 MAX_RATE: Final = sys.float_info.max  # the largest rate that a quota takes
@@ -121,8 +119,6 @@ class Default(Enum):
     """Kafka's ``<default>`` entity in a client quota."""
 
     DEFAULT = "<default>"
-
-    __hash__ = object.__hash__  # likewise
 
 
 DEFAULT: Final = Default.DEFAULT  # in a QuotaEntity, in place of a name

@@ -241,13 +241,9 @@ class Affected:
     """The topics whose writers the factor is for; None in its place means all clients.
 
     That is so with ``factor.scope=cluster``, and while anything is unknown. The host makes it of the volumes, and
-    Java's ``QuotaTable`` finds out who writes to these topics. Raises ValueError if a held topic has no place.
+    Java's ``QuotaTable`` finds out who writes to these topics.
     """
 
     #: By topic where it has a replica on a volume above its soft limit, in words: "broker 3, volume /dev/sdb".
     places: Mapping[str, str]
     held: frozenset[str]  # those with a replica on a volume at factor 0; requests to them are turned back
-
-    def __post_init__(self) -> None:
-        if strangers := self.held - self.places.keys():
-            raise ValueError(f"held topics without a place: {sorted(strangers)[:3]}")

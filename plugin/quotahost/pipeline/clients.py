@@ -5,9 +5,8 @@ writes that configuration once, for Spark and for this module; confluent-kafka w
 names. Each question and each write raises Py4JJavaError where the cluster doesn't answer, lacks the topic, or refuses.
 
 :func:`ensure_topics` makes the pipeline's topics where they are absent: before a query starts, and again while it
-runs. A topic that somebody deletes is made anew with its own configuration; but where brokers have
-``auto.create.topics.enable``, one of them is quicker as soon as a producer of this module or of Spark's writes there:
-Java's producer has no option against it. How existing topics are kept is for ``quotahost doctor`` to say.
+runs. Where brokers have ``auto.create.topics.enable``, one of them is quicker as soon as a producer of this module or
+of Spark's writes to a topic that somebody has deleted: Java's producer has no option against it.
 """
 
 import time

@@ -1,14 +1,8 @@
 """From snapshots by ``pipeline/sql/state.sql`` to each broker's state, and by ``pipeline/sql/rollup.sql`` to each
 cluster's record.
 
-1. :func:`state` is the one stateful operator of the query: it keeps little of each broker, whatever the topic's length.
-2. :func:`rollup` runs on a batch of the state, in Spark's own functions, and makes one row for each cluster.
-3. :func:`record` reads the record of a row, as brokers do, and adds what is not left to SQL;
-   :mod:`quotahost.pipeline.publisher` publishes it.
-4. Without a new snapshot a record changes by time alone, when a broker becomes stale or expires; so until then a batch
-   would make the same again, and the publisher causes none.
-
-harness/rollup.py is the same in plain Python.
+:func:`state` is the one stateful operator of the query, and :func:`rollup` runs on a batch of it; :func:`record` reads
+the record of a row, as brokers do, and adds what is not left to SQL. harness/rollup.py is the same in plain Python.
 """
 
 import json
@@ -16,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Row
@@ -96,8 +90,7 @@ def _free_share(capacity: str, consumed: str) -> str:
 def rollup(volumes: DataFrame, rules: Rules, ahead: int = 0) -> DataFrame:
     """One row for each cluster, of a batch of :func:`state`, as :func:`record` reads it.
 
-    Kafka's clock is so many ms ``ahead`` of the driver's. The column ``until`` is Kafka's time in ms at which a broker
-    becomes stale or expires next, null if none does.
+    Kafka's clock is so many ms ``ahead`` of the driver's.
     """
     arguments = {
         "cluster": rules.cluster,
@@ -151,10 +144,6 @@ def record(row: Row, rules: Rules, run: int, sequence: int) -> ClusterRecord:
     return replace(told, run=run, sequence=sequence, smallest_factor=factor, budgets=budgets)
 
 
-# Mostly few brokers have new bytes in a batch; with 100 brokers and 1,000 budgets it spares 80 ms of the driver.
-_budgets_of: Final = lru_cache(1024)(read_budgets)
-
-
 def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tuple[str, int, int], ...]:
     """What ``brokers`` (id, whether the snapshot is fresh, JSON of the budgets) tell of budgets of storage, added up.
 
@@ -164,7 +153,7 @@ def used_budgets(brokers: Iterable[Any], running: Collection[str]) -> tuple[tupl
     running = frozenset(running)
     for broker, fresh, json_text in brokers:
         place = 0 if (broker in running if running else fresh) else 1
-        for name, part in _budgets_of(json_text):
+        for name, part in read_budgets(json_text):
             sums[name][place] += part
     most = sorted(sums.items(), key=lambda budget: (-budget[1][0], budget[0]))[:MAX_BUDGETS]
     # A stranger may claim any number of bytes, and a number out of range would cost the cluster its record.

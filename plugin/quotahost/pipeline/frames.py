@@ -1,9 +1,4 @@
-"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, limits in bytes, Kafka's sinks.
-
-A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: when a record's contents were captured
-(:func:`seen_at`), at how many bytes a volume reaches a limit (:func:`reached_at`), and the factor that follows
-(:func:`factor`). Rows go to a topic by :func:`kafka_sink`.
-"""
+"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, limits, Kafka's sinks."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -88,9 +83,8 @@ def factor(consumed: str) -> str:
 def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Column:
     """Whether a record is above MAX_OF_STRANGER, and of a broker that the cluster doesn't list.
 
-    Whoever may write to a topic can invent brokers, and the state of a query remembers each. Their number is bounded by
-    :data:`quotahost.pipeline.supervisor.SPARE_ROWS`, and by this what each of them takes. ``topic`` is that of the
-    cluster that lists its brokers; ``broker`` is the column with the broker's id.
+    Whoever may write to a topic can invent brokers, and the state of a query remembers each; this bounds what each of
+    them takes. ``topic`` is that of the cluster that lists its brokers; ``broker`` is the column with the broker's id.
     """
     known = F.from_json(F.lit(json.dumps(sorted(listed))), "ARRAY<STRING>")
     large = F.octet_length("value") > MAX_OF_STRANGER

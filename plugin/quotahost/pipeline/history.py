@@ -1,12 +1,8 @@
 """Writes the history as Parquet, in one folder for each day: every reading of every volume, and beside it by the minute
 who used what (``-usage``, ``-bytes``), and what budgets held (``-budgets``).
 
-1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
-2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task
-   ``publish-usage``.
-3. ``-bytes`` has the bytes that the busiest clients wrote and read by the minute, from the same records, and
-   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both,
-   ``replay`` the latter.
+A reading is a volume of a snapshot; the rest comes from the records of ``publish-usage``, and budgets from the
+snapshots. ``quotahost report``, ``replay`` and ``quotas usage`` read them.
 
 Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
@@ -23,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from quotahost.pipeline.frames import in_a_line, reached_at
 from quotahost.pipeline.session import file_system
-from quotahost.records.budgets import MAX_BUDGETS, NAME
+from quotahost.records.budgets import NAME
 
 #: How often a file is written. A file a minute would be 525,600 a year, all of which a reader would list.
 EVERY: Final = timedelta(minutes=5)
@@ -98,24 +94,15 @@ def _clients(usage: DataFrame) -> DataFrame:
 def held(snapshots: DataFrame) -> DataFrame:
     """Rows of BUDGETS_COLUMNS, from rows of ``snapshots.parse``.
 
-    As for brokers (``quotahost.records.snapshot``), a wrong list of budgets counts as none.
+    Of a wrong list of budgets, which counts as none for brokers, the entries that are good are told.
     """
-    wrong = (
-        f"size(b) <> 2 OR NOT b[0] RLIKE r'\\A(?:{NAME.pattern})\\z' OR NOT b[1] RLIKE r'\\A[0-9]+\\z'"
-        " OR try_cast(b[1] AS BIGINT) IS NULL"
-    )
-    # from_json gives a text of everything; in the JSON each pair has one with quotes, its name. The transform keeps
-    # Spark from reading the JSON again for each mention.
-    lists = "from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')"
-    quoted = r"""NOT s.budgets RLIKE r',"|\[[^\["]'"""
-    names = "size(array_distinct(transform(l, b -> b[0]))) = size(l)"
-    good = f"{quoted} AND size(l) <= {MAX_BUDGETS} AND NOT exists(l, b -> coalesce({wrong}, TRUE)) AND {names}"
     budgets = snapshots.where("error IS NULL").withWatermark("seen", _interval(LATE)).selectExpr(
         "coalesce(cluster, '') AS cluster", "broker", "seen",
-        f"explode(transform(array({lists}), l -> IF({good}, l, NULL))[0]) AS b",
+        "explode(from_json(s.budgets, 'ARRAY<ARRAY<STRING>>')) AS b",
     )  # fmt: skip
-    used = budgets.selectExpr("cluster", "broker", "seen", "b[0] AS budget", "CAST(b[1] AS BIGINT) AS used")
-    return _parts(used, "seen", PART, ("cluster", "broker", "budget"), bytes="avg(used)")
+    used = budgets.selectExpr("*", "get(b, 0) AS budget", "try_cast(get(b, 1) AS BIGINT) AS used")
+    good = used.where(f"budget RLIKE r'\\A(?:{NAME.pattern})\\z' AND used >= 0")
+    return _parts(good, "seen", PART, ("cluster", "broker", "budget"), bytes="avg(used)")
 
 
 def _parts(rows: DataFrame, time: str, width: timedelta, keys: Sequence[str], **values: str) -> DataFrame:
@@ -154,10 +141,8 @@ PARTS: Final = {READINGS: readings, "budgets": held} | OF_USAGE
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:
     """Start to append a part to Parquet, each row exactly once, in a folder for each day (``day=2026-11-21``).
 
-    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows;
-    the folders of old days may be deleted, and the whole may be moved or copied. The query's checkpoint lies beside
-    them: without it Spark would read once more what the topics still have. ``every`` is how often a batch is written,
-    one file for each day of which it has rows.
+    ``records`` is a stream of what the part is made of, ``directory`` that of the history, any path that Hadoop knows.
+    ``every`` is how often a batch is written, one file for each day of which it has rows.
     """
     path = folder(directory, part)
     writer = PARTS[part](records).writeStream.queryName(f"quotahost-{part}")
@@ -169,10 +154,8 @@ def append(records: DataFrame, part: str, directory: str, every: timedelta = EVE
 def _write(path: str, batch: DataFrame, number: int) -> None:
     """Write a batch; one that is done again after a crash keeps the files that it has, which it knows by their names.
 
-    The topic may have been compacted since, and the batch has fewer rows then.
-
-    Spark's own sink would keep a list of all files by their whole paths: it grows for ever, and a history that was
-    moved, or whose list is damaged, could not be read.
+    The topic may have been compacted since, and the batch has fewer rows then. Spark's own sink would keep a list of
+    all files by their whole paths (docs/internals.md).
     """
     system, staged = file_system(batch.sparkSession, f"{path}/_batch")
     batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())

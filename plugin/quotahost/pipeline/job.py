@@ -71,14 +71,14 @@ class Job:
         publisher = self._publisher = Publisher(
             Rules(cluster, options.validity, options.expiry, topics=tuple(clusters)), leadership, clock, progress, tick,
             lambda record: producer.send(volumes, record.cluster.encode(), encode(record)), send_tick,
-            supervisor.caught_up, supervisor.reading,
+            supervisor.caught_up,
         )  # fmt: skip
         queries = self._queries = Queries(spark, options, own, clock)
         shares = SharesPublisher(
             options, leadership, clock, lambda: queries.listed, partial(producer.partitions, options.named(SHARES))
         )
         self._registered(brokers)
-        supervisor.add("volumes", lambda: queries.volumes(publisher, supervisor.crowded("volumes")))
+        supervisor.add("volumes", lambda: queries.volumes(publisher))
         supervisor.add(DEAD_LETTERS, queries.dead_letters)
         supervisor.add("shares", lambda: queries.shares(shares))
         if history := options.history:

@@ -1,8 +1,7 @@
 """Which of several pipelines leads: the one that was launched last publishes, the others stand by, and all log it.
 
 Two pipelines for one cluster are a mistake, or a replacement under way. Each gives its records a run, and readers
-keep the record of the highest run. This module follows the topic of the cluster records for runs of other pipelines.
-The publishers ask for their ``role`` with each batch.
+keep the record of the highest run. The publishers ask for their ``role`` with each batch.
 
 Whoever may write to the topic can claim a run. One that no pipeline can have is refused and counted: otherwise a single
 record of the largest number would make this pipeline stand by, and there would be no higher run to go on with.
@@ -25,11 +24,7 @@ _WAIT: Final = 2.0  # seconds that a poll waits; it returns with the first recor
 
 
 class Leadership:
-    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads.
-
-    While records of a higher run come, this pipeline stands by. When none has come for ``silence`` seconds, it
-    continues with a new, higher run.
-    """
+    """Gives this pipeline its ``run``, the time of its launch in ms since the epoch, and tells who leads."""
 
     def __init__(
         self, consumer: JvmConsumer, silence: float, clusters: Collection[str], now_ms: Callable[[], int],
@@ -37,8 +32,9 @@ class Leadership:
     ) -> None:  # fmt: skip
         """Read the topic to its end, and take a run: Kafka's time now, if that is the highest.
 
-        This pipeline publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch; ``refused`` takes
-        the reason of each record that is refused.
+        While records of a higher run come, this pipeline stands by; once none has come for ``silence`` seconds, it goes
+        on with a new, higher run. It publishes for ``clusters``. ``now_ms`` is Kafka's time in ms since the epoch;
+        ``refused`` takes the reason of each record that is refused.
         """
         self._consumer, self._silence, self._clusters = consumer, silence, clusters
         self._now_ms, self._refused = now_ms, refused

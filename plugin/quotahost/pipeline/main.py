@@ -1,12 +1,6 @@
 """The pipeline as a program: its start, the lock by which a second one waits, unfit directories, ``--print-submit``.
 
-1. It reads the options, and starts the metrics.
-2. It waits until no other pipeline uses its directories (:func:`lock`): two queries with one checkpoint would end each
-   other for ever.
-3. It starts Spark, and refuses directories that executors couldn't reach (:func:`refusal`).
-4. It leaves the rest to :class:`quotahost.pipeline.job.Job` until a signal ends it.
-
-:func:`submit_line` makes the line by which an operator runs it on a cluster (``quotahost pipeline --print-submit``).
+Until a signal ends it, :class:`quotahost.pipeline.job.Job` does the rest.
 """
 
 import fcntl
@@ -129,8 +123,7 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
     """Lock directories for this process until the result is closed or the process ends; None if another uses one.
 
     HDFS and object stores know no locks, so nothing is locked there. Raises OSError if one can't be written to,
-    OptionsError if one lies in a later one: in the history readers would take it for a part of that, and where two are
-    the same this process would wait for itself.
+    OptionsError if one lies in a later one, or is it: this process would wait for itself.
     """
     # As Hadoop reads a URL: it takes no %20 for a blank, and no # for an end.
     places = [Path(each.removeprefix("file:")).resolve() for each in filter(on_this_machine, directories)]
@@ -176,16 +169,15 @@ def configure_logging() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
-def submit_line(options: Options, master: str) -> str:
+def submit_line(options: Options) -> str:
     """One command in several lines, for a machine where this package is installed.
 
-    It has the options that differ from the defaults, and no secret. ``master`` is Spark's, such as
-    ``spark://host:7077``. Raises Unusable if the connector's jars are missing.
+    It has the options that differ from the defaults, no secret. Raises Unusable if the connector's jars are missing.
     """
     # ``kafka`` holds secrets: other users of the machine can read a process's arguments.
     given = options.model_dump(exclude={"kafka", "master"}, exclude_defaults=True)
     parts = [
-        ["spark-submit", "--master", master],
+        ["spark-submit", "--master", options.master],
         ["--properties-file", str(path(DEFAULTS))],
         *(["--conf", f"{name}={value}"] for name, value in quiet().items()),
         ["--conf", f"spark.scheduler.allocation.file={path(POOLS).as_uri()}"],

@@ -62,12 +62,6 @@ class Progress:
         """Serve the metrics to Prometheus. Raises OSError if the port is taken, or the address isn't this machine's."""
         start_http_server(port, addr=address, registry=self.registry)
 
-    @property
-    def brokers_known(self) -> int | None:
-        """How many brokers the last batch of the volumes listed, in all clusters; None before the first."""
-        # A copy, as a batch may add a cluster meanwhile.
-        return sum(each.reporting + each.stale for each in self._newest.copy().values()) if self._newest else None
-
     def made(self, record: ClusterRecord, standing_by: bool) -> None:
         """This record was made; while ``standing_by``, it is not published."""
         cluster, before = record.cluster, self._newest.get(record.cluster)

@@ -6,13 +6,9 @@
 4. ``history``, ``usage``, ``bytes`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
 
 Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
-while cores are short.
-
-Dead letters are copies of the refused snapshots and usage records, in a topic of their own, with the reason of each: an
-operator reads there what a broker, or a stranger, published wrongly. Their query judges every record a second time,
-apart from the queries that use the good ones: so it writes a dead letter at least once (Spark's checkpoint proceeds
-only after the sink), and neither holds up the other. A record that is read again gives a dead letter with the same
-key. The second reading costs little: 1 % of a core while 1,000 snapshots arrive in a second.
+while cores are short. The dead letters' judges every record a second time, apart from the queries that use the good
+ones, so that neither holds up the other: 1 % of a core while 1,000 snapshots arrive in a second. It writes a dead
+letter at least once, since Spark's checkpoint proceeds only after the sink; one of the same record has the same key.
 """
 
 import math
@@ -75,11 +71,10 @@ class Queries:
         #: listed is an invention, for queries that start from now on.
         self.listed = frozenset[str]()
 
-    def volumes(self, publish: Batch, crowded: bool = False) -> StreamingQuery:
+    def volumes(self, publish: Batch) -> StreamingQuery:
         """``publish`` takes the volumes of all brokers with each batch.
 
-        Of a fenced broker the last snapshot counts whatever its age. Only where the state was ``crowded`` with brokers
-        that nobody knows, old snapshots don't enter it again.
+        Of a fenced broker the last snapshot counts whatever its age.
         """
         ticks = self._options.named(TICKS)
         raw = self._read((*self._clusters, ticks), self._task())
@@ -88,8 +83,6 @@ class Queries:
         for topic, cluster in self._clusters.items():
             if cluster == self._own:
                 good = cut_strangers(good, topic, self.listed)
-        if crowded:
-            good = good.where(self._not_expired("seen"))
         return self._start_complete("volumes", state(good, self._options.fill_window), publish)
 
     def registered(self, brokers: Collection[str]) -> None:
@@ -98,7 +91,11 @@ class Queries:
 
     def shares(self, publish: Batch) -> StreamingQuery:
         """``publish`` takes the newest usage of all brokers with each batch."""
-        good = self._usage_records(self._task()).where("error IS NULL").where(self._not_expired("ts"))
+        # Not of brokers long gone. By the clock's correction as it is when the query starts; with another one the job
+        # starts it again.
+        expiry = self._options.expiry // MS - self._clock.ahead
+        recent = f"unix_millis(ts) >= unix_millis({BATCH_TIME}) - {expiry}"
+        good = self._usage_records(self._task()).where("error IS NULL").where(recent)
         # Shares are only for brokers that the cluster has listed.
         good = good.where(~large_of_stranger(self._usage, "brokerId", self.listed))
         newest = self._spark.sql(sql("usage"), good=good)
@@ -132,12 +129,6 @@ class Queries:
     def _usage_records(self, task: int, times: int = 1) -> DataFrame:
         raw = self._read((self._usage,), task, times)
         return shares.parse(raw, self._own, self._options.validity)
-
-    def _not_expired(self, time: str) -> str:
-        """Whether a record is not of a broker long gone."""
-        # By the clock's correction as it is when the query starts; with another one the job starts it again.
-        expiry = self._options.expiry // MS - self._clock.ahead
-        return f"unix_millis({time}) >= unix_millis({BATCH_TIME}) - {expiry}"
 
     def _task(self) -> int:
         """Records of one task of a query that goes first."""

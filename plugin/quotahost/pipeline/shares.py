@@ -3,8 +3,7 @@ usage records to one record of shares for each broker, if it says news.
 
 ``parse`` judges the records of the usage topic. The query in :mod:`quotahost.pipeline.queries` keeps each broker's
 newest record, and ``shares`` divides every quota among the brokers by their demand, max-min fair (KIP-13 left the
-division open). All of it runs in Spark's own functions, without Python for each row. ``SharesPublisher`` writes the
-result to the shares topic, from which the supplier ``cluster-quota`` of each broker takes its limits.
+division open). ``SharesPublisher`` writes the result to the topic of the supplier ``cluster-quota``.
 
 A broker reads only the partition of its own record, and a record that says the same as the one before isn't written
 (but every few seconds): so what a broker reads doesn't grow with the cluster. docs/benchmarks.md has figures.
@@ -22,7 +21,7 @@ from quotahost.pipeline.clock import KafkaClock
 from quotahost.pipeline.frames import bring_forward, kafka_sink, seen_at, sql
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.options import Options
-from quotahost.pipeline.snapshots import OPTIONS, is_json, long_number, more_braces
+from quotahost.pipeline.snapshots import OPTIONS, is_json, more_braces
 from quotahost.records.codec import VERSION
 from quotahost.records.fields import DATE_TIME, MAX_NAME, MS, time_json
 from quotahost.records.topics import SHARES
@@ -66,7 +65,6 @@ def parse(raw: DataFrame, cluster: str, validity: timedelta = timedelta(minutes=
         json_options=OPTIONS,
         more_braces=more_braces(value, "1 + size(u.clients)"),
         is_json=is_json(value),
-        long_number=long_number(value),
     )
     return raw.sparkSession.sql(text, args=args, raw=raw)
 

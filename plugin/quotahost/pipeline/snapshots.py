@@ -8,18 +8,7 @@
 
 Brokers refuse what is no JSON, or of another type, and so must the pipeline: otherwise a broker that reads the
 snapshots and one that reads the pipeline's records would know different volumes. tests/pipeline/test_snapshots.py makes
-odd JSON for both. Good rows go on to :mod:`quotahost.pipeline.cluster` and to the history, the others to the dead
-letters.
-
-What from_json takes otherwise than brokers do:
-
-- JSON itself: it takes single quotes, text after the closing brace, half surrogate pairs, INF, and 1,000 levels.
-  :data:`OPTIONS` turns off what it can; :func:`is_json` says of the rest whether a text is JSON for brokers, too.
-  Numbers longer than the readers' many limits are refused before (:func:`long_number`).
-- JSON's integers have several forms: 5.0 and 5e0 are the integer 5 for draft 7 of JSON Schema (6.1.1), which proposal
-  035's schema follows. from_json reads no BIGINT from them. Of a name that comes twice the last value holds, whatever
-  the first one is.
-- from_json takes 7 for the text "7", and null for a field left out.
+odd JSON for both; docs/internals.md ("What JSON is") lists what from_json takes otherwise than brokers do.
 """
 
 from collections.abc import Mapping
@@ -30,7 +19,7 @@ from pyspark.sql import DataFrame
 
 from quotahost.model.volumes import MAX_TOPICS
 from quotahost.pipeline.frames import seen_at, sql
-from quotahost.records.codec import LONG_NUMBER, MAX_EXACT, MAX_NUMBER
+from quotahost.records.codec import MAX_EXACT
 from quotahost.records.fields import DATE_TIME, MAX_NAME, TOPIC
 from quotahost.records.snapshot import MAX_BYTES, MAX_VOLUMES
 
@@ -76,7 +65,6 @@ def parse(
         seen_at=seen_at("s.ageMs", validity),
         plainly=plainly("text"),
         is_json=is_json("text"),
-        long_number=long_number("text"),
         json_options=_OF_WHOLE_NUMBERS,
         suspect=suspect("s", "text"),
         misread=misread("text"),
@@ -107,20 +95,14 @@ def _bad_limit(limit: str) -> str:
 
 # ---- JSON ------------------------------------------------------------------------------------------
 
-#: For from_json, as jiter (pydantic's parser) has it by which brokers read: 201 levels.
-_LIKE_JITER: Final = f"'allowSingleQuotes', 'false', 'maxNumLen', '{MAX_NUMBER}', 'maxNestingDepth'"
+#: For from_json, as jiter (pydantic's parser) has it by which brokers read: 201 levels, and 4,300 digits of an integer.
+_LIKE_JITER: Final = "'allowSingleQuotes', 'false', 'maxNumLen', '4300', 'maxNestingDepth'"
 OPTIONS: Final = f"map({_LIKE_JITER}, '201', 'columnNameOfCorruptRecord', '_corrupt')"
 # Where no field is a DOUBLE. Brokers take NaN and Infinity where nobody reads them, but not INF: plainly().
 _OF_WHOLE_NUMBERS: Final = OPTIONS.replace("map(", "map('allowNonNumericNumbers', 'false', ")
 # from_json reads half of a surrogate pair as a question mark. Whole pairs and backslashes are taken out first.
 _NO_HALF: Final = r"r'\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}'"
 _SURROGATE: Final = r"r'\\u[dD][89a-fA-F]'"
-
-
-def long_number(json: str) -> str:
-    """Whether a text has a number that is longer than brokers take (``quotahost.records.codec.MAX_NUMBER``)."""
-    # Most records are shorter, and are spared the search.
-    return f"(octet_length({json}) > {MAX_NUMBER} AND {json} RLIKE '{LONG_NUMBER}')"
 
 
 def is_json(json: str) -> str:
@@ -158,9 +140,8 @@ _NUMBER: Final = "^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]+)?$"
 def plainly(json: str) -> str:
     """A JSON text that from_json reads as brokers read ``json``, an SQL expression; broken JSON stays broken.
 
-    Whole numbers have neither fraction nor exponent. A number with a point or an exponent counts as the double nearest
-    to it, up to 2**53 - 1 on both sides of 0: beyond, a double may stand for several whole numbers. The rule is that of
-    ``quotahost.records.codec.Whole``. Of a name that comes twice only the last value is left.
+    Whole numbers have neither fraction nor exponent, by the rule of ``quotahost.records.codec.Whole``. Of a name that
+    comes twice only the last value is left.
     """
     # A DOUBLE has no digits to run out of, where a DECIMAL of 1e999999999 would take gigabytes.
     whole = f"abs(try_cast(t AS DOUBLE)) <= {MAX_EXACT} AND try_cast(t AS DOUBLE) = floor(try_cast(t AS DOUBLE))"

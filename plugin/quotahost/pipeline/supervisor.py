@@ -3,19 +3,17 @@
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
 second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
 
-A query whose checkpoint is of no use would fail with the same error for ever. Everything in it but the fill rates is in
-the topics, too, so the checkpoint is set aside, and the query begins anew from the topics: one that fails again and
-again, as with the state of another version, and one that remembers many more brokers than there are. Spark can't take a
-row out of the state of a query that reports all rows with each batch. Where that is no remedy, as for the history, one
-error of its own says that a query fails on.
+Everything in a checkpoint but the fill rates is in the topics, too. So that of a query that fails again and again, as
+with the state of another version, is set aside, and the query begins anew. Where that is no remedy, as for the history,
+one error of its own says that a query fails on.
 """
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -33,8 +31,6 @@ _PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: After so many failures without a batch in between, over half a minute, the checkpoint is set aside.
 ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
-#: A state may have so many rows beyond twice as many as there are brokers.
-SPARE_ROWS: Final = 1000
 _ASIDE: Final = ".set-aside-"
 _CLOSE_WITHIN: Final = 5.0  # seconds
 
@@ -51,8 +47,6 @@ class _Query:
     due: float = 0.0  # when it is started again
     failures: int = 0  # since its last batch
     anew_without_batch: bool = False
-    rows: int | None = 0  # of the state, once the query that began anew had read all that there was; None until then
-    crowded: bool = False
     lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
 
     def stop(self) -> None:
@@ -86,10 +80,6 @@ class Supervisor:
         """Keep a query running; one whose ``checkpoint`` is named may not begin anew by itself."""
         self._queries[name] = _Query(name, start, checkpoint)
 
-    def crowded(self, name: str) -> bool:
-        """Whether a query has begun anew because it remembered many more brokers than there are."""
-        return self._queries[name].crowded
-
     def begin_again(self) -> None:
         """Stop all queries; the next look starts them from their checkpoints, as they are described then."""
         for query in self._queries.values():
@@ -110,31 +100,16 @@ class Supervisor:
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
-        query = self._volumes
+        # Read once: a batch's thread asks, while this one's stops the query.
+        query = self._queries[self.FIRST].running
         last = query.lastProgress if query else None
         return last is not None and read_all(last)
-
-    def reading(self) -> bool | None:
-        """Whether Spark's last look has found records, which a batch reads now or has just read; None before a batch.
-
-        Spark looks as often as the option ``interval`` says, and after each batch.
-        """
-        query = self._volumes
-        if query is None or query.lastProgress is None:
-            return None
-        # Not isTriggerActive: on a busy machine a look is always under way.
-        return bool(query.status["isDataAvailable"])
 
     def close(self) -> None:
         """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
         end = time.monotonic() + _CLOSE_WITHIN
         for stopping in [start_daemon(f"stop-{each.name}", each.give_up) for each in self._queries.values()]:
             stopping.join(max(0.0, end - time.monotonic()))
-
-    @property
-    def _volumes(self) -> StreamingQuery | None:
-        # Read once: the threads of the batches and of the ticks ask, while this one's stops the query.
-        return self._queries[self.FIRST].running
 
     def _keep(self, query: _Query) -> None:
         if (running := query.running) is not None:
@@ -162,22 +137,6 @@ class Supervisor:
                 self._progress.batch(query.name, progress)
         query.lasting.healed()
         query.failures, query.anew_without_batch = 0, False
-        if why := self._reason_to_rebuild(query, last):
-            query.stop()
-            self._rebuild(query, why)
-
-    def _reason_to_rebuild(self, query: _Query, last: Mapping[str, Any]) -> str:
-        if query.checkpoint:
-            return ""
-        rows = sum(operator["numRowsTotal"] for operator in last["stateOperators"])
-        if query.rows is None:
-            query.rows = rows if read_all(last) else None
-            return ""
-        known = self._progress.brokers_known
-        if known is not None and rows > 2 * max(known, query.rows) + SPARE_ROWS:
-            query.crowded = True
-            return f"it remembers {rows:,} brokers, and knows {known:,} by now"
-        return ""
 
     def _failed(self, query: _Query, problem: str) -> None:
         self._progress.failed(query.name, _reason(problem))
@@ -186,7 +145,7 @@ class Supervisor:
         if query.failures < ATTEMPTS or self._clock() - self._answered_at >= _ANSWERED_WITHIN:
             return
         if not query.checkpoint and not query.anew_without_batch:
-            self._rebuild(query, f"it has failed {query.failures} times in a row")
+            self._rebuild(query)
             return
         remedy = "it has begun anew, and the reason is another one than its checkpoint"
         if query.checkpoint:
@@ -194,7 +153,7 @@ class Supervisor:
         text = "query %s goes on failing, %d times in a row by now: make room where none is left; %s"
         query.lasting.report(text, query.name, query.failures, remedy)
 
-    def _rebuild(self, query: _Query, why: str) -> None:
+    def _rebuild(self, query: _Query) -> None:
         """Let a query begin anew; not again before it has had a batch, as its checkpoint is not what is wrong then."""
         try:
             aside = self._set_aside(query.name)
@@ -203,10 +162,11 @@ class Supervisor:
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
             return
-        query.due, query.failures, query.anew_without_batch, query.rows = 0.0, 0, True, None
-        query.batch = -1  # the batches of a new checkpoint are numbered from 0
+        why = f"it has failed {query.failures} times in a row"
         text = "query %s begins anew from the topics, because %s; its checkpoint is kept as %s"
         log.warning(text, query.name, why, aside)
+        query.due, query.failures, query.anew_without_batch = 0.0, 0, True
+        query.batch = -1  # the batches of a new checkpoint are numbered from 0
 
 
 def _reason(text: str) -> str:

@@ -39,7 +39,7 @@ class _Value(Versioned):
     of: Of = "leaders"  # whose bytes count
 
 
-CODEC: Final = Codec(_Value, _MAX_BYTES, lambda value: "")
+CODEC: Final = Codec(_Value, _MAX_BYTES)
 
 
 def is_key(key: bytes | None) -> bool:

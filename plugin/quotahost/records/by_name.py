@@ -1,8 +1,8 @@
 """How every reader of the cluster-wide quotas and budgets keeps them: by name, the latest record that is
 good, and none before the topic was read to its end.
 
-All readers so take or refuse the same bytes, within the same bounds. Where a record is refused, what was there of its
-name stays, also when the topic is read again from its beginning; but for what a tombstone has removed meanwhile.
+Where a record is refused, what was there of its name stays, also when the topic is read again from its beginning; but
+for what a tombstone has removed meanwhile.
 """
 
 from abc import ABC, abstractmethod

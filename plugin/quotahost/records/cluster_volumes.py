@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from quotahost.model import LimitType, Volume
 from quotahost.model.volumes import byte_limits
 from quotahost.records.budgets import MAX_BUDGETS, BudgetName
-from quotahost.records.codec import IS_KEY, As, Codec, Needed, NullIs, Record, Refused, Versioned, Whole
+from quotahost.records.codec import IS_KEY, As, Codec, Needed, NullIs, Record, Versioned, Whole
 from quotahost.records.fields import Long, Name, Number, Time, Topics, VolumeJson
 
 MAX_BYTES: Final = 1024 * 1024  # Kafka's own default limit of a record
@@ -163,15 +163,6 @@ class ClusterRecord(Versioned):
         return tuple(dict.fromkeys(trend.volume for trend in listed))
 
 
-CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: record.cluster)
-decode = CODEC.decode
-
-
-def encode(record: ClusterRecord) -> bytes:
-    """As :meth:`quotahost.records.codec.Codec.encode`; topics that don't fit are left out, which stands for all."""
-    try:
-        return CODEC.encode(record)
-    except Refused as refused:
-        if refused.reason != "size" or record.affected is None:
-            raise
-    return CODEC.encode(replace(record, affected=None))
+# Topics that don't fit are left out, which stands for all.
+CODEC: Final = Codec(ClusterRecord, MAX_BYTES, lambda record: replace(record, affected=None))
+encode, decode = CODEC.encode, CODEC.decode

@@ -6,18 +6,16 @@
    common lies in :mod:`quotahost.records.fields`.
 2. A :class:`Codec` makes pydantic's adapter of the declaration. ``decode`` validates the JSON and builds the value in
    one pass; ``encode`` makes the JSON, and reads it back before it hands it on.
-3. A record that is wrong raises :class:`Refused`, with one of REASONS and a line of text.
 
-All readers, on brokers and in the pipeline's driver, decode with it, so that they take or refuse the same bytes. The
-pipeline's SQL (:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
+All readers, on brokers and in the pipeline's driver, decode with it. The pipeline's SQL
+(:mod:`quotahost.pipeline.snapshots`) has the same rules and the same reasons.
 """
 
 import json
-import re
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Final, Generic, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -35,19 +33,18 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from quotahost.base.errors import QuotahostError
 
-Reason = Literal["size", "json", "schema", "key", "version", "volumes", "limit"]
-REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
-
-# Faults that no form can express, in the order in which they are reported: as the pipeline's SQL looks for them.
-_RULES: Final = ("key", "size", "schema", "volumes", "limit")
 _LIMITS: Final = ("softLimit", "hardLimit")
-_VERSIONS: Final = ("schemaVersion", "version", "schema_version")
+_VERSIONS: Final = (("schemaVersion",), ("version",), ("schema_version",))
 
 _T = TypeVar("_T")
 
 
 class Refused(QuotahostError, ValueError):
-    """A record that is not taken; ``reason`` is one of REASONS or a reader's own, the label of the metric of it."""
+    """A record that is not taken.
+
+    ``reason`` is the label of the metric of it: ``size``, ``json``, ``schema``, ``key``, ``version``, ``volumes``,
+    ``limit``, or a reader's own.
+    """
 
     def __init__(self, reason: str, text: str) -> None:
         """``text`` says what is wrong, in one printable line."""
@@ -112,9 +109,9 @@ class NullIs:
 
 
 def _is_key(name: str, info: ValidationInfo) -> str:
-    # The context is the record's key, as Codec.decode was given it.
-    if info.context != name.encode():
-        named, key = reprlib.repr(name), reprlib.repr(info.context)
+    # The context has the key that Codec.decode was given; there is none while a record is written.
+    if info.context and info.context["key"] != name.encode():
+        named, key = reprlib.repr(name), reprlib.repr(info.context["key"])
         raise Refused("key", f"the record names {named}, but its key is {key}")
     return name
 
@@ -152,13 +149,6 @@ class Versioned(Record):
 
 # ---- how it is read and written --------------------------------------------------------------------
 
-#: Nowhere in a record are more than so many of NUMERIC in a row, so it has no number that is longer; names are shorter.
-#: The parsers of brokers and of Spark have limits of their own, each another one. This one comes before all of them.
-MAX_NUMBER: Final = 2000
-NUMERIC: Final = "[0-9.eE+-]"
-#: For Python and Java. It looks at each row of them from its beginning alone, not from each of 2,000 places.
-LONG_NUMBER: Final = f"(?<!{NUMERIC}){NUMERIC}{{{MAX_NUMBER + 1}}}"
-_LONG_NUMBER: Final = re.compile(LONG_NUMBER.encode())
 #: A megabyte may have 500,000 faults, and to list these takes seconds, in which all of Python waits, and 200 MB.
 _MOST_FAULTS: Final = 10_000
 
@@ -166,13 +156,12 @@ _MOST_FAULTS: Final = 10_000
 class Codec(Generic[_T]):
     """Encodes and decodes the records that one dataclass, ``record``, declares."""
 
-    def __init__(self, record: type[_T], most: int, key: Callable[[_T], str], lossy: bool = False) -> None:
+    def __init__(self, record: type[_T], most: int, smaller: Callable[[_T], _T] | None = None) -> None:
         """Make pydantic's adapter of the declaration.
 
-        A record's value may have ``most`` bytes; ``key`` gives the id that a record names, which is its key in UTF-8.
-        ``lossy`` writes ``?`` for half a surrogate pair, for which every reader would refuse the whole record.
+        A record's value may have ``most`` bytes; ``smaller`` makes what is written instead of a record that has more.
         """
-        self.record, self._most, self._key, self._lossy = record, most, key, lossy
+        self.record, self._most, self._smaller = record, most, smaller
         self._adapter = TypeAdapter(record)
 
     def schema(self) -> dict[str, Any]:
@@ -184,13 +173,14 @@ class Codec(Generic[_T]):
 
         Raises Refused if the bytes are no such record; nothing else, whatever the bytes.
         """
+        return self._decode(value, {"key": key})
+
+    def _decode(self, value: bytes, context: dict[str, bytes | None] | None) -> _T:
         # Before the parse, which a stranger could make costly by a huge value.
         if len(value) > self._most:
             raise Refused("size", f"the record has {len(value):,} bytes, more than {self._most:,}")
-        if len(value) > MAX_NUMBER and _LONG_NUMBER.search(value):
-            raise Refused("json", f"a number has more than {MAX_NUMBER:,} characters")
         try:
-            return self._adapter.validate_json(value, context=key)
+            return self._adapter.validate_json(value, context=context)
         except ValidationError as error:
             reason, text = _first_fault(error)
         raise Refused(reason, text)
@@ -201,43 +191,47 @@ class Codec(Generic[_T]):
         Left out are the id of its cluster while it is unknown (""), an unknown age, and a list of budgets where there
         are none. Raises Refused if no reader would take the record.
         """
+        try:
+            return self._encode(record)
+        except Refused as refused:
+            if refused.reason != "size" or self._smaller is None:
+                raise
+        return self._encode(self._smaller(record))
+
+    def _encode(self, record: _T) -> bytes:
         # pydantic's warnings of values that don't fit are of no use: the decode below refuses these.
         fields: dict[str, Any] = self._adapter.dump_python(record, by_alias=True, warnings=False)
         for name, unknown in (("clusterId", ""), ("ageMs", None), ("budgets", None)):
             if name in fields and fields[name] == unknown:
                 del fields[name]
         # Not pydantic's JSON: it writes NaN as null, and fails for a lone surrogate instead of refusing it below.
-        value = json.dumps(fields, separators=(",", ":"), ensure_ascii=not self._lossy).encode(errors="replace")
+        value = json.dumps(fields, separators=(",", ":")).encode()
         # A record that readers refuse would silence its writer for them, so it isn't written.
-        self.decode(self._key(record).encode(errors="replace"), value)
+        self._decode(value, None)
         return value
 
 
 def _first_fault(error: ValidationError) -> tuple[str, str]:
-    """The reason and the text of the fault that is reported; of several that are alike the first."""
+    """The reason and the text of the fault that is reported."""
     if (count := error.error_count()) > _MOST_FAULTS:
         return "schema", f"the record has {count:,} faults"
-    judged = ((_judged(details), details) for details in error.errors(include_url=False))
-    (_, reason), first = min(judged, key=lambda pair: pair[0][0])
-    return reason, _text(first)
+    faults = error.errors(include_url=False)
+    # A record of another version may differ in anything else, too.
+    first = next((details for details in faults if details["loc"][:1] in _VERSIONS), faults[0])
+    return _reason(first), _text(first)
 
 
-def _judged(details: ErrorDetails) -> tuple[int, str]:
-    """The place of a fault among several, of which the least is reported, and its reason.
-
-    A record of another version may differ in anything else too, so that its version comes first. Then the order is that
-    of the pipeline's SQL, as far as pydantic looks on after a fault.
-    """
+def _reason(details: ErrorDetails) -> str:
     where = details["loc"]
-    if where[:1] in [(name,) for name in _VERSIONS]:
-        return 0, "version"
+    if where[:1] in _VERSIONS:
+        return "version"
     if refused := _refused(details):
-        return 3 + _RULES.index(refused.reason), refused.reason
+        return refused.reason
     if details["type"] == "json_invalid":
-        return 1, "json"
+        return "json"
     if where == ("volumes",) and details["type"] == "too_long":
-        return 1, "volumes"
-    return (2, "limit") if len(where) > 1 and where[-2] in _LIMITS else (1, "schema")
+        return "volumes"
+    return "limit" if len(where) > 1 and where[-2] in _LIMITS else "schema"
 
 
 def _refused(details: ErrorDetails) -> Refused | None:

@@ -27,8 +27,8 @@ MAX_TOPICS: Final = 30
 _MAX_NAMES: Final = 60_000  # characters of all names of uses; JSON may write each as six
 _MAX_CAUSE: Final = 2_000  # characters
 _MAX_LINES: Final = 20_000  # characters of all answers
-_MAX_TEXT: Final = 300  # characters of a volume's name, of all three of a mark; a topic has 249 at most
-_MAX_PLACES: Final = 20  # directories of a volume that is opened
+_MAX_TEXT: Final = 300  # characters of all three of a mark; a topic has 249 at most
+_MAX_UNREAD: Final = 20  # directories that could not be listed
 
 # ---- the forms of its lists ------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ class BrokerLook(Versioned):
         )  # fmt: skip
 
 
-CODEC: Final = Codec(BrokerLook, MAX_BYTES, lambda record: record.broker, lossy=True)
+CODEC: Final = Codec(BrokerLook, MAX_BYTES)
 encode, decode = CODEC.encode, CODEC.decode
 
 
@@ -128,12 +128,11 @@ def of(
     fence: Any = look.fence
     uses = tuple(_fitting_uses(look.uses))
     marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)
-    volumes = tuple(volume for volume in look.volumes if len(volume.name) <= _MAX_TEXT)
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
         look.clients, look.clients_max, uses, tuple(_fitting_answers(answers))[:MAX_ANSWERS], cluster,
-        look.left_out or len(uses) < len(look.uses), volumes[:MAX_VOLUMES], marks[:MAX_MARKS],
-        tuple(map(_cut, opened))[:MAX_OPENED], watched,
+        look.left_out or len(uses) < len(look.uses), tuple(look.volumes)[:MAX_VOLUMES], marks[:MAX_MARKS],
+        tuple(replace(volume, unread=volume.unread[:_MAX_UNREAD]) for volume in opened)[:MAX_OPENED], watched,
     )  # fmt: skip
 
 
@@ -144,7 +143,7 @@ def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
         names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
         if number == MAX_USES or names > _MAX_NAMES:
             return
-        yield replace(use, address=use.address[:MAX_ADDRESS])
+        yield use
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
@@ -154,10 +153,3 @@ def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:
         if length <= left:
             left -= length
             yield answer
-
-
-def _cut(opened: MeasuredVolume) -> MeasuredVolume:
-    topics = [replace(topic, name=topic.name[:_MAX_TEXT]) for topic in opened.topics[:MAX_TOPICS]]
-    places = [text[:_MAX_TEXT] for text in opened.directories[:_MAX_PLACES]]
-    problems = [text[:_MAX_TEXT] for text in opened.unread[:_MAX_PLACES]]
-    return replace(opened, directories=places, unread=problems, topics=topics)

@@ -75,9 +75,7 @@ def entity_of(key: bytes | None) -> Entity:
     if matched := _KEY.fullmatch(text):
         user, of_user, client_id = matched.groups()
         entity = Entity(user, client_id if of_user is None else of_user)
-        # Most names stand in a key as they are. Else what was decoded must be encoded in the same way.
-        if "%" not in text and len(text) <= MAX_NAMES:
-            return entity
+        # What was decoded must be encoded in the same way.
         entity = Entity(*(name and unquote(name) for name in entity))
         if key_of(entity) == key:
             return entity
@@ -109,7 +107,7 @@ class ClusterQuota(Versioned):
         return {QuotaType.PRODUCE: self.produce, QuotaType.FETCH: self.fetch}.get(quota_type)
 
 
-CODEC: Final = Codec(ClusterQuota, _MAX_BYTES, lambda quota: "")
+CODEC: Final = Codec(ClusterQuota, _MAX_BYTES)
 encode, decode = CODEC.encode, CODEC.decode
 
 

@@ -50,5 +50,5 @@ class Shares(Versioned):
     cluster: ClusterId = ""  # the cluster's id, "" if the pipeline doesn't know it
 
 
-CODEC: Final = Codec(Shares, MAX_BYTES, lambda record: record.broker)
+CODEC: Final = Codec(Shares, MAX_BYTES)
 encode, decode = CODEC.encode, CODEC.decode

@@ -106,7 +106,8 @@ class Snapshot(Record):
 
     def _volume_json(self, volume: Volume) -> _Volume:
         form: _Volume = {"name": volume.name, "capacity": volume.capacity, "consumed": volume.consumed}
-        # The constructor has given the broker's limits to all volumes without their own.
+        # The constructor has given the broker's limits to all volumes without their own, and they aren't repeated; but
+        # a percentage that isn't whole is written rounded up for the broker, and here as the bytes that it means.
         soft, hard = (limit and exact_for(limit, volume.capacity) for limit in (volume.soft, volume.hard))
         if soft != self.soft:
             form["soft"] = soft
@@ -117,8 +118,13 @@ class Snapshot(Record):
         return form
 
 
-CODEC: Final = Codec(Snapshot, MAX_BYTES, lambda snapshot: snapshot.broker)
-decode = CODEC.decode
+def _without_topics(snapshot: Snapshot) -> Snapshot:
+    """The snapshot where the topics don't fit into the record; their absence stands for all topics."""
+    return replace(snapshot, volumes=tuple(replace(volume, topics=None) for volume in snapshot.volumes))
+
+
+CODEC: Final = Codec(Snapshot, MAX_BYTES, _without_topics)
+encode, decode = CODEC.encode, CODEC.decode
 
 _BUDGETS: Final = TypeAdapter(_Budgets, config=ConfigDict(strict=True))
 
@@ -129,21 +135,3 @@ def budgets(json: str) -> tuple[tuple[str, int], ...]:
         return _BUDGETS.validate_json(json)
     except ValidationError:
         return ()
-
-
-def encode(snapshot: Snapshot) -> bytes:
-    """As :meth:`quotahost.records.codec.Codec.encode`; a limit that a volume has from its broker isn't repeated.
-
-    But for one case: the proposal's schema has whole percentages only. So one that isn't whole is written rounded up
-    for the broker, and with each volume as the bytes of that volume that it means.
-
-    Where the topics don't fit into the record, they are left out, which stands for all topics.
-    """
-    # First by their number: a megabyte of JSON isn't worth making to see that it is too large.
-    if sum(len(topic) for volume in snapshot.volumes for topic in volume.topics or ()) < MAX_BYTES:
-        try:
-            return CODEC.encode(snapshot)
-        except Refused as refused:
-            if refused.reason != "size":
-                raise
-    return CODEC.encode(replace(snapshot, volumes=tuple(replace(volume, topics=None) for volume in snapshot.volumes)))

@@ -104,5 +104,5 @@ class Usage(Versioned):
     cluster: ClusterId = ""  # the id of the broker's cluster; "" while it is unknown
 
 
-CODEC: Final = Codec(Usage, MAX_BYTES, lambda record: record.broker)
+CODEC: Final = Codec(Usage, MAX_BYTES)
 encode, decode = CODEC.encode, CODEC.decode

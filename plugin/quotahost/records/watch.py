@@ -45,5 +45,5 @@ class Watch(Versioned):
     volume: Annotated[VolumeOf, _VOLUME] | None = None
 
 
-CODEC: Final = Codec(Watch, _MAX_BYTES, lambda record: "watch")
+CODEC: Final = Codec(Watch, _MAX_BYTES)
 encode, decode = CODEC.encode, CODEC.decode

@@ -1,9 +1,7 @@
 """One check for each role.
 
 Every check builds the plugin as at a broker's start, calls it as the host would, changes the properties live, closes
-the plugin, and looks for threads that it left behind (``_check``). A supplier's answers are kept from event to event:
-each must be of the right type, come from memory, and stay the same until the supplier announces another. A policy that
-knows its limits is asked for those of each volume, which must fit the factor that it gave the volume.
+the plugin, and looks for threads that it left behind (``_check``).
 """
 
 import threading

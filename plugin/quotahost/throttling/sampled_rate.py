@@ -97,19 +97,16 @@ class SampledRate:
         """
         return self._total(now_ms)[1]
 
-    def throttle_ms(self, bound: float, now_ms: int, *, cast: bool = True) -> int:
+    def throttle_ms(self, bound: float, now_ms: int) -> int:
         """``QuotaUtils.throttleTime``: ms without records after which the rate is back at ``bound`` per second, or 0.
 
-        ``cast`` makes an ``int`` of 32 bits of it, as ``ClientQuotaManager`` does (``recordAndGetThrottleTimeMs``):
-        above 24.8 days it wraps, and a negative one does not throttle.
+        Kafka makes an ``int`` of it (``ClientQuotaManager.recordAndGetThrottleTimeMs``): above 24.8 days it wraps.
         """
         total, size_ms = self._total(now_ms)
         rate = total / (size_ms / 1000.0)
         if rate <= bound:
             return 0
-        long = to_long(divide(rate - bound, bound) * size_ms)
-        # Java's ``(int)`` of a long takes the low 32 bits, so that a number that is too large may become negative.
-        return (long + 2**31) % 2**32 - 2**31 if cast else long
+        return to_long(divide(rate - bound, bound) * size_ms)
 
     def _total(self, now_ms: int) -> tuple[float, int]:
         """``purgeObsoleteSamples``, then the sum of the samples and ``windowSize``, in one walk: runs take millions."""

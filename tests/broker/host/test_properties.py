@@ -201,9 +201,7 @@ def test_names_without_effect_that_are_stored_alone_are_named_after_the_start(no
 
 
 @pytest.mark.proves("faults.stored-property")
-def test_a_change_of_what_is_not_live_is_refused_by_name_and_if_stored_unasked_costs_no_other_property(
-    node: KafkaNode,
-) -> None:
+def test_what_is_not_live_is_refused_by_name_and_stored_unasked_costs_no_other_property(node: KafkaNode) -> None:
     for name, text in {"clients.max": "777", "python.executable": "/nowhere", "topics.prefix": "other-"}.items():
         with pytest.raises(HelperError, match=f"{name}: can't change while the broker runs"):
             alter_broker_config(node, {PREFIX + name: text, PREFIX + "static.scope": "user"})

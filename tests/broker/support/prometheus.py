@@ -172,7 +172,7 @@ def empty(server: Server, since: float, not_shown: Collection[str]) -> list[tupl
 
     Those with a metric of one of the MBean types ``not_shown`` are left out.
     """
-    left_out = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE if each.type in not_shown}
+    left_out = {f"quotahost_{each.prometheus}{each.kind}" for each in CATALOGUE if each.type in not_shown}
     alerts = [Expression(rule.place, selector) for rule in rules() for selector in rule.selectors]
     return [
         (each.place, each.text)

@@ -24,10 +24,12 @@ from harness.system.waiting import eventually
 from quotahost.model import QuotaType
 from quotahost.pipeline.main import submit_line
 from quotahost.pipeline.options import Options
+from quotahost.records import shares
+from quotahost.records.topics import SHARES
 from quotahost.records.usage import ClientKey, Used
 from tests.broker.support.node import listener_properties
 from tests.pipeline.records import volume
-from tests.pipeline.topics import Snapshots, dead_letters, newest, published
+from tests.pipeline.topics import Snapshots, dead_letters, newest, published, read_all
 from tests.skips import COULD_NOT_RUN
 
 pytestmark = pytest.mark.driver
@@ -151,7 +153,9 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
     story = Story(node)
     with driver:
         story.told(2)
+        Snapshots(node.bootstrap).use("1", Used(*KEY, 1.0, None, 1e6))
         eventually(lambda: len(dead_letters(node.bootstrap)) == story.refused, PATIENCE)
+        eventually(lambda: read_all(node.bootstrap, SHARES.name), PATIENCE)
     place = tmp_path / "pipeline/checkpoint"
     for file in (*(place / "volumes").rglob("*.delta"), *(place / "refused").rglob("*")):
         if file.is_file():
@@ -163,6 +167,14 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         assert [path.is_dir() for path in place.glob("volumes.set-aside-*")] == [True]
         eventually(lambda: len(dead_letters(node.bootstrap)) >= 2 * story.refused - BROKERS // 10, PATIENCE)
     story.check_what_was_published()
+    # With topics of another prefix, what the state has of the first ones counts no more; nor is a client shared twice.
+    second = Snapshots(node.bootstrap, "second.")
+    with pipeline(node, tmp_path / "pipeline", topics_prefix="second."):
+        second.publish("1", [volume("/a", 100, 7)])
+        second.use("1", Used(*KEY, 1.0, None, 1e6))
+        eventually(lambda: [each.consumed for each in published(node.bootstrap, "second.cluster_volumes")[-1:]] == [7])
+        (told,) = eventually(lambda: read_all(node.bootstrap, "second.shares")[-1:], PATIENCE)
+        assert [each.key for each in shares.decode(b"1", told.value() or b"").clients] == [KEY]
 
 
 def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Path) -> None:
@@ -260,9 +272,9 @@ def spark_cluster(directory: Path) -> Iterator[tuple[str, LoggedProcess]]:
 class Submitted(PipelineProcess):
     """The line that ``--print-submit`` prints, run as it is."""
 
-    def __init__(self, directory: Path, options: Options, master: str) -> None:
+    def __init__(self, directory: Path, options: Options) -> None:
         super().__init__(directory, options.bootstrap)
-        line = submit_line(options, master).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
+        line = submit_line(options).replace("spark-submit", str(HOME / "bin/spark-submit"), 1)
         small = "--conf spark.executor.memory=512m --conf spark.driver.memory=700m --conf spark.driver.host=127.0.0.1"
         self._command = ["bash", "-c", "exec " + line.replace("--master", f"{small} --master", 1)]
 
@@ -273,9 +285,10 @@ def test_state_and_history_outlive_a_worker_and_the_driver_and_lie_in_one_place(
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     shared, story = tmp_path / "shared/checkpoint", Story(node)
     shared.parent.mkdir()
-    options = Options(bootstrap=node.bootstrap, checkpoint=f"file://{shared}", tick="1s", validity="10m")
+    place = f"file://{shared}"
     with spark_cluster(tmp_path) as (url, worker):
-        driver = Submitted(tmp_path / "driver", options, url)
+        options = Options(bootstrap=node.bootstrap, checkpoint=place, tick="1s", validity="10m", master=url)
+        driver = Submitted(tmp_path / "driver", options)
         with driver:
             story.told(2)
             worker.kill()

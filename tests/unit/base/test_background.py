@@ -5,8 +5,7 @@ import threading
 
 import pytest
 
-from harness.system.waiting import eventually
-from quotahost.base.background import KeptThreads, LoggedOnce, Periodic
+from quotahost.base.background import LoggedOnce, Periodic
 from tests.fakes.plugin_context import WITHIN, Clock
 
 
@@ -22,25 +21,6 @@ def test_close_does_not_wait_for_work_that_hangs() -> None:
     assert not periodic.close(within=0.01)
     hang.set()
     assert periodic.close(within=WITHIN)
-
-
-def test_works_that_follow_each_other_have_one_thread_and_those_that_hang_hold_up_none() -> None:
-    threads, hang = set[threading.Thread](), threading.Event()
-    kept = KeptThreads("test")
-
-    def alone() -> int:
-        """How many threads have worked, once the one that works now is free again."""
-        ended = threading.Event()
-        kept.do(lambda: (threads.add(threading.current_thread()), ended.set()))
-        assert ended.wait(WITHIN)
-        eventually(lambda: kept._free.acquire(blocking=False))
-        kept._free.release()
-        return len(threads)
-
-    assert {alone() for _ in range(10)} == {1}
-    kept.do(hang.wait)
-    assert {alone() for _ in range(10)} <= {1, 2}, "whichever of the two hangs"
-    hang.set()
 
 
 def test_a_fault_that_comes_and_goes_or_lasts_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:

@@ -51,7 +51,7 @@ KAFKAS: Final = {
     "max.message.bytes", "max.connections.per.ip", "max.in.flight", "max.in.flight.requests.per.connection",
     "max.block.ms", "max.poll.interval.ms", "max.poll.records",
 }  # fmt: skip
-METRICS: Final = {f"quotahost_{each.prometheus}{each.kind.value}" for each in CATALOGUE}
+METRICS: Final = {f"quotahost_{each.prometheus}{each.kind}" for each in CATALOGUE}
 FOLDERS: Final = "bench|conf|demo|docs|examples|harness|java-shim|plugin|tests|tools"
 TARGETS: Final = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
 

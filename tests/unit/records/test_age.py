@@ -177,16 +177,6 @@ def test_once_the_kept_record_is_too_old_the_next_to_arrive_replaces_it_whatever
     assert (world.kept, world.age) == ((1, 8), 0)
 
 
-def test_a_run_that_was_outlived_does_not_come_back_when_the_topic_is_read_again(world: World) -> None:
-    world.arrives(2, 1)
-    world.passes(VALID + 1)
-    world.arrives(1, 8)
-    world.arrives(2, 1, live=False)
-    assert world.kept == (1, 8)
-    world.arrives(2, 2)
-    assert world.kept == (2, 2), "but it does when its pipeline publishes again"
-
-
 def test_after_a_tombstone_the_record_is_stale_and_the_next_replaces_it(world: World) -> None:
     world.newest.remove()
     assert world.newest.known() == (None, math.inf), "before the first there is none of any age"

@@ -10,22 +10,21 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import rollup as pipeline
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.policies.setpoint import Setpoint
-from quotahost.model import Limit, LimitType, Volume
+from quotahost.model import Limit, Volume
 from quotahost.pipeline.cluster import Rules
 from quotahost.records import cluster_volumes
-from quotahost.records.cluster_volumes import MAX_LISTED, ClusterRecord
+from quotahost.records.cluster_volumes import ClusterRecord
 from quotahost.records.snapshot import Snapshot, decode, encode
 from tests.fakes.plugin_context import limited
-from tests.unit.records.strategies import LONG, limits, maybe, sizes
+from tests.unit.records.strategies import LONG, maybe, sizes
 
-_, FREE, PERCENT = LimitType
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 #: The soft and the hard limit in a broker's own settings.
 Node = tuple[Limit | None, Limit | None]
@@ -84,31 +83,6 @@ def test_every_reader_finds_the_brokers_own_factor(policy: Policy, seen: tuple[N
         (of_record,) = rolled_up(published).volumes
         assert by_snapshot.quota_factor(of_snapshot) == expected
         assert by_record.quota_factor(of_record) == expected
-
-
-both = st.tuples(limits, limits)
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> list[Volume]:
-    """More kinds of volumes than a record lists, most of them almost full, one at any place."""
-    soft, hard = draw(st.sampled_from([(Limit(FREE, 50), Limit(FREE, 10)), (Limit(PERCENT, 1.0), Limit(PERCENT, 0.5))]))
-    sizes_of_many = range(10_000, 10_000 + 2 * MAX_LISTED)
-    many = [Volume("1", f"/{size}", size, draw(st.integers(0, size)), soft, hard) for size in sizes_of_many]
-    some = st.builds(lambda capacity, consumed, own: Volume("1", "/any", capacity, consumed, *own), sizes, sizes, both)
-    return [*many, draw(some)]
-
-
-@settings(max_examples=30)
-@given(clusters())
-def test_what_a_cut_record_leaves_out_is_never_worse_than_what_it_lists(volumes: list[Volume]) -> None:
-    published = as_published(NOTHING, volumes)
-    record = rolled_up(published)
-    policy = by_limits(NOTHING)
-    smallest = min(policy.quota_factor(each) for each in volumes)
-    assert min(policy.quota_factor(each) for each in record.volumes) == smallest
-    assert record.smallest_factor == smallest
-    assert record.kinds > len(record.fullest) == MAX_LISTED, "the record says that it was cut"
 
 
 some_topics = st.none() | st.frozensets(st.sampled_from(["x", "y", "z"]))

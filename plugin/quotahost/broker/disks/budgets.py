@@ -17,7 +17,6 @@ was known of it last. A log directory that is offline has no part: its leaders m
 import logging
 import math
 import time
-from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -48,22 +47,26 @@ _LARGEST: Final = 5  # topics of a budget
 _Find: TypeAlias = Callable[[str], Sequence[Budget]]
 
 
+class _Replica(NamedTuple):
+    size: int  # bytes
+    counts: bool  # whether it counts as a leader
+    since: float  # when Kafka last said the same, in monotonic seconds
+
+
 class _Reading(NamedTuple):
-    """What was read, in little memory: a broker may have 30,000 replicas."""
+    """What was read of the replicas that Kafka knows."""
 
     at: float  # monotonic seconds
-    names: list[tuple[str, int]]  # topic and partition of each replica
-    sizes: "array[int]"  # their bytes, -1 for one that Kafka doesn't know
-    leads: bytes  # 1 for each that counts as a leader
+    replicas: dict[tuple[str, int], _Replica]  # by topic and partition
 
     def parts(self, budgets_of: _Find) -> dict[str, Part]:
         """What is taken of each budget with a replica here; a topic of several budgets counts in each."""
         used: dict[str, int] = defaultdict(int)
         topics: dict[str, set[str]] = defaultdict(set)
-        for (topic, _), size, leads in zip(self.names, self.sizes, self.leads, strict=True):
-            for budget in budgets_of(topic) if size >= 0 else ():
+        for (topic, _), replica in self.replicas.items():
+            for budget in budgets_of(topic):
                 topics[budget.name].add(topic)
-                used[budget.name] += size if leads or budget.replicas else 0
+                used[budget.name] += replica.size if replica.counts or budget.replicas else 0
         return {name: Part(used[name], frozenset(of)) for name, of in topics.items()}
 
 
@@ -76,12 +79,10 @@ class BudgetSizes:
         self.parts: Mapping[str, Part] | None = None  # of budgets with a replica here
         self._seen: Mapping[str, Budget] | None = None
         self._find: _Find  # those that were seen last
-        self._read = _Reading(-math.inf, [], array("q"), b"")
+        self._read = _Reading(-math.inf, {})
         self._kept: list[_Reading] = []  # for the growth: they are up to 5 and 10 minutes old
         self._due = -math.inf
         self._took = deque([0.0] * _LOOKS, _LOOKS)  # seconds, of the last looks
-        #: Of each replica that Kafka knows, whether it counts as a leader, and when Kafka last said the same.
-        self._roles: dict[tuple[str, int], tuple[bool, float]] = {}
         self._fault = LoggedOnce(log)
 
     def look(self, directories: Iterable[str]) -> None:
@@ -115,13 +116,12 @@ class BudgetSizes:
         if budget is None or not kept:
             return []
         known, sizes = Topics([budget]), Counter[str]()
-        before = dict(zip(kept[0].names, kept[0].sizes, strict=True))
         grown: dict[str, list[int]] = defaultdict(list)
-        for (topic, partition), size, leads in zip(read.names, read.sizes, read.leads, strict=True):
-            if size >= 0 and (budget.replicas or leads) and known.budgets(topic):
-                sizes[topic] += size
-                if (then := before.get((topic, partition), -1)) >= 0:
-                    grown[topic].append(size - then)
+        for (topic, partition), replica in read.replicas.items():
+            if (budget.replicas or replica.counts) and known.budgets(topic):
+                sizes[topic] += replica.size
+                if before := kept[0].replicas.get((topic, partition)):
+                    grown[topic].append(replica.size - before.size)
         seconds = read.at - kept[0].at
         return [
             (topic, size, sum(grown[topic]) / seconds if seconds >= _LEAST and topic in grown else None)
@@ -139,17 +139,15 @@ class BudgetSizes:
         told = self._replicas(names) if names else []
         if names and not any(told):
             raise ConnectionError("Kafka tells of none of its replicas the size and whether it leads")
-        sizes, counting = array("q"), bytearray()
-        before, self._roles = self._roles, {}
+        found = {}
         for name, replica in zip(names, told, strict=True):
-            size, leads = replica or (-1, False)
-            counts, since = before.get(name, (leads, at))
+            if replica is None:
+                continue
+            size, leads = replica
+            _, counts, since = self._read.replicas.get(name, (size, leads, at))
             if leads is counts:
                 since = at
             elif at - since >= (_HANDED_OVER if counts else _TAKEN_OVER):
                 counts, since = leads, at
-            if replica is not None:
-                self._roles[name] = counts, since
-            sizes.append(size)
-            counting.append(counts)
-        return _Reading(at, names, sizes, bytes(counting))
+            found[name] = _Replica(size, counts, since)
+        return _Reading(at, found)

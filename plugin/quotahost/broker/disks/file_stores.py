@@ -27,8 +27,8 @@ _MOUNTS: Final = Path("/proc/self/mountinfo")
 _DEFAULT_LOG_DIR: Final = "/tmp/kafka-logs"  # Kafka's own default of log.dir
 _META: Final = "meta.properties"  # in each formatted log directory (Kafka's MetaProperties)
 _META_MAX: Final = 64 * 1024  # bytes of it to read; Kafka writes some hundred
-#: A volume with fewer of its inodes left counts as full. A new segment takes several files at once, and where the last
-#: inode goes to another's file, Kafka takes the directory offline.
+#: A volume with a smaller part of its inodes left counts as full. A new segment takes several files at once, and where
+#: the last inode goes to another's file, Kafka takes the directory offline.
 _INODES_KEPT: Final = 1000
 
 
@@ -83,14 +83,10 @@ def _volume(broker: str, directory: str, options: str) -> Volume:
     # Linux makes a file system so after an error of its disk; ext4 only tells it by its options, from Linux 6.15 on.
     if store.f_flag & os.ST_RDONLY or "emergency_ro" in options.split(","):
         raise OSError(errno.EROFS, "its file system is read-only")
-    free = 0 if _out_of_inodes(store) else store.f_bavail * store.f_frsize
+    # Some file systems, btrfs among others, have no fixed number of inodes, and report 0 of 0.
+    out_of_inodes = store.f_files > 0 and store.f_favail <= store.f_files // _INODES_KEPT
+    free = 0 if out_of_inodes else store.f_bavail * store.f_frsize
     return Volume(broker, directory, capacity, max(0, capacity - free))
-
-
-def _out_of_inodes(store: os.statvfs_result) -> bool:
-    """Whether less than a thousandth of its inodes are left; False for a file system that has no fixed number."""
-    # btrfs, among others, has as many inodes as there is space for, and reports 0 of 0.
-    return store.f_files > 0 and store.f_favail <= store.f_files // _INODES_KEPT
 
 
 def unreadable(directories: Iterable[str]) -> dict[str, str]:

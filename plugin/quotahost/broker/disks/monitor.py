@@ -47,8 +47,6 @@ class DiskMonitor:
         self._shown = Shown(metrics, "Volume", shown)
         self._settings, self._clock = settings, clock
         self._directories = log_dirs(broker.properties())
-        # Plugins are built on the host thread, but a thread of theirs may be the first that asks.
-        self._starting = threading.Lock()
         self._thread: Periodic | None = None
         self._looked = threading.Event()
         # Time and state in one tuple that is replaced as a whole, so that readers take no lock and wait for no disk.
@@ -66,15 +64,12 @@ class DiskMonitor:
 
     def started(self) -> Self:
         """Itself, looking. The first caller waits a second at most for the first look."""
-        with self._starting:
-            if self._thread is None:
-                # Until the first look the age counts from here, not from the host's start.
-                self._newest = (self._clock(), None)
-                start = partial(start_daemon, at_end=self._after_look)
-                self._thread = Periodic(
-                    "disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start
-                )
-                self._looked.wait(_FIRST_LOOK_WITHIN)
+        if self._thread is None:
+            # Until the first look the age counts from here, not from the host's start.
+            self._newest = (self._clock(), None)
+            start = partial(start_daemon, at_end=self._after_look)
+            self._thread = Periodic("disks", self._try, lambda: self._settings().volumes_period.total_seconds(), start)
+            self._looked.wait(_FIRST_LOOK_WITHIN)
         return self
 
     def wake(self) -> None:
@@ -120,15 +115,12 @@ class DiskMonitor:
         self._formatted |= there
         failed = {name: why for name, why in (gone | self._unreadable).items() if name in served}
         disks = read_disks(self._node, [name for name in self._directories if name not in failed], offline)
-        self._log_inodes(disks)
-        return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
-
-    def _log_inodes(self, disks: DiskState) -> None:
         if full := [volume.name for volume in disks.volumes if volume.free == 0]:
             text = "volume %s has no space or no inodes (files) left: it counts as full, however many bytes are free"
             self._inodes.report(text, printable(full[0]))
         else:
             self._inodes.healed()
+        return replace(disks, offline=disks.offline + tuple(f"{name}: {why}" for name, why in failed.items()))
 
     def close(self) -> None:
         if self._thread:
@@ -183,7 +175,6 @@ class NoDisks:
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        """``properties`` are the node's own, with ``log.dirs``."""
         self.cluster_id = cluster_id(log_dirs(properties))  # once: the storage is formatted before the node starts
         self.budgets = BudgetSizes(lambda _replicas: [])  # no thread of this node looks for any
 

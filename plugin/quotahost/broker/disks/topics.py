@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -116,12 +116,10 @@ def written(before: Listing, now: Listing) -> dict[str, float]:
     return dict(rates)
 
 
-def measure(
-    name: str, directories: Sequence[str], seconds: float, sleep: Callable[[float], object] = time.sleep
-) -> tuple[MeasuredVolume, Listing]:
+def measure(name: str, directories: Sequence[str], seconds: float) -> tuple[MeasuredVolume, Listing]:
     """The volume with these log directories, and the second of two listings. Raises OSError if it is gone."""
     before, first = _volume(directories), list_files(directories)
-    sleep(seconds)
+    time.sleep(seconds)
     now, second = _volume(directories), list_files(directories)
     span = max(second.at - first.at, 1e-3)
     growth = (now.consumed - before.consumed) / span

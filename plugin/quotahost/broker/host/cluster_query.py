@@ -33,9 +33,8 @@ class ClusterQuery:
         self._shim = shim
         self._broker: int | None = None  # until it has said what is stored
         self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
-        self._answer: Cluster | None = None  # the newest
+        self._answer: Cluster | None = None  # the newest, which is not handed on yet
         self._kafka_tells = False
-        self._known: Cluster | None = None  # handed on last
         self._no_answer = LoggedOnce(log, logging.INFO)
         self._waited = False  # since the start
 
@@ -59,8 +58,8 @@ class ClusterQuery:
             self._stored = ()
             stored(names)
         # An answer that Kafka's own news has overtaken may be older than they are.
-        if (answer := self._answer) and answer != self._known and not self._kafka_tells:
-            self._known = answer
+        answer, self._answer = self._answer, None
+        if answer and not self._kafka_tells:
             cluster(answer)
 
     # ---- its own thread ----

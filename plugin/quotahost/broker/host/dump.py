@@ -1,14 +1,8 @@
 """Java's raw dump as values: the broker's state; whose a quota is, its limit, and by what its clients are held back.
 
 Java tells what it knows (``org.quotahost.table.Dump``): rates, limits, what Kafka measures. What follows from that is
-worked out here and nowhere else:
-
-1. :meth:`BrokerState.of`: what holds for the whole broker, such as the factor in force and its cause.
-2. ``quota_of``: one quota: who shares it, whether its limit is the floor, by what its clients are held back.
-3. ``whose``: who shares a quota, told from the two values of Kafka's metric tags.
-
-``quotahost explain`` and ``top``, the metrics, JMX and ``publish-usage`` all show it (``broker_status``). ``explain``
-starts with this module, so it imports little: no pydantic, no settings.
+worked out here and nowhere else, for ``explain`` and ``top``, metrics, JMX and ``publish-usage``. ``explain`` starts
+with this module, so it imports little: no pydantic, no settings.
 """
 
 import math
@@ -18,7 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
-from quotahost.model import QuotaType, State
+from quotahost.model import Factor, QuotaType, State
 from quotahost.model.use import LimitedBy
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
@@ -101,7 +95,7 @@ class BrokerState:
 
     @property
     def state(self) -> State:
-        return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
+        return Factor(self.factor).state
 
     @property
     def where(self) -> str:

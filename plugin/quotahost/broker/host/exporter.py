@@ -1,10 +1,8 @@
 """The Prometheus endpoint of ``metrics.port``: the catalogue's metrics, every 5 s from Java; series by client, with
 long names cut to a hash; 32 connections at most.
 
-A thread reads all numbers from Java every five seconds, so that no scrape waits for Java. One more serves the port,
-whoever connects and however many: it waits for all connections at once (asyncio), and answers any request whose method
-is GET with the page. A connection has DEADLINE to send its request and to take its page, and the oldest is closed when
-there are more than CONNECTIONS.
+No scrape waits for Java. One thread serves the port, whoever connects and however many (asyncio), and answers any
+request whose method is GET. A connection has DEADLINE to send its request and as long to take its page.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from quotahost.base.background import LoggedOnce, Periodic, start_daemon
 from quotahost.broker.host.broker_status import uses
 from quotahost.broker.host.messages import gauges
 from quotahost.broker.host.protocol import Shim
-from quotahost.broker.metrics import CATALOGUE, CLIENTS, Kind
+from quotahost.broker.metrics import CATALOGUE, CLIENTS, COUNTER
 from quotahost.model.use import ClientUse, LimitedBy
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX, Problem, SettingsError
@@ -46,7 +44,7 @@ Series: TypeAlias = Mapping[tuple[str, str], Mapping[tuple[str, ...], float]]
 
 
 class Exporter(Collector):
-    """The port, the thread that serves it, and the thread that reads the numbers, of which it makes metrics."""
+    """The port, the thread that serves it, and the one that reads the numbers."""
 
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
         """So many ``clients`` have series. Raises OSError if it can't listen."""
@@ -85,7 +83,7 @@ class Exporter(Collector):
     def collect(self) -> Iterable[Metric]:
         # The catalogue decides: numbers under a plugin's own names are shown by JMX alone.
         for described in CATALOGUE:
-            family = CounterMetricFamily if described.kind is Kind.COUNTER else GaugeMetricFamily
+            family = CounterMetricFamily if described.kind == COUNTER else GaugeMetricFamily
             labels = described.label.split(", ") if described.label else []
             metric = family(f"quotahost_{described.prometheus}", described.help, labels=labels)
             for names, value in self._series.get((described.type, described.attribute), {}).items():

@@ -2,20 +2,13 @@
 ``fallback.action`` for what is unknown; its cause and log line; and that a broker which stopped in a PAUSE starts
 in it, until its volumes are known.
 
-1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
-   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
-2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
-   last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
-   ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
-   know is factor 1.
-4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
-   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
+A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the last
+factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
+``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
 
 **At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
 turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
-volume is known to be at its hard limit.
+factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``).
 """
 
 import logging
@@ -26,26 +19,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import TypeAdapter
 
 from quotahost.api import QuotaFactorSource
 from quotahost.api.broker import Shown
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.base.text import escaped, shortened
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.host.volume_evaluation import (
     LAST_FACTOR_HOLDS,
     OPEN,
     Policy,
-    Scoped,
     VolumeEvaluation,
     VolumeLimits,
-    place,
     together,
 )
 from quotahost.model import ClusterVolumes, Factor, QuotaType, State
-from quotahost.model.volumes import Affected, SlowedBudget, as_answer, as_typed_answer
+from quotahost.model.volumes import SlowedBudget, as_answer, as_typed_answer
 from quotahost.settings.broker import Settings
 from quotahost.units.show import counted, show_factor
 
@@ -57,6 +49,7 @@ STEP: Final = 0.01
 SHARE: Final = 0.1
 _FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
+_FOR_WRITERS: Final = "; for writers of "  # and of how many topics, at the end of a cause
 
 
 class FactorLoop:
@@ -64,16 +57,14 @@ class FactorLoop:
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
-        limits = VolumeLimits(shim, guard)
-        self._volumes = VolumeEvaluation(guard, clock, limits)
-        self._left_full = {place(*volume) for volume in limits.left_at_0}
+        self._volumes = VolumeEvaluation(guard, clock, VolumeLimits(shim, guard))
         self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
         self._known_at: float | None = None  # None: nothing has been known since the start
-        # What a host before this one knew last, whose topics only Java still has; OPEN after the start of a broker.
-        self._known = Scoped(self._in_force.factor)
-        self._found: Scoped | None = self._known  # until another one is put into the table
+        # What was known last, at first by a host before this one; OPEN after the start of a broker.
+        last = self._in_force.last
+        self._known = replace(last, factor=Factor(last.factor.value, last.factor.cause.partition(_FOR_WRITERS)[0]))
         if shim.restarted():  # Java has what holds, and the file may not tell that yet
             memory.before = None
         self._shown = Shown(shim, "Factor")
@@ -121,7 +112,7 @@ class FactorLoop:
             why = "fails" if answer is _FAILED else "doesn't know"
             return Scoped(OPEN), f"the factor source {name} {why}", patience
         # In shadow no factor has any effect.
-        in_force = 1.0 if settings.shadow.factor else self._in_force.factor.value
+        in_force = 1.0 if settings.shadow.factor else self._in_force.last.factor.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
         if answer.unknown:
             # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
@@ -148,8 +139,7 @@ class FactorLoop:
             last = remembered or self._known
             self._show(lacking=remembered is not None and not known_now.full, unknown=True)
             # A volume that is known now may have become fuller than it was then.
-            leave = known_now.factor.value >= 1 or (last is self._found and self._is_covered(known_now))
-            return last if leave else smaller(known_now, last)
+            return smaller(known_now, last)
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
         if action is State.OPEN:  # a PAUSE has its cause in the log; the factor of this says nothing
@@ -159,28 +149,14 @@ class FactorLoop:
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
 
-    def _is_covered(self, known_now: Scoped) -> bool:
-        """Whether what a host before this one left in the table slows all whom this would.
-
-        It does for the volumes as that host showed them, which died a moment ago. One that has become fuller since has
-        a factor smaller by a step, or holds topics and was not full then.
-        """
-        last = self._known.factor.value
-        if (now := known_now.affected) is None or _stepped(last, known_now.factor.value) < last:
-            return False
-        return all(now.places[topic] in self._left_full for topic in now.held)
-
     def _put(self, new: Scoped, settings: Settings) -> None:
         """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
-        if new is self._found and settings.factor_scope == "topics":
-            return  # it is in the table with its topics, and would be for all if it were put there again
-        self._found = None
         factor, affected = new.factor, new.affected
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
             self._in_force.replace(replace(new, affected=None))
             return
         topics = counted(len(affected.places), "topics")
-        self._in_force.replace(replace(new, factor=Factor(factor.value, f"{factor.cause}; for writers of {topics}")))
+        self._in_force.replace(replace(new, factor=Factor(factor.value, factor.cause + _FOR_WRITERS + topics)))
 
     def _show(self, lacking: bool, unknown: bool) -> None:
         """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
@@ -274,31 +250,31 @@ class FactorInForce:
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
         # A host before this one may have left another factor than OPEN, with its cause in the metrics.
-        self.factor = shim.factor()
+        self.last = shim.factor()
         self._shown = Shown(shim, "Cause", shim.left("Cause"))
-        self._last: Scoped | None = None  # handed on by this host
-        self._budgets: tuple[SlowedBudget, ...] | None = None  # the same; until then those of a host before it hold
+        self._budgets: tuple[SlowedBudget, ...] | None = None  # until the first those of a host before it hold
         shim.count("Factor", "", "Transitions", 0.0)
 
     def replace(self, new: Scoped) -> None:
-        """Put a factor into the table, if it is the first or differs by a step or in state.
+        """Put a factor into the table, if it differs by a step or in state.
 
         Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
         """
         # Another volume may be the cause now, which explain and the metrics have to show.
-        new = replace(new, factor=Factor(_stepped(self.factor.value, new.factor.value), new.factor.cause))
-        if new != self._last:  # the first one always: nobody else would take back what is in the table from before
-            last, now = self.factor, new.factor
+        last = self.last.factor
+        new = replace(new, factor=Factor(_stepped(last.value, new.factor.value), new.factor.cause))
+        now = new.factor
+        if new != self.last:
             if now.state is not last.state:
                 self._shim.count("Factor", "", "Transitions", 1)
                 cause = f" ({now.cause})" if now.cause else ""
                 log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
             elif now.state is State.PAUSE and now.cause != last.cause:  # or who mends the old one waits in vain
                 log.warning("PAUSE goes on: %s", now.cause)
-            self.factor, self._last = now, new
-            self._shim.set_factor(now.value, now.cause, new.affected, new.full)
-            # The cause stands in the metrics, as the name of an MBean, while the factor is below 1.
-            self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
+            self.last = new
+            self._shim.set_factor(new)
+        # The cause stands in the metrics, as the name of an MBean, while the factor is below 1.
+        self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
         """The same for the budgets with factors below 1."""
@@ -323,13 +299,7 @@ def _level(now: Factor) -> int:
 # ---- a PAUSE remembered over a restart -------------------------------------------------------------------------
 
 
-class _Stored(BaseModel):
-    """The file, as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    cause: str
-    affected: Affected | None
+_PAUSE: Final = TypeAdapter(Scoped)  # the file, as JSON
 
 
 class PauseMemory:
@@ -367,7 +337,7 @@ class PauseMemory:
             return
         self._written = pause
         # As bytes, which are UTF-8 in any locale: a container may have none, and the name of a volume any letter.
-        octets = _Stored(cause=pause.factor.cause, affected=pause.affected).model_dump_json().encode() if pause else b""
+        octets = _PAUSE.dump_json(pause) if pause else b""
         for file in self._files:
             new = file.with_name(f"{file.name}.new")
             # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
@@ -384,7 +354,7 @@ class PauseMemory:
 
 def _read(file: Path) -> Scoped | None:
     try:
-        stored = _Stored.model_validate_json(file.read_bytes())
+        stored = _PAUSE.validate_json(file.read_bytes())
     except (OSError, ValueError):  # pydantic's ValidationError is one
         return None
-    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.cause}"), stored.affected)
+    return Scoped(Factor(0.0, f"full when this broker stopped: {stored.factor.cause}"), stored.affected)

@@ -1,11 +1,9 @@
 """A change of properties: staged, checked, in force or refused; names stored without effect are left out and logged.
 
-1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
-   waits 2 s at most for the verdict, and a second attempt finds what took longer.
-2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
-   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
-   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
-3. What is staged and not applied within STAGED_FOR is closed.
+To validate a change is to build all of its plugins, beside those in force. The administrator waits 2 s at most for the
+verdict, and a second attempt finds what took longer. When Kafka applies the change, it waits for nothing and refuses
+nothing, so a failure to build is an error of the log and the gauge ConfigRefused, and the old plugins go on. After any
+later failure nobody knows what is in force: the host ends, and Java begins another one with the properties before.
 
 Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
 broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
@@ -14,8 +12,8 @@ stored it all the same, it counts as an unknown name.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -49,22 +47,6 @@ class Configuration:
     asked: Sequence[str]  # the properties about whose change Kafka has to ask
     plugins: PluginSet  # all of them; those that can stay are the ones in force
     unknown: Sequence[Problem]  # names that nobody here reads, or reads again; they are ignored
-
-
-class HalfApplied(BaseException):
-    """A change is in force in a part of the host, such as when Java's heap was full for a moment.
-
-    The host ends by it, as no handler of exceptions takes it: Java begins another one with the properties before.
-    """
-
-
-@contextmanager
-def whole() -> Iterator[None]:
-    """Raise HalfApplied for any exception."""
-    try:
-        yield
-    except Exception as error:
-        raise HalfApplied from error
 
 
 class LiveChange:
@@ -169,28 +151,29 @@ class LiveChange:
             self._shim.answer(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
-        """Put a change in force that Kafka has applied; if that can't be, all stays as it was."""
-        (given,) = fields
+        """Put a change in force that Kafka has applied; if what it names can't be built, all stays as it was."""
+        (given,), had = fields, self.in_force.given
         # Each change may come twice: a node that is broker and controller has two callbacks.
         if given == self._refused:
             return
         refused = True
         try:
-            if given != (had := self.in_force.given):
+            if given != had:
                 self.stage(given)
-                with whole():
-                    self.apply(given)
-                    self._shim.ready(self.in_force.asked, given)
-                changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
-                log.info("reconfigured: %s", printable(", ".join(changed)))
-            self._refused = None
-            refused = bool(self.in_force.unknown)
         except QuotahostError as error:
             log.error(
                 "the new properties are rejected; the old ones stay in force. Fix or delete the stored ones by "
                 "kafka-configs.sh: %s", error
             )  # fmt: skip
             self._refused = given
+        else:
+            self._refused = None
+            if given != had:
+                self.apply(given)
+                self._shim.ready(self.in_force.asked, given)
+                changed = sorted(name for name in given.keys() | had.keys() if given.get(name) != had.get(name))
+                log.info("reconfigured: %s", printable(", ".join(changed)))
+            refused = bool(self.in_force.unknown)
         finally:
             self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 

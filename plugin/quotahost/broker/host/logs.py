@@ -20,7 +20,6 @@ from quotahost.broker.host.protocol import Shim
 QUEUE_MAX: Final = 10_000  # lines
 LINES_OF_LOGGER: Final = 100  # a minute, of one package's loggers together
 LINES_OF_CAUSE: Final = 20  # a minute, of these
-_PACKAGES: Final = 100  # that are told apart
 _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a call may have (protocol)
 _PRINTED_MAX: Final = 4_000  # characters
 _CAUSE_MAX: Final = 200  # characters
@@ -43,11 +42,8 @@ class RateLimit:
 
     def passes(self, record: logging.LogRecord) -> bool:
         """Whether it may pass; its arguments are in its text then. Raises what a broken format string raises."""
-        package = _package(record.name)
-        if package not in self._loggers and len(self._loggers) >= _PACKAGES:
-            # Not all as one: what a plugin's loggers flood must not silence the host.
-            package = "quotahost" if package.startswith("quotahost.") else ""
-        of_logger, of_causes = self._loggers.setdefault(package, (LineLimit(LINES_OF_LOGGER, self._clock), {}))
+        limits = LineLimit(LINES_OF_LOGGER, self._clock), dict[str, LineLimit]()
+        of_logger, of_causes = self._loggers.setdefault(_package(record.name), limits)
         if len(of_causes) > LINES_OF_LOGGER:
             of_causes.clear()  # a plugin that puts its arguments into the text has a cause for each line
         cause = str(getattr(record, "cause", record.msg))[:_CAUSE_MAX]

@@ -1,20 +1,8 @@
 """The host thread: its start, which ends with one sentence where a property is wrong or a plugin is unknown or can't be
 built, its rounds, and its end.
 
-**The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
-a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.
-
-**Each round** then, until the broker closes:
-
-1. take new clients and events from Java's inbox, for at most 0.1 s. Taking renews the lease: a host that hangs in a
-   plugin loses it, and Java applies the fallback;
-2. handle the events: Kafka's client quotas, the cluster, live changes of properties, questions;
-3. once a second call the suppliers' ``tick()``;
-4. have those clients come again whose answers have changed, and have the suppliers asked for the new ones
-   (``new_clients``);
-5. have the factor source read when that is due (``factor``).
-
-**The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
+Each round takes new clients and events from Java's inbox. Taking renews the lease: a host that hangs in a plugin loses
+it, and Java applies the fallback. At the end tasks and plugins close, each guarded, in the 4 s that the shim waits.
 """
 
 import logging
@@ -36,7 +24,7 @@ from quotahost.broker.host.cluster_query import ClusterQuery
 from quotahost.broker.host.exemptions import Exemptions, node_id
 from quotahost.broker.host.exporter import exporter
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
-from quotahost.broker.host.live_change import Configuration, LiveChange, whole, without_unknown
+from quotahost.broker.host.live_change import Configuration, LiveChange, without_unknown
 from quotahost.broker.host.logs import Logs
 from quotahost.broker.host.messages import Batch, Event, client_quota, cluster
 from quotahost.broker.host.new_clients import NewClients, measured
@@ -204,6 +192,8 @@ class Host:
         try:
             self._handle(event.kind, event.fields, changes)
         except Exception:
+            if event.kind in ("cluster", "reconfigure"):
+                raise  # a part of it may be in force, as where Java's heap is full, and is not handed over again
             self._shim.count("Host", "", "EventErrors")
             text = "The event %s can't be handled, and the host goes on without it"
             self._broken_events.report(text, event.kind, exc_info=True)
@@ -222,8 +212,7 @@ class Host:
             case "reconfigure":
                 changes.on_reconfigure(fields)
                 if self._broker.changed():
-                    with whole():
-                        self._install(changes.in_force)
+                    self._install(changes.in_force)
             case "question":
                 ticket, *words = fields
                 answer_question(self._shim, ticket, words, self._broker.largest)
@@ -234,8 +223,7 @@ class Host:
 
     def _know(self, now: Cluster) -> None:
         if self._exemptions.know(now.brokers):
-            with whole():  # they would not be handed over again
-                self._exempt()
+            self._exempt()
             # A client that is exempt now may stand in the table with a quota.
             self._clients.answers_changed()
         self._notifier.tell(self._plugins, now)

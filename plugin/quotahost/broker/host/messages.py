@@ -1,18 +1,11 @@
-"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls).
-
-1. ``encode`` makes bytes of a call, which ``org.quotahost.host.Wire`` reads. A value is one letter for its type and
-   then, big-endian, its content; texts, bytes and lists begin with their length. Answers come as JSON.
-2. A ``Batch`` of clients and events comes out of Java's inbox.
-3. ``Answers`` go back into Java's table, an ``Answer`` for each quota type. Beside them goes what suppliers in shadow
-   would answer: a text that Java keeps and hands back without reading it (``shadow_text``, ``would_be``).
-"""
+"""The values that the host and Java hand to each other, and their form on the way (``protocol`` has the calls)."""
 
 import json
 import struct
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -27,10 +20,12 @@ from quotahost.model import (
     ClientQuotaChange,
     Cluster,
     Default,
+    Factor,
     QuotaEntity,
     QuotaType,
     ScopeKind,
 )
+from quotahost.model.volumes import Affected
 
 # Codes of a scope (org.quotahost.table.Scopes); smaller codes are ScopeKind's values.
 NEWCOMER: Final = 4
@@ -99,13 +94,13 @@ class Row(NamedTuple):
     shadow: str = ""  # a ``shadow_text``
 
 
-@dataclass(slots=True)
-class Answers:
-    """The answers for a batch."""
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """A factor and whom it is for."""
 
-    numbers: list[int] = field(default_factory=list)  # for each client of the batch, in order, the number of its row
-    rows: dict[Row, int] = field(default_factory=dict)  # numbered in order
-    distinct_ids: dict[frozenset[str], int] = field(default_factory=dict)  # likewise
+    factor: Factor
+    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
+    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
 
 
 class Gauge(NamedTuple):

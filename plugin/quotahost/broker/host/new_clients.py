@@ -1,19 +1,14 @@
 """A client's first request, in Python: who gives its quota (``supplier.combine``), when it is asked about again.
 
-1. Java's inbox hands out the names of clients that its table doesn't know, a batch at a time. Until they are answered
-   they are *newcomers*, who share a quota.
-2. Exempt clients never come here (``exemptions``). For any other the suppliers are asked, for each quota type in turn:
-   by default the first that answers gives the quota. With ``supplier.combine=most-constraining`` all of them
-   are asked, and the smallest rate decides, whatever scope shares it: unlimited is the largest, and of equal rates that
-   of the first supplier decides. If a supplier fails, nobody knows what it would have answered: the client stays a
-   newcomer, or keeps in Java the quota that it had.
-3. The suppliers also say which of the principal's client-ids may have other answers. So Java's table learns from one
-   request all that it can of a principal.
-4. Suppliers in shadow are left out. What they would have given goes beside the answer, and makes no other difference.
-5. The answers of a batch are collected in an ``AnswerTable`` and published in one call.
-6. Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and
-   every RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for
-   50,000 at once would outlast the lease.
+The suppliers are asked for each quota type in turn: by default the first that answers gives the quota. With
+``supplier.combine=most-constraining`` all of them are asked, and the smallest rate decides, whatever scope shares it:
+unlimited is the largest, and of equal rates that of the first supplier decides. If a supplier fails, nobody knows what
+it would have answered: the client stays a newcomer, or keeps in Java the quota that it had. Suppliers in shadow are
+left out. What they would have given goes beside the answer, and makes no other difference.
+
+Clients are asked about again when a plugin announces that answers have changed (``Context.answers_changed``), and every
+RETRY seconds as long as a supplier fails. They come by the inbox as new ones do, a batch at a time: to ask for 50,000
+at once would outlast the lease.
 """
 
 from __future__ import annotations
@@ -26,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from quotahost.api import QuotaSupplier
 from quotahost.base.background import Clock
 from quotahost.base.text import printable
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, Row, shadow_text
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Batch, Row, shadow_text
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import QUOTA_TYPES, Client, Quota, QuotaType, ScopeKind, State
@@ -36,7 +31,6 @@ RETRY: Final = 5.0  # seconds between questions for clients whose supplier faile
 
 Whom: TypeAlias = tuple[str | None, str | None]  # principal and client-id, None for any
 EVERYONE: Final[Whom] = (None, None)
-_LONGEST: Final = 1024  # characters of a name that is asked about (contract, sentence 11)
 # Announcements: for more than these, one walk through all clients costs less than a walk for each.
 MOST_APART: Final = 100
 
@@ -75,16 +69,14 @@ class NewClients:
         for name in (principal, client_id):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"answers_changed takes names (str) or None, not {name!r}")
-        # Java keeps nobody with a longer name.
-        if max(len(principal or ""), len(client_id or "")) <= _LONGEST:
-            with self._lock:
-                _note(self._changed, (principal, client_id))
+        with self._lock:
+            _note(self._changed, (principal, client_id))
 
     def resolve(self, batch: Batch) -> None:
         if not batch.clients:
             return
         answers = self.answers(batch.clients)
-        self._shim.publish(batch, answers)
+        self._shim.publish(answers.numbers, answers.rows, answers.distinct_ids)
         self._failed = self._failed or answers.failed
         for principal in answers.untried:
             _note(self._untried, (principal, None))
@@ -114,30 +106,19 @@ class NewClients:
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
-        # What is known of a principal, by the row of its client-ids that are not distinct: one is asked about.
-        alike: dict[str, tuple[int, frozenset[str]]] = {}
-        for client in clients:
-            known = alike.get(client.principal)
-            if known is None or client.client_id in known[1]:
-                row, distinct = self._row(client, table)
-                known = row, distinct or NOBODY
-                if distinct is not None and client.client_id not in distinct:
-                    alike[client.principal] = known
-            table.numbers.append(known[0])
+        table.numbers += [self._row(client, table) for client in clients]
         return table
 
-    def _row(self, client: Client, table: AnswerTable) -> tuple[int, Distinct]:
-        """The row of a client's answer, and for which client-ids another row may hold; None: for each."""
+    def _row(self, client: Client, table: AnswerTable) -> int:
         answers, distinct = self._chain.resolve(client, table)
         # After a failure the client is asked about again in a moment, with all suppliers.
         if self._trial is None or any(answer.code == NEWCOMER for answer in answers):
-            return table.row(answers, distinct), distinct
+            return table.row(answers, distinct)
         tried, others = self._trial.resolve(client, table)
         would = tuple([one if one.code != NEWCOMER and one.supplier in self._in_shadow else None for one in tried])
         # Where a supplier in shadow doesn't know its distinct client-ids, those in force must not be asked more often.
-        known = distinct if distinct is None or others is None else distinct | others
-        row = table.row(_measured(answers, would), known, would)
-        return row, known if others is not None else None
+        known = distinct if distinct is None or others is None else table.union([distinct, others])
+        return table.row(_measured(answers, would), known, would)
 
 
 def _note(these: set[Whom], whom: Whom) -> None:
@@ -239,7 +220,7 @@ class Chain:
         return table.union(all_named)
 
 
-class AnswerTable(Answers):
+class AnswerTable:
     """The answers for one batch while they are collected.
 
     Of 20,000 clients that are new at once most have equal answers, so each answer is kept once, as a row, and a row's
@@ -247,7 +228,9 @@ class AnswerTable(Answers):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        self.numbers: list[int] = []  # for each client of the batch, in order, the number of its row
+        self.rows: dict[Row, int] = {}  # numbered in order
+        self.distinct_ids: dict[frozenset[str], int] = {}  # likewise
         self.failed = False  # a supplier
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         self._room = MOST_CHARACTERS

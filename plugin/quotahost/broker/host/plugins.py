@@ -1,13 +1,5 @@
 """The plugins of a broker: which ones its node has (a controller alone, too), built or kept at a change; a failure
 counted and logged once; told of Kafka's news; tasks on threads of their own.
-
-1. ``Builder`` has each plugin that the settings name found, checked and constructed (``discovery``), and gives it its
-   context. ``live_change`` asks for it, at the start and at each change.
-2. ``PluginSet`` has the plugins of one configuration. From there the suppliers go to ``new_clients``, the factor source
-   and the policy to ``factor``, the tasks to ``Scheduler``, which runs each on a thread of its own.
-3. ``Guard`` stands between the host and every plugin: a failure is counted, logged once, and kept from everybody else.
-   The caller passes the consequence that the log line states, and goes on without an answer.
-4. ``Notifier`` hands Kafka's own news to the plugins that listen.
 """
 
 import logging
@@ -28,7 +20,7 @@ from quotahost.api import (
     QuotaSupplier,
     Role,
 )
-from quotahost.api.context import LoadedPlugin, silent
+from quotahost.api.context import LoadedPlugin
 from quotahost.base.background import Clock, LoggedOnce, Periodic, start_daemon
 from quotahost.broker.discovery import (
     PluginError,
@@ -185,8 +177,6 @@ def close(plugins: Iterable[LoadedPlugin], guard: Guard, *, tasks: bool = False)
 
 def close_plugin(loaded: LoadedPlugin, guard: Guard) -> None:
     name, consequence = loaded.context.name, "it is dropped all the same"
-    # A thread that it leaves behind must not have all clients asked for again and again.
-    loaded.context.answers_changed = silent
     guard.call_if_there(name, loaded.plugin, "close", consequence)
     guard.call(name, "what it has opened", consequence, loaded.context.closing.close)
 

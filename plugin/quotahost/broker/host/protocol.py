@@ -16,13 +16,13 @@ import json
 import math
 import socket
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
 from quotahost.api.broker import texts
-from quotahost.broker.host.messages import Answers, Batch, ConfigRow, Event, encode, gauges, numbers_of
+from quotahost.broker.host.messages import Batch, ConfigRow, Event, Row, Scoped, encode, gauges, numbers_of
 from quotahost.model import Client, Factor, LogDir, QuotaType
 from quotahost.model.use import Load
 from quotahost.model.volumes import Affected, SlowedBudget
@@ -30,12 +30,9 @@ from quotahost.settings.broker import Settings
 from quotahost.settings.properties import rates_of
 from quotahost.throttling import quota_windows
 
-VERSION: Final = 4
+VERSION: Final = 5
 
-#: How many bytes a call may have, by what is in it: numbers and names, a text of a plugin, lists of any length.
-_FEW: Final = 64 * 1024
-_TEXT: Final = 1024 * 1024
-_MANY: Final = 64 * 1024 * 1024
+MOST: Final = 64 * 1024 * 1024  # bytes of a call
 
 _MILLIS: Final = 1000  # the calls take whole milliseconds, Python's settings and clocks are in seconds
 
@@ -49,7 +46,6 @@ class Call:
     doc: str  # what it does, in one sentence or more
     arguments: str = ""  # their names and types in order; a list's members are in brackets
     answer: str = ""  # its type; "" where there is none
-    most: int = _FEW  # bytes that it may have
     waits: bool = True  # whether the caller waits for the answer, or at least for the end of the call
 
 
@@ -58,14 +54,12 @@ CALLS: Final = {
 }
 
 
-def _declare(
-    arguments: str = "", answer: str = "", *, most: int = _FEW, waits: bool = True
-) -> Callable[[Method], Method]:
+def _declare(arguments: str = "", answer: str = "", *, waits: bool = True) -> Callable[[Method], Method]:
     """Declare the call that a method of Shim makes: its name, and the first paragraph of its docstring."""
 
     def declare(method: Method) -> Method:
         doc = " ".join((inspect.getdoc(method) or "").partition("\n\n")[0].split())
-        CALLS[method.__name__] = Call(doc, arguments, answer, most, waits)
+        CALLS[method.__name__] = Call(doc, arguments, answer, waits)
         return method
 
     return declare
@@ -98,8 +92,8 @@ class Shim:
     def _call(self, name: str, *arguments: object) -> Any:
         """The answer to a call, or None at once if it has none."""
         call, message = CALLS[name], encode([name, *arguments])
-        if len(message) > call.most:
-            raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {call.most:,}")
+        if len(message) > MOST:
+            raise ValueError(f"the call {name} has {len(message):,} bytes, and may have {MOST:,}")
         if not call.waits:
             self._transport.tell(message)
             return None
@@ -138,7 +132,7 @@ class Shim:
         """
         self._call("built")
 
-    @_declare("asked: [text], given: [name, value, ...: text]", most=_MANY)
+    @_declare("asked: [text], given: [name, value, ...: text]")
     def ready(self, asked: Sequence[str], given: Mapping[str, str]) -> None:
         """The properties ``given`` are in force, and the broker may go on; Kafka asks about a change of ``asked``.
 
@@ -146,7 +140,7 @@ class Shim:
         """
         self._call("ready", list(asked), _flat(given))
 
-    @_declare("problem: text", most=_TEXT)
+    @_declare("problem: text")
     def refuse(self, problem: str) -> None:
         """Stop the broker's start with this text as the error; the broker logs it if it has started already."""
         self._call("refuse", problem)
@@ -161,8 +155,7 @@ class Shim:
         "measured: [text]], shadow: [text], "
         "tap: [windows: long, window_ms: long, max_mute_ms: long], creation_allowed: bool, "
         "lease: [validity_ms: long, fallback: text], topics: [total: double, "
-        "names: [text], rates: doubles, spared: [text], error: text]",
-        most=_MANY,
+        "names: [text], rates: doubles, spared: [text], error: text]"
     )
     def configure(self, settings: Settings, measured: Collection[QuotaType]) -> None:
         """Hand over those settings that Java itself applies."""
@@ -206,16 +199,14 @@ class Shim:
 
     @_declare(
         "numbers: ints, rows: [[answers: [[scope: long, rate: double or null, group: text, supplier: text]], "
-        "distinct: long, shadow: text]], distinct_ids: [bytes, each a list of texts]",
-        "long",
-        most=_MANY,
+        "distinct: long, shadow: text]], distinct_ids: [bytes, each a list of texts]"
     )
-    def publish(self, batch: Batch, answers: Answers) -> int:
-        """Put the answers for the batch taken last into the table, and return for how many clients they differ."""
+    def publish(self, numbers: Sequence[int], rows: Iterable[Row], distinct_ids: Iterable[frozenset[str]]) -> None:
+        """Put the answers for the batch taken last into the table: for each client, in order, the number of its row."""
         # One call for the whole batch. Java finds the clients by position in its own batch, so no name has to survive
         # the way into Python and back.
-        ids = [encode(sorted(each)) for each in answers.distinct_ids]  # Java knows a set again by its bytes
-        return int(self._call("publish", array("i", answers.numbers), list(answers.rows), ids))
+        ids = [encode(sorted(each)) for each in distinct_ids]  # Java knows a set again by its bytes
+        self._call("publish", array("i", numbers), list(rows), ids)
 
     @_declare(answer="bool")
     def fence(self) -> bool:
@@ -224,12 +215,12 @@ class Shim:
 
     # ---- the cluster and this broker ----
 
-    @_declare("ssl: [name, value, ...: text]", "{name: value}", most=_TEXT)
+    @_declare("ssl: [name, value, ...: text]", "{name: value}")
     def keystores(self, ssl: Mapping[str, str]) -> dict[str, str]:
         """What the keystores hold that properties ``ssl.*`` name (``kafka.listeners.Keystores``)."""
         return dict(self._call("keystores", _flat(ssl)))
 
-    @_declare("client: [name, value, ...: text]", most=_TEXT, waits=False)
+    @_declare("client: [name, value, ...: text]", waits=False)
     def connect(self, client: Mapping[str, str]) -> None:
         """As whom the cluster is asked: a Java client's configuration, empty if there is none."""
         self._call("connect", _flat(client))
@@ -252,15 +243,12 @@ class Shim:
         """Every registered broker by its id, and whether it is fenced; waits for the cluster."""
         return self.cluster()[1]
 
-    @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]", most=_MANY)
+    @_declare("type: text, names: [text]", "[[owner, name, source, value: text]]")
     def configs(self, type: str, names: Sequence[str]) -> list[ConfigRow]:
         """All properties of these TOPICs or BROKERs; waits for the cluster. A topic that doesn't exist has none."""
         return [ConfigRow(*row) for row in self._ask_cluster("configs", type, list(names))]
 
-    @_declare(
-        "brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]",
-        most=_TEXT,
-    )  # fmt: skip
+    @_declare("brokers: ints", "[[broker: long, path: text, total: long or null, usable: long or null, error: text]]")
     def log_dirs(self, brokers: Sequence[int]) -> list[LogDir]:
         """The log directories of these brokers; waits for them."""
         return [LogDir(*row) for row in self._ask_cluster("log_dirs", array("i", brokers))]
@@ -270,14 +258,14 @@ class Shim:
         """Those of this broker's log directories that Kafka has marked offline."""
         return tuple(self._call("offline_log_dirs", list(directories)))
 
-    @_declare("topics: [text], partitions: ints", "[twice the bytes, and 1 more of a leader: long]", most=_MANY)
+    @_declare("topics: [text], partitions: ints", "[twice the bytes, and 1 more of a leader: long]")
     def replicas(self, replicas: Sequence[tuple[str, int]]) -> list[tuple[int, bool] | None]:
         """The bytes of each replica of this broker, and whether it leads; below 0 of one that it doesn't have."""
         partitions = array("i", (partition for _, partition in replicas))
         sizes = self._call("replicas", [topic for topic, _ in replicas], partitions)
         return [None if size < 0 else (size >> 1, bool(size & 1)) for size in sizes]
 
-    @_declare("words: [text]", "JSON", most=_TEXT)
+    @_declare("words: [text]", "JSON")
     def ask(self, *words: str) -> Any:
         """What Java answers to a question, its JSON as Python's values (``quotahost.broker.host.dump``)."""
         answer = self._call("ask", words)
@@ -287,29 +275,29 @@ class Shim:
 
     # ---- answers to Java's events ----
 
-    @_declare("ticket: text, answer: text or list", most=_MANY)
+    @_declare("ticket: text, answer: text or list")
     def answer(self, ticket: str, answer: object) -> None:
         """Answer an event that has a ticket, in the form that the event asks for."""
         self._call("answer", ticket, answer)
 
-    @_declare("text: text", most=_MANY, waits=False)
+    @_declare("text: text", waits=False)
     def held(self, text: str) -> None:
         """Keep a JSON text in Java that says whom rules in shadow would hold back, and hand it out with the state."""
         self._call("held", text)
 
     # ---- metrics ----
 
-    @_declare("type: text, name: text, attribute: text, value: double", waits=False, most=_TEXT)
+    @_declare("type: text, name: text, attribute: text, value: double", waits=False)
     def gauge(self, type: str, name: str, attribute: str, value: float) -> None:
         """Show a number."""
         self._call("gauge", *texts(type, name, attribute), float(value))
 
-    @_declare("type: text, name: text, attribute: text, by: double", waits=False, most=_TEXT)
+    @_declare("type: text, name: text, attribute: text, by: double", waits=False)
     def count(self, type: str, name: str, attribute: str, by: float = 1.0) -> None:
         """Add to a number."""
         self._call("count", *texts(type, name, attribute), float(by))
 
-    @_declare("type: text, name: text", waits=False, most=_TEXT)
+    @_declare("type: text, name: text", waits=False)
     def forget(self, type: str, name: str) -> None:
         """No longer show the numbers of this name."""
         self._call("forget", *texts(type, name))
@@ -325,26 +313,24 @@ class Shim:
 
     # ---- the factor, and who is exempt from it ----
 
-    @_declare(answer="[value: double, cause: text]")
-    def factor(self) -> Factor:
-        """The factor that was set last, maybe by a host before this one."""
-        return Factor(*self._call("factor"))
+    @_declare(answer="the arguments of set_factor")
+    def factor(self) -> Scoped:
+        """The factor that was set last, maybe by a host before this one, and whom it is for."""
+        value, cause, by_topics, topics, places, held, full = self._call("factor")
+        affected = Affected(dict(zip(topics, places, strict=True)), frozenset(held)) if by_topics else None
+        return Scoped(Factor(value, cause), affected, full)
 
-    @_declare(
-        "value: double, cause: text, by_topics: bool, topics: [text], places: [text], held: [text], full: bool",
-        most=_MANY,
-    )
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
+    @_declare("value: double, cause: text, by_topics: bool, topics: [text], places: [text], held: [text], full: bool")
+    def set_factor(self, new: Scoped) -> None:
         """The factor from 0 to 1 that applies from now on, its cause in words for an operator, and whom it is for.
 
-        ``affected``: only clients that write to these topics; None: all clients. ``full``: a volume is known to be at
-        its hard limit, so topics and partitions may be refused, too.
+        If a volume is known to be ``full``, topics and partitions may be refused, too.
         """
-        whom = affected or Affected({}, frozenset())
-        topics, places = list(whom.places), list(whom.places.values())
-        self._call("set_factor", float(value), cause, affected is not None, topics, places, list(whom.held), full)
+        factor, whom = new.factor, new.affected or Affected({}, frozenset())
+        of_topics = [new.affected is not None, list(whom.places), list(whom.places.values()), list(whom.held)]
+        self._call("set_factor", float(factor.value), factor.cause, *of_topics, new.full)
 
-    @_declare("budgets: [[name: text, factor: double, place: text, error: text, topics: [text]]]", most=_MANY)
+    @_declare("budgets: [[name: text, factor: double, place: text, error: text, topics: [text]]]")
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
         """The budgets whose factors are below 1 from now on, for those who write to their topics, beside the factor.
 
@@ -352,7 +338,7 @@ class Shim:
         """
         self._call("set_budgets", [[b.name, float(b.factor), b.place, b.error, list(b.topics)] for b in budgets])
 
-    @_declare("factors: doubles, causes: [text]", most=_TEXT)
+    @_declare("factors: doubles, causes: [text]")
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Further factors, above 0 to 1, for single quota types: the smallest of all holds. The others' are 1."""
         of_types = [factors.get(quota_type, Factor(1.0)) for quota_type in QuotaType]
@@ -364,7 +350,7 @@ class Shim:
         at_ns, handlers, queued, waited = self._call("load")
         return Load(at_ns, handlers, {listener: int(ns) for listener, ns in waited.items()}, queued)
 
-    @_declare("principals: [name, reason, ...: text], client_ids: [text], internal_client_ids: text", most=_MANY)
+    @_declare("principals: [name, reason, ...: text], client_ids: [text], internal_client_ids: text")
     def exempt(self, principals: Mapping[str, str], client_ids: Sequence[str], internal_client_ids: str) -> None:
         """Who has no quota, and whom the fence never turns back.
 
@@ -372,12 +358,12 @@ class Shim:
         """
         self._call("exempt", _flat(principals), list(client_ids), internal_client_ids)
 
-    @_declare("topics: [text]", most=_MANY)
+    @_declare("topics: [text]")
     def spare(self, topics: Sequence[str]) -> None:
         """The topics that the fence lets everybody write to."""
         self._call("spare", list(topics))
 
-    @_declare("logger: text, level: long, message: text", most=_TEXT)
+    @_declare("logger: text, level: long, message: text")
     def log(self, logger: str, level: int, message: str) -> None:
         """Write a line to the broker's own log, which may wait; the level as in Python's logging."""
         self._call("log", logger, level, message)
@@ -411,4 +397,4 @@ def _flat(pairs: Mapping[str, str]) -> list[str]:
 def resource() -> str:
     """The declaration as Java reads it, a properties file: all calls by name, and those that nobody waits for."""
     told = (name for name, call in CALLS.items() if not call.waits)
-    return f"version={VERSION}\nmost={_MANY}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"
+    return f"version={VERSION}\nmost={MOST}\ncalls={' '.join(CALLS)}\ntold={' '.join(told)}\n"

@@ -4,16 +4,10 @@ A rule in shadow is computed and not enforced (the property ``shadow``). ``new_c
 of the answers in force, and puts beside them what it would give. Thresholds of topics are Java's
 (``org.quotahost.topics``).
 
-1. A thread asks Java once a second (``Shadow.look``); no request waits for it. Java says what holds for all
-   (``state``), and for each quota type which clients have which metric tags, what Kafka measures for these, and what
-   suppliers in shadow would give the clients (``holders``).
-2. Rows with the same tags make one ``_Use``, since Kafka measures by tags.
-3. Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka
-   itself: the quotas with ``shadow=all``, the factor, and each supplier in shadow (``compare``).
-4. What Kafka measures belongs to a scope of a supplier in shadow only if all who have the tags would be in that scope;
-   otherwise nobody knows who used how much of it, and the scope is unmeasured.
-5. The metrics show how many scopes each rule would hold back now, and counters add up for how long and by how many
-   bytes. Java gets the scopes themselves, for ``explain`` and ``top``.
+Each rule is judged as if it alone were put in force, and what counts is the rate beyond its limit, as for Kafka itself:
+the quotas with ``shadow=all``, the factor, and each supplier in shadow. What Kafka measures belongs to a scope of a
+supplier in shadow only if all who have the tags would be in that scope; otherwise nobody knows who used how much of it,
+and the scope is unmeasured.
 """
 
 import json
@@ -50,7 +44,7 @@ Key: TypeAlias = tuple[QuotaType, Tags]
 
 
 class Shadow:
-    """Looks while a supplier or the factor is in shadow, shows what it finds, and adds it up.
+    """Looks once a second while a supplier or the factor is in shadow, shows what it finds, and adds it up.
 
     Java keeps the numbers, so they go on over a change of the settings and over a restart of the host.
     """
@@ -70,7 +64,7 @@ class Shadow:
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
-        elif self._rules or self._shim.restarted():
+        elif self._rules:
             self._thread = Periodic("shadow", self._work, lambda: self._pause)
 
     def close(self) -> None:
@@ -88,17 +82,12 @@ class Shadow:
         else:
             self._fault.healed()
         took = self._clock() - began
-        # The first look may have to take back what another host has shown, and may fail at that.
-        again = self._rules or self._text is None
-        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if again else float("inf")
+        self._pause = max(EVERY - took, PAUSE_PER_LOOK * took) if self._rules else float("inf")
 
     def look(self) -> None:
         rules, now = self._rules, self._clock()
         seconds = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now if rules else None
-        if self._text is None:
-            # What a Python host before this one has shown nobody else would take back.
-            self._shown = set(filter(_is_ours, self._shim.left(_TYPE)))
         comparison = compare(self._shim.ask) if rules else Comparison()
         # A rule in shadow is shown from the first look on, though nobody is held back.
         self._shown |= {*rules, *comparison.counts}

@@ -1,20 +1,9 @@
 """Volumes, budgets and the policy: which factor, for which topics' writers it is, how much must be free before a PAUSE
 ends, and the metrics of the limits of volumes and budgets.
-
-``factor`` hands over the volumes that the factor source has returned.
-
-1. If they are as at the last read, and the policy doesn't depend on time, the last result stands.
-2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
-3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
-4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
-   factors below 1 (``affected``).
-5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
 """
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, TypeAlias
 
@@ -23,10 +12,10 @@ from quotahost.api.broker import Shown
 from quotahost.base.background import Clock, LoggedOnce
 from quotahost.base.text import printable
 from quotahost.broker.host.exemptions import node_id
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
 from quotahost.model import ClusterVolumes, Factor, Volume
-from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected, SlowedBudget, byte_limits
 from quotahost.units.show import counted
 
@@ -51,21 +40,12 @@ class Judged(NamedTuple):
     until: int | None = None  # at how many bytes used its PAUSE ends, if the policy tells its limits
 
 
-@dataclass(frozen=True, slots=True)
-class Scoped:
-    """A factor and whom it is for."""
-
-    factor: Factor
-    affected: Affected | None = None  # the topics whose writers it is for; None: it is for all clients
-    full: bool = False  # the factor is 0 by what is known, and not only because something is unknown
-
-
 class VolumeEvaluation:
     """Asks the policy about the volumes of the newest answer of the factor source."""
 
     def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
         self._guard, self._limits = guard, limits
-        self._pauses, self._pauses_of_budgets = Pauses(guard, limits.left_at_0), Pauses(guard, limits.left_at_0)
+        self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
         #: The budgets with factors below 1; None: they are not known, as in the first moments.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
@@ -225,17 +205,17 @@ class Pauses:
     reached its hard limit keeps the factor 0 until it is some way below, by every policy that can be asked for its
     limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
 
-    Only this broker's memory tells whether a volume between its limits is in a PAUSE. One that has just started has
-    none, and forgets a volume that its source doesn't report; another Python in its place has what the metrics show,
-    so nothing of other brokers' volumes. Then the policy's factor applies; near the hard limit that is a small one.
+    Only this host's memory tells whether a volume between its limits is in a PAUSE. One that has just started has none,
+    and forgets a volume that its source doesn't report. Then the policy's factor applies; near the hard limit that is a
+    small one.
     """
 
-    def __init__(self, guard: Guard, held: set[tuple[str, str]]) -> None:
+    def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._held = held  # by broker and name, of the volumes that were judged last
+        self._held: set[tuple[str, str]] = set()  # by broker and name, of the volumes that were judged last
 
     def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
-        """The volumes that the policy can judge, and its first failure, with the volume.
+        """The volumes that the policy can judge, and its first failure, with the volume: it must not hide a full one.
 
         Each is asked about once: the answer of a policy may depend on how often it was asked.
         """
@@ -293,11 +273,7 @@ class VolumeLimits:
     def __init__(self, shim: Shim, guard: Guard) -> None:
         self._guard = guard
         self._broker = str(node_id(shim.broker()))
-        volumes, budgets = shim.left("VolumeLimits"), shim.left("Budget")
-        self._volumes, self._budgets = Shown(shim, "VolumeLimits", volumes), Shown(shim, "Budget", budgets)
-        left = ((self._broker, volumes), (BUDGET, budgets))
-        #: By broker and name, the volumes and budgets that a host before this one has shown at factor 0.
-        self.left_at_0 = {(of, name) for of, shown in left for name, it in shown.items() if it.get("Factor") == 0}
+        self._volumes, self._budgets = (Shown(shim, type, shim.left(type)) for type in ("VolumeLimits", "Budget"))
 
     def show_budgets(self, judged: Iterable[Judged]) -> None:
         self._budgets.show({

@@ -180,9 +180,10 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}").stat().st_uid
-    with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
+        if _LISTENING.exists():
+            return Path(f"/proc/{pid}").stat().st_uid
+        # macOS has no /proc. On Linux a program for each socket that an ended broker left would take seconds.
         command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
         return int(subprocess.run(command, capture_output=True, timeout=5, check=False).stdout)
     return None

@@ -17,9 +17,10 @@ from quotahost.api import Context, QuotaPolicy, Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.discovery import PluginError, construct, load, plugin_settings
 from quotahost.broker.host.factor import FactorInForce
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard
 from quotahost.broker.host.protocol import Shim
-from quotahost.broker.host.volume_evaluation import Judged, Scoped, VolumeEvaluation
+from quotahost.broker.host.volume_evaluation import Judged, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
@@ -60,11 +61,11 @@ class SmallShim(FakeBroker):
     def left(self, type: str) -> dict[str, dict[str, float]]:
         return {}
 
-    def factor(self) -> Factor:
-        return Factor(1.0)  # a new broker begins open
+    def factor(self) -> Scoped:
+        return Scoped(Factor(1.0))  # a new broker begins open
 
-    def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        self._of_volumes = value, cause, affected
+    def set_factor(self, new: Scoped) -> None:
+        self._of_volumes = new.factor.value, new.factor.cause, new.affected
         self._put(*self._of_volumes)
 
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
@@ -134,7 +135,7 @@ class Host:
         self._shim, self._volumes = SmallShim(), ClusterVolumes(())
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
-        limits: Any = SimpleNamespace(show=self._show, left_at_0=set(), show_budgets=lambda judged: None)
+        limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
         self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
         self._in_force = FactorInForce(shim)
         policy = policy_of(settings, 0, clock)
@@ -153,7 +154,7 @@ class Host:
         share = self._settings.pause_resume_free_share
         evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced)
         self._in_force.replace(Scoped(evaluated.factor))
-        self.factor = self._in_force.factor.value if self._settings.factor_source else 1.0
+        self.factor = self._in_force.last.factor.value if self._settings.factor_source else 1.0
         self._enforced = 1.0 if self._settings.shadow.factor else self.factor
         of_producers = self._enforced if QuotaType.PRODUCE in self._settings.factor_quota_types else 1.0
         held = of_producers <= 0

@@ -339,7 +339,7 @@ def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) 
         outcomes.append((
             Outcome(simple_delay_s(produced, rate * span_ms / 1000, rate)),
             # Without Kafka's cast to int, which wraps above 24.8 days: the wait is to be seen, however long.
-            Outcome(kafka.throttle_ms(rate, now, cast=False) / 1000),
+            Outcome(kafka.throttle_ms(rate, now) / 1000),
             Outcome(0.0) if bucket.admit(request.amount, now) else Outcome(bucket.throttle_ms(now) / 1000, True),
             *(Outcome(0.0) if r.admit(request.amount, now) else Outcome(r.throttle_s(now), True) for r in spread),
         ))  # fmt: skip

@@ -237,7 +237,7 @@ class Broker:
         self._disk.append(plan.batch)
         rate, limit = self.slowing.use(plan.name, now).rate, self.limit(client)
         rate.record(plan.batch, now)
-        mute = rate.throttle_ms(limit, now, cast=False)
+        mute = rate.throttle_ms(limit, now)
         self.tell("appended", client, limit, mute)
         return mute
 

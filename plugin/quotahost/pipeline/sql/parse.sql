@@ -28,7 +28,7 @@ SELECT topic, partition, offset, timestamp, broker, value, at,
     -- A tombstone's key alone is kept in the state.
     WHEN value IS NULL THEN if(octet_length(broker) > {max_name} OR NOT is_valid_utf8(broker), 'key', NULL)
     WHEN octet_length(value) > {max_bytes} THEN 'size'
-    WHEN NOT is_valid_utf8(text) OR {long_number} THEN 'json'
+    WHEN NOT is_valid_utf8(text) THEN 'json'
     WHEN s.schemaVersion <> 1 THEN 'version'
     -- For Spark broken JSON and a field of another type are alike; brokers tell them apart.
     WHEN s._corrupt IS NOT NULL OR s.brokerId IS NULL

@@ -26,7 +26,6 @@ kinds AS (  -- of volumes of one capacity with the same limits, the one that con
     collect_list(struct(broker, offline)) FILTER (WHERE offline IS NOT NULL AND fresh) AS offline,
     collect_list(struct(broker, fresh, budgets)) FILTER (WHERE budgets IS NOT NULL AND NOT expired) AS budgets,
     max(seen) FILTER (WHERE NOT expired) AS newest, count(item) AS volumes,
-    min(seen) FILTER (WHERE fresh) AS staleNext, min(seen) FILTER (WHERE NOT fresh AND NOT expired) AS expiredNext,
     -- in two halves: a sum of decimals makes an object for each row, a sum of whole numbers could overflow
     sum(shiftright(consumed, 31)) FILTER (WHERE fresh) AS usedHigh, sum(consumed & 2147483647) FILTER (WHERE fresh) AS usedLow,
     min_by(item, item, {worst}) FILTER (WHERE item IS NOT NULL) AS items,
@@ -69,8 +68,6 @@ clusters AS (
     bool_or(anyTopic) OR count_if(size(topics) > 0) > {tellers} AS anyTopic,
     coalesce(array_distinct(flatten(min_by(topics, capacity, {tellers}) FILTER (WHERE size(topics) > 0))), array()) AS topics,
     max(newest) AS newest, sum(volumes) AS volumeCount,
-    -- Up to then time alone changes nothing of the row but `now`.
-    least(unix_millis(min(staleNext)) + :validity, unix_millis(min(expiredNext)) + :expiry) AS until,
     coalesce(sum(total), 0) AS capacity, coalesce(sum(used), 0) AS consumed,
     -- Names are the last criterion, so that a batch that is done again lists the same volumes. collect_list leaves out
     -- the null of a kind without a fresh volume; get gives null for an empty list, where top[0] is an error.
@@ -85,7 +82,7 @@ cut AS (
     x -> struct(x.judged, x.a, x.b, x.brokerId, x.volumeName, x.v))), 1, {half}).v) AS fullest
   FROM clusters)
 -- The record itself, with the fields of quotahost.records.cluster_volumes; Python adds what is left out here.
-SELECT cluster, until,
+SELECT cluster,
   budgets,  -- added up in pipeline/cluster.py
   to_json(struct(1 AS version, cluster AS clusterId, 0 AS run, 0 AS sequence,
     timestamp_millis(now) AS computedAt, newest AS newestSnapshotAt,

@@ -14,7 +14,6 @@ SELECT coalesce(nullif(u.clusterId, ''), :cluster) AS clusterId, k AS brokerId, 
     WHEN k IS NULL OR char_length(k) > :name THEN 'key'
     WHEN value IS NULL THEN NULL
     WHEN octet_length(value) > :bytes THEN 'size'
-    WHEN {long_number} THEN 'json'
     -- Another version may differ in any field, so its version is reported before anything else.
     WHEN u.version <> :version THEN 'version'
     WHEN u IS NULL OR u._corrupt IS NOT NULL THEN 'json'

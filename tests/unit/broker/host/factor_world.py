@@ -6,6 +6,7 @@ from typing import Any
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from tests.fakes.plugin_context import Clock, context, settings
@@ -36,12 +37,13 @@ class World:
     """A factor loop whose source answers what a test sets, and a clock that each step moves by a second."""
 
     def __init__(
-        self, fence: bool = False, before: Factor | None = None, memory: PauseMemory | None = None,
+        self, fence: bool = False, before: Scoped | None = None, memory: PauseMemory | None = None,
         policy: Any = None, shim: Any = None, **given: str,
     ) -> None:  # fmt: skip
-        """``before`` is the factor that a host before this one has left; None at a broker's start."""
+        """``before`` is what a host before this one has left; None at a broker's start."""
         self.clock = Clock()
-        self.shim = shim or FakeShim(has_fence=fence, last_factor=before or Factor(1.0), second_life=before is not None)
+        last = before or Scoped(Factor(1.0))
+        self.shim = shim or FakeShim(has_fence=fence, last=last, second_life=before is not None)
         self.memory = memory or PauseMemory([])
         self.loop = FactorLoop(self.shim, Guard(self.shim), self.clock, self.memory)
         self.settings = settings(factor__source="mine", **TIMES | given)
@@ -69,11 +71,11 @@ class World:
 
     @property
     def factor(self) -> float:
-        return self.shim.last_factor.value
+        return self.shim.last.factor.value
 
     @property
     def cause(self) -> str:
-        return self.shim.last_factor.cause
+        return self.shim.last.factor.cause
 
     def number(self, attribute: str) -> float:
         return self.shim.shown["Factor", "", attribute]

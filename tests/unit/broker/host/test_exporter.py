@@ -71,13 +71,6 @@ def test_a_scrape_is_answered_with_the_numbers_that_were_read_last(endpoint: End
         endpoint.connect()
 
 
-@pytest.mark.parametrize("request_line", [b"nonsense", b"POST / HTTP/1.1", b"GET / HTTP/1.1\r\n" + b"a" * 20000])
-def test_what_is_no_request_is_closed_and_others_are_answered(endpoint: Endpoint, request_line: bytes) -> None:
-    with endpoint.connect(request_line + b"\r\n\r\n") as connection:
-        eventually(lambda: not is_open(connection))
-    assert b"} 7.0" in endpoint.page()
-
-
 @pytest.mark.proves("faults.first-flood")
 def test_300_half_sent_requests_and_a_slow_reader_cost_no_threads_and_others_are_answered(endpoint: Endpoint) -> None:
     before = threading.active_count()
@@ -100,10 +93,24 @@ def test_the_newest_connections_stay_and_none_is_logged(endpoint: Endpoint, capl
     assert caplog.records == []
 
 
-def test_a_request_that_takes_too_long_is_closed(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter, "DEADLINE", 0.2)
-    with endpoint.connect(HALF_SENT) as connection:
+@pytest.mark.parametrize(
+    ("sent", "deadline"),
+    [
+        *(
+            (line + b"\r\n\r\n", 60.0)
+            for line in (b"nonsense", b"POST / HTTP/1.1", b"GET / HTTP/1.1\r\n" + b"a" * 20000)
+        ),
+        (HALF_SENT, 0.2),
+    ],
+    ids=["nonsense", "POST", "long", "half sent"],
+)
+def test_what_is_no_request_or_takes_too_long_is_closed(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, sent: bytes, deadline: float
+) -> None:
+    monkeypatch.setattr(exporter, "DEADLINE", deadline)
+    with endpoint.connect(sent) as connection:
         eventually(lambda: not is_open(connection))
+    assert b"} 7.0" in endpoint.page()
 
 
 def test_a_client_has_a_series_for_each_number_and_one_for_what_binds_it() -> None:

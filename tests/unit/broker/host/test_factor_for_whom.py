@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from quotahost.broker.host.messages import Scoped
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.budgets import Budget, as_volume
 from quotahost.model.volumes import Affected
 from tests.fakes.plugin_context import fails
-from tests.fakes.shim import FakeShim
 from tests.unit.broker.host.factor_world import EMPTY, FULL, HALF, VALIDITY, World, cluster, typed
 
 
@@ -23,11 +23,10 @@ def scoped(fence: bool = True, **given: str) -> World:
 
 def seen(scoped: World, *volumes: Volume, unknown: tuple[str, ...] = ()) -> Affected | None:
     scoped.step(ClusterVolumes(volumes, unknown))
-    return scoped.shim.affected[-1]
+    return scoped.shim.last.affected
 
 
 FULL_AB, HALF_BC, EMPTY_D = volume("/full", 0, "a", "b"), volume("/half", 50, "b", "c"), volume("/empty", 100, "d")
-FULL_E = volume("/next", 0, "e")
 
 PLACE, HALF_PLACE = "broker 1, volume /full", "broker 1, volume /half"
 OF_FULL = Affected({"a": PLACE, "b": PLACE}, frozenset("ab"))
@@ -85,58 +84,17 @@ def test_while_source_or_policy_fail_the_topics_stay_and_what_is_known_now_joins
     assert it.cause == "fallback.action=PAUSE: broker 2: no snapshot", "a policy that fails hides no unknown broker"
 
 
-def test_a_host_that_starts_again_leaves_the_factor_to_whom_it_was_for_until_it_knows_more() -> None:
-    """And slows all for what it never learns."""
-    last = Factor(0.5, "broker 1, volume /half; for writers of 2 topics")
-    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"), seconds=3)
-    assert it.shim.affected == [], "Java still has the factor with its topics"
-    assert seen(it, HALF_BC) is not None
+def test_a_host_that_starts_again_slows_whom_the_one_before_did_and_whom_it_finds_until_all_is_known() -> None:
+    places = dict.fromkeys("bc", HALF_PLACE)
+    left = Scoped(Factor(0.5, f"{HALF_PLACE}; for writers of 2 topics"), Affected(places, frozenset()))
+    it = World(True, left, factor__scope="topics", fallback__action="OPEN")
+    for volume_now in (EMPTY_D, HALF_BC):
+        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"), seconds=3)
+    assert (it.shim.affected, it.cause) == ([], left.factor.cause), "what is in the table stays"
+    it.step(ClusterVolumes((FULL_AB,), waiting="the other brokers"))
+    assert it.shim.affected == [Affected({**OF_FULL.places, "c": HALF_PLACE}, frozenset("ab"))]
     it.step(ClusterVolumes((EMPTY_D,)))
     assert it.factor == 1
-    it = World(True, last, factor__scope="topics", fallback__action="OPEN")
-    it.step(ClusterVolumes((), waiting="the disks have not answered yet"))
-    assert seen(it, Volume("2", "/silent", 100, 90)) is None
-    assert it.factor == pytest.approx(0.1)
-
-
-def left_with_full(factor: float) -> World:
-    """A host in the place of one that has shown FULL_AB at factor 0, and left this factor."""
-    shim = FakeShim(has_fence=True, last_factor=Factor(factor, "left"), second_life=True)
-    shim.gauge("VolumeLimits", FULL_AB.name, "Factor", 0.0)
-    return World(shim=shim, factor__scope="topics", fallback__action="OPEN")
-
-
-def test_a_disk_that_has_filled_while_no_host_ran_stops_its_writers_before_the_others_are_known() -> None:
-    it = left_with_full(0.0)
-    it.step(ClusterVolumes((FULL_AB, FULL_E), waiting="the other brokers"))
-    assert it.shim.affected == [None], "Java doesn't hold the topic of the second one, and isn't asked what it holds"
-    assert seen(it, FULL_AB, FULL_E) == Affected({**OF_FULL.places, "e": "broker 1, volume /next"}, frozenset("abe"))
-
-
-@pytest.mark.parametrize(
-    ("before", "then", "fuller"),
-    [
-        (0.0, FULL_AB, (FULL_AB, FULL_E)),
-        (0.5, HALF_BC, (volume("/half", 40, "b", "c"),)),
-        (0.5, EMPTY_D, (volume("/half", 40, "b", "c"),)),
-    ],
-)
-def test_a_disk_that_a_host_finds_as_the_one_before_knew_it_slows_nobody_else_while_others_are_not_known(
-    before: float, then: Volume, fuller: tuple[Volume, ...]
-) -> None:
-    it = left_with_full(before)
-    it.step(ClusterVolumes((then,), waiting="the other brokers"), seconds=3)
-    assert it.shim.affected == [], "Java still has the factor with its topics"
-    it.step(ClusterVolumes(fuller, waiting="the other brokers"))
-    assert it.shim.affected == [None], "whose writers Java slows isn't known here, and they may not be those"
-
-
-def test_what_a_start_has_lowered_rises_again_before_everything_is_known() -> None:
-    it = World(True, factor__scope="topics", fallback__action="OPEN")
-    for volume_now, factor in ((HALF_BC, 0.5), (EMPTY_D, 1.0)):
-        it.step(ClusterVolumes((volume_now,), waiting="the other brokers"))
-        assert it.factor == factor
 
 
 def budget(used: int, name: str = "orders", size: int = 100) -> Volume:

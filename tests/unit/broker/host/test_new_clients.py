@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from quotahost.api import Role
 from quotahost.api.context import LoadedPlugin
-from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, Answers, Batch, encode, would_be
-from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, NewClients, measured
+from quotahost.broker.host.messages import EACH, GROUP, NEWCOMER, Answer, encode, would_be
+from quotahost.broker.host.new_clients import EVERYONE, MOST_APART, AnswerTable, NewClients, measured
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
 from quotahost.broker.plugins.cluster_quota.usage import PublishUsage
@@ -46,7 +46,7 @@ def supplier(quota: Quota | None, distinct: Any = None) -> Supplier:
 def resolved(
     suppliers: Mapping[str, Supplier], clients: Sequence[Client], combine: str = "first",
     in_shadow: Collection[str] = (), shim: FakeShim | None = None,
-) -> Answers:  # fmt: skip
+) -> AnswerTable:  # fmt: skip
     """The answers for these clients."""
     asked = NewClients(shim := shim or FakeShim(), Guard(shim), Clock())
     named: list[tuple[str, Any]] = list(suppliers.items())
@@ -84,7 +84,7 @@ def test_sets_of_client_ids_that_are_too_many_for_one_call_give_way_to_a_questio
     apart = Supplier(lambda *_: Quota(1.0), lambda principal: common | {principal})
     clients = [Client(f"u{n}", "app") for n in range(300)]
     answers = resolved({"mine": apart}, clients)
-    Shim(Java(publish=0)).publish(Batch(clients), answers)
+    Shim(Java()).publish(answers.numbers, answers.rows, answers.distinct_ids)
     distinct = [row.distinct for row in answers.rows]
     assert (list(answers.distinct_ids)[distinct[0]], distinct[-1]) == (common | {"u0"}, EACH)
 
@@ -104,14 +104,13 @@ def test_groups_by_long_names_that_strangers_choose_end_no_host() -> None:
     clients = [Client(f"{n:04}" + "\N{SNOWMAN WITHOUT SNOW}\N{PILE OF POO}" * 510, "app") for n in range(2000)]
     for in_shadow in ((), ("new",)):
         answers = resolved(chain, clients, in_shadow=in_shadow)
-        assert Shim(Java(publish=0)).publish(Batch(clients), answers) == 0
+        Shim(Java()).publish(answers.numbers, answers.rows, answers.distinct_ids)
         assert bool(next(iter(answers.rows)).shadow) == bool(in_shadow)
 
 
 def test_announced_names_of_any_length_and_number_end_no_host_and_take_little_memory() -> None:
     shim = Shim(java := Java())
     clients = NewClients(shim, Guard(shim), Clock())
-    clients.answers_changed("u" * 32_767, "c" * 32_767)  # the longest that Kafka's quotas may have
     clients.answers_changed("u" * 2_000_000)
     clients.ask_again()
     tracemalloc.start()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from quotahost.broker.host.messages import Batch, Event, encode
-from quotahost.broker.host.protocol import CALLS, Shim
-from quotahost.model import Client
+from quotahost.broker.host.messages import Batch, Event, Scoped, encode
+from quotahost.broker.host.protocol import MOST, Shim
+from quotahost.model import Client, Factor
 from quotahost.testing import FakeBroker
 
 #: The same in CallsTest.java: what one language writes the other one reads.
@@ -49,7 +49,7 @@ def test_a_batch_says_when_the_host_has_to_end_and_text_that_is_no_unicode_reach
     assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())], closing=True)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ("ask", encode(["ask", ["client", "alice", "\\ud800"]]))
-    shim.set_factor(0.5, "/data/\udcff is full")
+    shim.set_factor(Scoped(Factor(0.5, "/data/\udcff is full")))
     assert rb"/data/\udcff is full" in java.calls[-1][1]
 
 
@@ -77,7 +77,7 @@ def test_a_call_that_is_too_large_or_names_no_number_fails_alone_and_is_not_sent
     java = Java()
     shim = Shim(java)
     with pytest.raises(ValueError, match=r"the call gauge has [\d,]+ bytes, and may have [\d,]+"):
-        shim.gauge("Volume", "x" * CALLS["gauge"].most, "Consumed", 1)
+        shim.gauge("Volume", "x" * MOST, "Consumed", 1)
     shim.gauge("Volume", "x", "Consumed", 1)
     broker: Any = FakeBroker()
     of_java: Any = shim

@@ -1,18 +1,15 @@
 """Rules in shadow: of what Kafka measures, whom each would hold back, and the thread that looks and counts it."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
-from harness.system.waiting import eventually
 from quotahost.broker.host.messages import GROUP, Answer, shadow_text
 from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
 from quotahost.model import ScopeKind
-from quotahost.settings.broker import Settings
-from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder, state
+from tests.fakes.holders import FETCH, PRODUCE, REQUEST, dump, holder
 from tests.fakes.plugin_context import settings
 from tests.fakes.shim import FakeShim
 
@@ -173,123 +170,79 @@ def test_with_mode_shadow_the_quotas_of_all_suppliers_are_counted_and_the_factor
 # ---- the thread that looks ----
 
 
-@dataclass
-class Java(FakeShim):
-    """What the comparison asks of Java, whose clock moves on with each question."""
+class Watched:
+    """A comparison without its thread: the test looks. Alice's app goes beyond what is tried by a half."""
 
-    rows: list[list[Any]] = field(default_factory=list)
-    state: dict[str, Any] = field(default_factory=dict)
-    takes: float = 0.0
-    failing: int = 0  # so many of the next questions
+    def __init__(self, rules: str = TRIED, **changes: Any) -> None:
+        self.row = holder("alice", "a", rate=1_500, shadow=would(CLIENT, 1_000))
+        self.java = FakeShim(answers=dump(self.row, **{"shadow": [TRIED]} | changes))
+        self.java.answers["holders"] = {"holders": [self.row]}
+        self.shadow = Shadow(self.java, self.java.clock)
+        self.shadow._thread = MagicMock()
+        self.configure(rules)
 
-    def ask(self, *words: str) -> Any:
-        if self.failing:
-            self.failing -= 1
-            raise ConnectionError("the broker's heap is full")
-        if words[0] == "holders":
-            self.clock.now += self.takes
-        self.answers["state"] = state(**self.state)
-        self.answers["holders"] = {"holders": [row for row in self.rows if row[3] == words[-1]]}
-        return super().ask(*words)
+    def configure(self, rules: str = "") -> None:
+        self.shadow.configure(settings(supplier="tried,static", shadow=rules))
 
-    @property
+    def looks(self, *after: float) -> None:
+        """A look after each of these pauses in seconds."""
+        for pause in after:
+            self.java.clock.now += pause
+            self.shadow._work()
+
     def hears(self) -> list[str]:
         """The texts of who would be held back."""
-        return [text for (text,) in self.arguments("held")]
+        return [text for (text,) in self.java.arguments("held")]
 
-    def shows(self, rule: str) -> list[float | None]:
+    def shows(self, rule: str = TRIED) -> list[float | None]:
         """Over, Unmeasured, Seconds and Bytes of a rule."""
         names = ("Over", "Unmeasured", "Seconds", "Bytes")
-        return [self.shown.get(("Shadow", rule, name)) for name in names]
-
-
-def tried() -> Java:
-    """Alice's app goes beyond what the supplier in shadow would give it by a half."""
-    row = holder("alice", "a", rate=1_500, shadow=would(CLIENT, 1_000))
-    return Java(rows=[row], state={"shadow": [TRIED]})
-
-
-def in_shadow(rules: str = "") -> Settings:
-    return settings(supplier="tried,static", shadow=rules)
-
-
-def watch(java: Java, rules: str) -> Shadow:
-    """Without its thread: the test looks itself."""
-    shadow = Shadow(java, java.clock)
-    shadow._thread = MagicMock()
-    shadow.configure(in_shadow(rules))
-    return shadow
-
-
-def looks(shadow: Shadow, java: Java, *after: float) -> None:
-    """A look after each of these pauses in seconds."""
-    for pause in after:
-        java.clock.now += pause
-        shadow._work()
+        return [self.java.shown.get(("Shadow", rule, name)) for name in names]
 
 
 def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
-    java = tried()
-    shadow = watch(java, TRIED)
-    looks(shadow, java, 5)
-    assert java.shows(TRIED) == [1, 0, 0, 0]  # nobody knows since when
-    looks(shadow, java, 1, 2)
-    assert java.shows(TRIED) == [1, 0, 3, 1_500]
-    java.rows[0][8] = 900.0
-    looks(shadow, java, 1)
-    assert java.shows(TRIED) == [0, 0, 3, 1_500]
-    assert list(map(json.loads, java.hears)) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
-    java.rows[0][8] = 1_500.0
-    looks(shadow, java, 1)
-    shadow.configure(in_shadow())
-    looks(shadow, java, 1)
-    assert (java.hears[-1], java.shows(TRIED)[:2]) == ("{}", [0, 0])
-    shadow.configure(in_shadow(TRIED))
-    looks(shadow, java, 3600, 1)
-    assert java.shows(TRIED) == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
+    it = Watched()
+    it.looks(5)
+    assert it.shows() == [1, 0, 0, 0]  # nobody knows since when
+    it.looks(1, 2)
+    assert it.shows() == [1, 0, 3, 1_500]
+    it.row[8] = 900.0
+    it.looks(1)
+    assert it.shows() == [0, 0, 3, 1_500]
+    assert list(map(json.loads, it.hears())) == [{"PRODUCE": [["alice", "a", TRIED]]}, {}], "Java hears of changes"
+    it.row[8] = 1_500.0
+    it.looks(1)
+    it.configure()
+    it.looks(1)
+    assert (it.hears()[-1], it.shows()[:2]) == ("{}", [0, 0])
+    it.configure(TRIED)
+    it.looks(3600, 1)
+    assert it.shows() == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
 
 
 def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nobody() -> None:
-    java = Java(state={"shadow": ["factor"]})
-    shadow = watch(java, f"factor,topics,topic.t,{TRIED}")
-    looks(shadow, java, 1, 1)
-    assert java.shows("factor") == java.shows(TRIED) == [0, 0, 0, 0]
-    assert {name for _, name, _ in java.shown} == {"factor", TRIED}, "topics are Java's"
-    assert "holders" not in {words[0] for words in java.questions}
-    java.state["factor"] = 0.5
-    looks(shadow, java, 1)
-    assert [words for words in java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
+    it = Watched(f"factor,topics,topic.t,{TRIED}", shadow=["factor"])
+    it.looks(1, 1)
+    assert it.shows("factor") == it.shows() == [0, 0, 0, 0]
+    assert {name for _, name, _ in it.java.shown} == {"factor", TRIED}, "topics are Java's"
+    assert "holders" not in {words[0] for words in it.java.questions}
+    it.java.answers["state"]["factor"] = 0.5
+    it.looks(1)
+    assert [words for words in it.java.questions if words[0] == "holders"] == [("holders", "PRODUCE")]
 
 
-def test_looks_that_take_long_come_seldom() -> None:
-    java = tried()
-    shadow = watch(java, TRIED)
-    java.takes = 2.0  # of each of three types
-    looks(shadow, java, 1)
-    assert shadow._pause == 6 * PAUSE_PER_LOOK
+def test_looks_that_take_long_come_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    it = Watched()
+    monkeypatch.setattr(it.shadow, "look", lambda: setattr(it.java.clock, "now", it.java.clock.now + 6))
+    it.looks(1)
+    assert it.shadow._pause == 6 * PAUSE_PER_LOOK
 
 
-def test_a_host_that_follows_another_goes_on_with_its_numbers_and_takes_the_old_ones_back() -> None:
-    java = Java(state={"shadow": []}, second_life=True)
-    for attribute, value in (("Over", 3.0), ("Unmeasured", 2.0), ("Seconds", 7.0), ("Bytes", 8.0)):
-        java.gauge("Shadow", TRIED, attribute, value)
-        java.gauge("Shadow", "topic.t", attribute, value)
-    java.failing = 1  # such as where the heap is full for a moment
-    shadow = Shadow(java, java.clock)
-    shadow.configure(in_shadow())
-    eventually(lambda: java.hears == ["{}"])
-    shadow.close()
-    assert java.shows(TRIED) == [0, 0, 7, 8]
-    assert java.shows("topic.t") == [3, 2, 7, 8]
-
-
-@pytest.mark.parametrize("problem", [ConnectionError("no JMX"), KeyError("state")])
-def test_a_look_that_fails_is_logged_once(problem: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    java = tried()
-    java.second_life, java.answers["gauges"] = True, problem
-    shadow = watch(java, TRIED)
-    looks(shadow, java, 1, 1)
+def test_a_look_that_fails_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    it = Watched()
+    works, it.java.answers["state"] = it.java.answers["state"], ConnectionError("the broker's heap is full")
+    it.looks(1, 1)
     assert caplog.text.count("can't be compared now") == 1
-    del java.answers["gauges"]
-    looks(shadow, java, 1)
-    assert java.shows(TRIED)[0] == 1
+    it.java.answers["state"] = works
+    it.looks(1)
+    assert it.shows()[0] == 1

@@ -1,7 +1,6 @@
 """Volumes and the policy: how long a PAUSE lasts, whom a factor is for, and what the metrics show of own volumes."""
 
 import logging
-from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quotahost.broker.host.messages import Scoped
 from quotahost.broker.host.volume_evaluation import Judged, affected
 from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.model import ClusterVolumes, Factor, Limit, LimitType, Volume
-from quotahost.model.budgets import BUDGET
 from quotahost.model.volumes import MAX_AFFECTED, Affected
 from tests.fakes.plugin_context import context, settings
 from tests.fakes.shim import FakeShim
@@ -80,21 +79,6 @@ def test_a_hard_limit_beyond_the_capacity_is_a_pause_for_good() -> None:
     assert one.cause == "broker 1, volume /d: PAUSE for good, as its hard limit leaves no byte of it"
 
 
-def test_a_python_that_is_started_again_knows_the_pauses_of_its_brokers_volumes_and_of_budgets() -> None:
-    budget = Volume(BUDGET, "orders", 2000, 1000, topics=frozenset({"t"}))
-    one = world(shim=FakeShim(has_fence=True))
-    one.step(ClusterVolumes((used(1000), used(960, "/b")), budgets=(budget,)))
-    one.shim.second_life = True
-    next_one = world(shim=one.shim)
-    now = replace(budget, consumed=960)
-    next_one.step(ClusterVolumes((), waiting="the first look at the disks", budgets=None))
-    assert next_one.step(ClusterVolumes((used(960),), waiting="the others", budgets=None)) == 0
-    assert next_one.step(ClusterVolumes((used(960), used(960, "/b")), budgets=(now,))) == 0
-    assert one.shim.budgets[-1][0].factor == 0
-    assert next_one.step(ClusterVolumes((used(950), used(960, "/b")), budgets=(replace(now, consumed=950),))) == 0.08
-    assert one.shim.budgets[-1][0].factor == 0.1
-
-
 def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> None:
     def half(volume: Volume) -> float:
         return 0.5 if volume.consumed < HARD else 0
@@ -111,7 +95,7 @@ def test_it_holds_for_any_policy_that_tells_its_limits_and_for_no_other() -> Non
 
 
 def test_a_policy_hears_which_factor_was_in_force_whatever_it_came_from() -> None:
-    one, heard = World(before=Factor(0.25)), list[float]()
+    one, heard = World(before=Scoped(Factor(0.25))), list[float]()
     one.policy.factor_in_force = heard.append
     half, empty = cluster(used(1000)), cluster(used(0))
     one.step(half)
@@ -221,7 +205,7 @@ def test_limits_that_fail_leave_the_factor_alone_and_are_counted(broken: str, ca
 
 
 def test_what_a_host_before_has_shown_and_nobody_has_any_more_leaves_the_metrics() -> None:
-    shim = FakeShim(second_life=True, last_factor=Factor(0.5, "broker 1, volume /own"))
+    shim = FakeShim(second_life=True, last=Scoped(Factor(0.5, "broker 1, volume /own")))
     for type in (types := ("VolumeLimits", "Budget", "TypedFactor", "Cause")):
         shim.gauge(type, "gone", "Factor", 0.5)
     shim.gauge("Plugin", "gone", "Errors", 1)

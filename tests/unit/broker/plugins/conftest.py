@@ -18,6 +18,7 @@ def _no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (quotas, shares, budgets, snapshots, publish_looks):
         monkeypatch.setattr(module, "Follower", FakeThread)
     monkeypatch.setattr(snapshots, "RegisteredBrokers", FakeThread)
+    monkeypatch.setattr(publish_looks, "BETWEEN", 0.0)
 
 
 @pytest.fixture

@@ -317,7 +317,6 @@ def test_of_opened_volumes_a_broker_measures_its_own_alone(looks: Looks, monkeyp
 
     for other in (("2", "/both"), ("1", "/none")):
         eventually(partial(opened, *other))
-        # They are measured one after the other, and the volume of the newest question first.
         eventually(lambda: "quotahost-opened-volume" not in {each.name for each in threading.enumerate()})
         assert opened(*other) == ["/own"]
 
@@ -325,75 +324,49 @@ def test_of_opened_volumes_a_broker_measures_its_own_alone(looks: Looks, monkeyp
 # ---- what fills an opened volume ----
 
 
-def volumes(
-    sleep: Callable[[float], object], clock: Callable[[], float] = time.monotonic, **places: Path
-) -> OpenedVolumes:
+def volumes(clock: Callable[[], float] = time.monotonic, **places: Path) -> OpenedVolumes:
     """Measures volumes of these names, each of which is a directory."""
     given = context(FakeBroker(), "publish-usage")
     state = DiskState((), (), tuple((str(place), name) for name, place in places.items()))
     given.open_disks = lambda: cast("Any", SimpleNamespace(latest=lambda: (0.0, state)))
-    return OpenedVolumes(given, sleep, clock)
+    return OpenedVolumes(given, clock)
 
 
 def measured(opened: OpenedVolumes, *names: str) -> Sequence[MeasuredVolume]:
     return eventually(lambda: found if len(found := opened.of(names)) == len(names) else None)
 
 
-def test_what_fills_a_volume_is_told_once_it_is_measured(tmp_path: Path) -> None:
-    log, goes_on = tmp_path / "orders-0" / "0.log", threading.Event()
-    log.parent.mkdir()
-    log.write_bytes(b"x" * 8192)
-
-    def sleep(seconds: float) -> None:
-        goes_on.wait(30)
-        log.write_bytes(b"x" * 16384)
-
-    opened = volumes(sleep, full=tmp_path)
-    assert [*opened.of(["full"]), *opened.of(["full"])] == [], "it waits for no disk"
-    goes_on.set()
-    (found,) = measured(opened, "full")
-    assert (found.name, found.directories) == ("full", [str(tmp_path)])
-    assert found.capacity > found.consumed > 0
-    assert [(each.name, each.written > 0) for each in found.topics] == [("orders", True)]
-    assert opened.of(["full"])[0] is found, "as long as it is asked for"
-    opened.of([])
-    assert opened.of(["full"]) == []
-
-
 def test_after_a_volume_that_takes_a_core_for_long_it_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(time, "thread_time", lambda: 1.5)
-    opened = volumes(lambda _: None, clock, full=tmp_path)
+    opened = volumes(clock, full=tmp_path)
     measured(opened, "full")
     opened.of([])
     clock.now += 29
-    assert (opened.of(["full"]), opened._running) == ([], {})
+    assert (opened.of(["full"]), opened._running) == ([], set())
     clock.now += 1
     measured(opened, "full")
 
 
 def test_a_disk_that_hangs_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, back = Clock(), threading.Event()
+    back = threading.Event()
 
     def measure(name: str, *arguments: Any) -> Any:
         assert name == "sound" or back.wait(30)
         return MeasuredVolume(name, 1, 1, [], 1.0, 0.0, ()), None
 
     monkeypatch.setattr(publish_looks, "measure", measure)
-    opened = volumes(lambda _: None, clock, dead=tmp_path, sound=tmp_path)
-    assert [*opened.of(["dead", "sound"]), *opened.of(["sound", "dead"])] == []
-    clock.now += 30
-    assert [each.name for each in eventually(lambda: opened.of(["dead", "sound"]))] == ["sound"]
-    clock.now += 3600
+    opened = volumes(dead=tmp_path, sound=tmp_path)
+    (sound,) = eventually(lambda: opened.of(["dead", "sound"]))
+    assert sound.name == "sound"
     back.set()
     assert [each.name for each in measured(opened, "dead", "sound")] == ["dead", "sound"]
-    opened.of(["dead"])
-    clock.now += 5
-    measured(opened, "dead", "sound")
+    assert opened.of(["sound"])[0] is sound, "as long as it is asked for"
+    assert opened.of(["dead"]) == []
 
 
 @pytest.mark.parametrize("name", ["gone", "unknown"])
 def test_of_a_volume_that_cannot_be_read_it_tells_why(tmp_path: Path, name: str) -> None:
-    (found,) = measured(volumes(lambda _: None, gone=tmp_path / "none"), name)
+    (found,) = measured(volumes(gone=tmp_path / "none"), name)
     assert (found.name, found.topics) == (name, ())
     assert found.unread

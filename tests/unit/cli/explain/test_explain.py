@@ -104,7 +104,10 @@ def test_a_broker_is_named_by_its_id(broker: FakeAdminSocket, directory: Path) -
 
 
 @pytest.mark.parametrize("arguments", [(), ("--broker-id", "7"), ("--pid", OURS), ("--pid", NO_PID)])
-def test_without_a_broker_it_says_where_to_run_it(directory: Path, arguments: tuple[str, ...]) -> None:
+def test_without_a_broker_it_says_where_to_run_it(
+    directory: Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a program for each socket left behind"))
     (directory / "broker-x-1.sock").touch()
     (directory / f"broker-1-{OURS}.sock").touch()  # no socket
     gone = FakeAdminSocket(directory, "1", int(NO_PID))  # left behind by a broker that has ended

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from quotahost.api import Context
 from quotahost.base.background import LoggedOnce
+from quotahost.broker.plugins.suppliers.client_quotas import NamedClientIds
 from quotahost.kafka.follower import Follower
 from quotahost.model import QuotaType
 from quotahost.records.quotas import DEFAULT, Entity, LatestQuotas
@@ -22,9 +23,6 @@ from quotahost.settings.sections import Section
 _SILENCE: Final = 3600.0  # seconds without a change after which the topic is read again
 #: For changes of more entities, asking again for all clients costs less than for those of each.
 _MOST_APART: Final = 100
-#: With more client-ids than this, each client of a user is asked about: the sets go to Java with every answer.
-_MOST_DISTINCT: Final = 1000
-_MOST_KNOWN: Final = 1000  # users whose sets are kept
 _REMEDY: Final = (
     "cluster-wide quotas are records of __quotahost_quotas; take them over by `quotahost quotas import-properties FILE "
     "--bootstrap HOST:PORT`, then remove this line"
@@ -53,8 +51,7 @@ class ClusterQuotas:
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
         self._changed: set[Entity] = set()
-        self._distinct: dict[str | None, frozenset[str]] = {}
-        self._named: dict[str | None, set[str]] = {}  # client-ids by user, None for those of any user
+        self._named = NamedClientIds()
         self._topic = context.settings.quotas_topic
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
@@ -83,15 +80,7 @@ class ClusterQuotas:
         if {self.rate(principal, None, kind) for kind in (QuotaType.PRODUCE, QuotaType.FETCH)} - {None, math.inf}:
             return None
         with self._lock:
-            of = principal if principal in self._named else None
-            named = [self._named[user] for user in {of, None} if user in self._named]
-            if sum(map(len, named)) > _MOST_DISTINCT:
-                return None
-            if of not in self._distinct:
-                if len(self._distinct) >= _MOST_KNOWN:
-                    self._distinct.clear()
-                self._distinct[of] = frozenset().union(*named)
-            return self._distinct[of]
+            return self._named.of(principal)
 
     def take_changed(self) -> set[Entity]:
         """The entities whose quotas have changed since the last call; the default stands for very many."""
@@ -124,14 +113,5 @@ class ClusterQuotas:
         with self._lock:
             for entity in entities:
                 self._changed.add(entity)
-                user, client_id = entity
-                if client_id is None:
-                    continue
-                self._distinct.clear()
-                named = self._named.setdefault(user, set())
-                if entity in self._latest.by_name:
-                    named.add(client_id)
-                else:
-                    named.discard(client_id)
-                if not named:
-                    del self._named[user]
+                if entity.client_id is not None:
+                    self._named.note(entity.user, entity.client_id, entity in self._latest.by_name)

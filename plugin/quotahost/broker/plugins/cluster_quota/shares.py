@@ -78,10 +78,7 @@ class GivenRates:
         return min(given.rate, quota) if given else self._part(quota)
 
     def look(self, quotas: ClusterQuotas, used: list[ClientUse], settings: Settings) -> list[ClientKey]:
-        """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed.
-
-        Of the settings in force ``validity``, ``floor.bytes`` and ``max.mute`` restrict the rates.
-        """
+        """Work out the rate of each client, by what it uses on this broker now; the clients whose rate has changed."""
         now, (newest, age) = self._clock(), self.newest.known()
         fresh = newest.clients if newest and age <= settings.validity.total_seconds() else ()
         shares = {share.key: share for share in fresh}

@@ -17,7 +17,6 @@ yet. Then the standby goes on, and is closed after the first complete record.
 
 import logging
 import math
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -40,7 +39,6 @@ from quotahost.records.codec import Refused
 from quotahost.settings.broker import Settings
 
 _NAME: Final = "snapshots"  # of the standby, in logs and metrics
-_CLOSE_WITHIN: Final = 2.0  # seconds
 _SILENCE: Final = 30.0  # seconds without any record after which the topic is read again; one is due every few seconds
 
 
@@ -50,9 +48,7 @@ _SILENCE: Final = 30.0  # seconds without any record after which the topic is re
 class ClusterState:
     """Holds which brokers are registered, since when each gap has been there, and the volumes without any gap.
 
-    The record is the same for all brokers. This one knows better which brokers are registered and fenced, which disks
-    are its own, and for how long something has been unknown. Brokers that aren't registered are ignored, and so is how
-    many entries a truncated list of the record omits.
+    Brokers that aren't registered are ignored, and so is how many entries a truncated list of the record omits.
     """
 
     def __init__(self, node: str, clock: Clock) -> None:
@@ -134,16 +130,14 @@ def _volumes(record: ClusterRecord, others: set[str]) -> Iterator[Volume]:
 
 
 class Standby:
-    """The source ``snapshots`` while it is needed: built when it is, read, and closed on a thread of its own."""
+    """The source ``snapshots`` while it is needed: built when it is, read, and closed, which takes a second at most."""
 
     def __init__(self, context: Context, build: Callable[[Context], Snapshots]) -> None:
-        """Nothing is built yet; ``context`` is that of ``cluster-volumes``."""
         self._context, self._build = context, build
         self._of_source = context
         self._source: Snapshots | None = None
-        self._closing: threading.Thread | None = None  # of the last one that was needed
         self.ready = False  # whether it has answered without waiting for anything since it was built
-        context.closing.callback(self.close)
+        context.closing.callback(self.keep, False)
 
     def keep(self, needed: bool) -> None:
         if needed and self._source is None:
@@ -152,10 +146,10 @@ class Standby:
             self._source = self._build(self._of_source)
         elif not needed and self._source is not None:
             self._source, self.ready = None, False
-            self._closing = self._context.start_thread(f"{self._context.name}-standby", self._of_source.closing.close)
+            self._of_source.closing.close()
 
     def read(self, answers: bool) -> ClusterVolumes | None:
-        """What it knows, None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
+        """None where it isn't needed; ``answers`` if the standby answers now, and not the record."""
         if self._source is None:
             return None
         # The host hands a live change to its own plugins only, and the standby is none of them.
@@ -165,12 +159,6 @@ class Standby:
         if not self.ready and not answer.waiting:
             self.ready, answer = True, self._source.read(answers)
         return answer
-
-    def close(self) -> None:
-        """Close the source and wait for that for up to two seconds; one that hangs is left behind."""
-        self.keep(False)
-        if self._closing:
-            self._closing.join(_CLOSE_WITHIN)
 
 
 class ClusterVolumesSource:
@@ -263,8 +251,11 @@ class ClusterVolumesSource:
         # The standby may say the same sentence of the same disk.
         unknown = tuple(dict.fromkeys((*own.unknown, *view.unknown)))
         # The sums of a new pipeline that has not read all snapshots yet would let those on whose budget is used up.
-        budgets = self._budgets.volumes(told_by(record) if record and view.complete else None)
-        return ClusterVolumes(own.volumes + others, unknown, waiting, budgets)
+        told: list[Used] | None = None
+        if record and view.complete and record.budgets is not None:
+            in_service = [(name, used) for name, used, _ in record.budgets]
+            told = [(in_service, True), ([(name, used) for name, _, used in record.budgets], False)]
+        return ClusterVolumes(own.volumes + others, unknown, waiting, self._budgets.volumes(told))
 
     def _as_full_as_now(self, listed: Volume, own: Iterable[Volume]) -> Volume:
         """A volume of this broker that the record lists for all of its kind, with what its disk holds now.
@@ -314,10 +305,3 @@ class ClusterVolumesSource:
 
     def _on_absent(self) -> None:
         self._absent = True
-
-
-def told_by(record: ClusterRecord) -> list[Used] | None:
-    """What the brokers in service take of the budgets, and the others, by a record; None if it says nothing of them."""
-    if (sums := record.budgets) is None:
-        return None
-    return [([(name, used) for name, used, _ in sums], True), ([(name, used) for name, _, used in sums], False)]

@@ -63,7 +63,6 @@ class LogDirs:
         interval: Duration = Field(default=timedelta(seconds=10), description="How often the brokers are asked.")
 
     def __init__(self, context: Context[Section], clock: Clock = time.monotonic) -> None:
-        """Begin to ask, without waiting for an answer."""
         self._context, self._clock = context, clock
         self._interval = context.section.interval.total_seconds()
         # The poll's thread replaces it as a whole, and never by None again, so the host thread needs no lock.

@@ -44,6 +44,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024  # of an answer
 _MAX_SENTENCES: Final = 20
 _PART: Final = 64 * 1024  # bytes of it that are read at once
 _MAX_SIZE: Final = 2.0**63  # bytes of a volume; Kafka reports them as Java's long
+_BASE_URL: Final = re.compile(r"https?://(?:(?![?#])[!-~])+")
 _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an HTTP header
 
 
@@ -51,15 +52,10 @@ _HEADER: Final = re.compile(r"[!-~]+")  # characters that can't break out of an 
 
 
 def _base_url(text: str) -> str:
-    text = text.rstrip("/")
-    if "@" in text:
-        return text  # refused by the model, whose errors don't show the value: it may contain a password
-    parts = urlsplit(text)
-    # urlsplit itself refuses any other port that is none than 0.
-    is_base = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    if not is_base or parts.query or parts.fragment or not _HEADER.fullmatch(text):
+    # With an @ it is refused by the model, whose errors don't show the value: it may contain a password.
+    if "@" not in text and not _BASE_URL.fullmatch(text):
         raise ValueError("is no base URL; write one such as http://prometheus:9090, without ? and #")
-    return text
+    return text.rstrip("/")
 
 
 def _token(secret: SecretStr) -> SecretStr:

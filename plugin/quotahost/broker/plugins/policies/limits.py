@@ -1,10 +1,7 @@
 """The policy ``limits`` of proposal 035: a ramp from the soft limit to the hard one; limits that contradict are logged.
 
 Limits are converted to bytes of the volume at hand first, because limits of different types can be compared only so.
-The log names limits that contradict each other.
 """
-
-from typing import ClassVar
 
 from quotahost.api import Context
 from quotahost.base.background import LoggedOnce
@@ -19,8 +16,6 @@ class Limits:
     The limits of a volume are those published with it, else this broker's own, ``static.storage.*``. Without
     either the factor is 1. Where the hard limit is reached before the soft one, the hard one alone holds.
     """
-
-    depends_on_time: ClassVar = False
 
     def __init__(self, context: Context[object]) -> None:
         self._context = context

@@ -106,7 +106,7 @@ class Setpoint(Limits):
     """Balances what flows in with what deletions free; if nothing is deleted, the space left is let in over hours.
 
     The limits in force, and the factors below the soft and from the hard limit on, are those of ``limits``. A volume
-    starts with the ramp, and those beyond the 4,096 remembered keep it.
+    starts with the ramp.
     """
 
     # The factor moves on while the volumes stay as they are, so the host must ask after every read.
@@ -129,7 +129,7 @@ class Setpoint(Limits):
         self.reconfigure(context.section)
 
     def reconfigure(self, section: Section) -> None:
-        """Use the new memory from the next question on; what was learned stays."""
+        """What was learned stays."""
         self._memory = section.memory.total_seconds()
 
     def factor_in_force(self, factor: float) -> None:

@@ -31,7 +31,7 @@ The host hands in each client quota as Java reads it from Kafka's metadata; the 
 """
 
 import math
-from collections import Counter
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from quotahost.api import Context
@@ -45,16 +45,38 @@ _MOST_DISTINCT: Final = 1000  # names in such a set
 _MOST_KNOWN: Final = 1000  # sets that are kept
 
 
+class NamedClientIds:
+    """Which client-ids quotas name, by user; None stands for any."""
+
+    def __init__(self) -> None:
+        self.by_user: dict[str | None, set[str]] = {}
+        self._joined = lru_cache(_MOST_KNOWN)(self._join)
+
+    def note(self, user: str | None, client_id: str, named: bool) -> None:
+        """From now on a quota names it, or none does."""
+        ids = self.by_user.setdefault(user, set())
+        (ids.add if named else ids.discard)(client_id)
+        if not ids:
+            del self.by_user[user]
+        self._joined.cache_clear()
+
+    def of(self, user: str) -> frozenset[str] | None:
+        """Those named for this user or any; None, for all client-ids, where a user's own are among too many."""
+        return self._joined(user if user in self.by_user else None)
+
+    def _join(self, user: str | None) -> frozenset[str] | None:
+        named = [self.by_user[of] for of in {None, user} & self.by_user.keys()]
+        return None if user is not None and sum(map(len, named)) > _MOST_DISTINCT else frozenset().union(*named)
+
+
 class ClientQuotas:
     """Applies Kafka's client quotas by the rules above; the four types are apart, as each has a manager in Kafka."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._quotas: dict[QuotaType, _Quotas] = {quota_type: {} for quota_type in QUOTA_TYPES}
-        # How many quotas name a client-id, by user, None for quotas of a default user or of none.
-        self._named: dict[str | None, Counter[str]] = {}
-        # distinct_client_ids by the same users, until a quota changes.
-        self._distinct: dict[str | None, frozenset[str]] = {}
+        self._named = NamedClientIds()
+        self._named.note(None, "", True)  # Kafka treats it apart
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The client's quota, unlimited or not; None (the next supplier is asked) if no client quota matches it."""
@@ -68,20 +90,8 @@ class ClientQuotas:
         return _by_tags(quotas, client, matched)
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
-        """The client-ids that a quota names, for this user or for any; and the empty one, which Kafka treats apart.
-
-        A default client-id quota gives each of the others its own tags, but all of them the same quota. None, which
-        stands for all client-ids, of a user with quotas of its own where there are many in all.
-        """
-        of = principal if principal in self._named else None
-        if (known := self._distinct.get(of)) is None:
-            of_any, of_user = self._named.get(None, ()), self._named.get(of, ())
-            if of is not None and len(of_any) + len(of_user) > _MOST_DISTINCT:
-                return None
-            if len(self._distinct) >= _MOST_KNOWN:
-                self._distinct.clear()
-            known = self._distinct[of] = frozenset({"", *of_any, *of_user})
-        return known
+        """A default client-id quota gives each other client-id its own tags, but all of them the same quota."""
+        return self._named.of(principal)
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
         """Set or remove one client quota, and announce it for the clients that it may concern."""
@@ -95,16 +105,11 @@ class ClientQuotas:
         # For a change without effect the host needn't ask again about every client that it may concern.
         if new == before:
             return
-        self._distinct.clear()
         principal, name = _narrow(user), _narrow(client_id)
-        if name is not None:
-            counts = self._named.setdefault(principal, Counter())
-            counts[name] += (new is not None) - (before is not None)
-            # A name that no quota has takes no memory.
-            if not counts[name]:
-                del counts[name]
-            if not counts:
-                del self._named[principal]
+        if name:
+            users = (None, DEFAULT) if principal is None else (principal,)
+            named = any((each, name) in of_type for of_type in self._quotas.values() for each in users)
+            self._named.note(principal, name, named)
         self._context.answers_changed(principal=principal, client_id=name)
 
     def _rate(self, change: ClientQuotaChange, rate: float) -> float | None:

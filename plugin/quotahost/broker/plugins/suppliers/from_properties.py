@@ -18,7 +18,7 @@ from quotahost.settings.properties import rates_of
 from quotahost.settings.types import Rates, Sharing
 from quotahost.units import BytesLimit, MutationsLimit
 
-_NONE: Final[frozenset[str]] = frozenset()  # of client-ids; the host knows a set that it has seen by its identity
+_NONE: Final[frozenset[str]] = frozenset()  # of client-ids
 #: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
 _SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 
@@ -27,25 +27,17 @@ class Static:
     """Gives every client the rates of the properties ``static.*``; ``static.scope`` names who shares one."""
 
     def __init__(self, context: Context) -> None:
-        """A live change is seen at the next question. Raises ValueError if a rate is not finite and above 0."""
         self._context = context
-        self._read()
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the type, or None (the next supplier is asked) where no rate is set."""
-        # At a live change of static.* the host replaces the settings and calls no method: this plugin has no section.
-        if self._context.settings is not self._seen:
-            self._read()
-        return self._quotas.get(quota_type)
+        static = self._context.settings.static
+        rate = rates_of(static)[quota_type]
+        return None if rate is None else Quota(rate, _SCOPES[static.scope])
 
     def distinct_client_ids(self, principal: str) -> frozenset[str]:
         """None of them: all have the same rates."""
         return _NONE
-
-    def _read(self) -> None:
-        self._seen = self._context.settings
-        scope, rates = _SCOPES[self._seen.static.scope], rates_of(self._seen.static)
-        self._quotas = {kind: Quota(rate, scope) for kind, rate in rates.items() if rate is not None}
 
 
 class Overrides:

@@ -14,7 +14,7 @@ without any client.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -34,7 +34,6 @@ _SILENCE: Final = 600.0  # seconds after which the topic is read anew, if nobody
 _MOST: Final = 16  # watchers that are known by name
 _MOST_HEARD: Final = 1000  # records between two looks at who watches
 BETWEEN: Final = 2.0  # seconds between the two looks at a volume
-_HANGS: Final = 30.0  # seconds after which the next volume is measured, whatever becomes of this one's disk
 
 
 class LooksPublisher:
@@ -143,40 +142,36 @@ class Watchers:
 
 
 class OpenedVolumes:
-    """Measures one volume after the other, each on a thread of its own: a disk that hangs holds up nothing else.
+    """Measures volumes, each on a thread of its own: a disk that hangs holds up nothing else.
 
     A volume is measured once, as long as somebody asks for it; whoever asks again and again keeps no core busy.
     """
 
-    def __init__(
-        self, context: Context, sleep: Callable[[float], object] = time.sleep, clock: Clock = time.monotonic
-    ) -> None:
-        """Nobody has opened any yet. ``sleep`` stands in for the wait between two looks."""
-        self._context, self._sleep, self._clock, self._rest = context, sleep, clock, clock()
+    def __init__(self, context: Context, clock: Clock = time.monotonic) -> None:
+        self._context, self._clock, self._rest = context, clock, clock()
         self._lock = threading.Lock()
         self._measured: dict[str, MeasuredVolume] = {}
-        self._running: dict[str, float] = {}  # since when a volume is measured
+        self._running: set[str] = set()
 
     def of(self, names: Collection[str]) -> Sequence[MeasuredVolume]:
         """Those of these volumes that are measured; the others soon are. No call waits for a disk."""
         with self._lock:
             self._measured = {name: measured for name, measured in self._measured.items() if name in names}
-            missing = [name for name in names if name not in self._measured | self._running]
-            now = self._clock()
-            if missing and now >= self._rest and all(now - began >= _HANGS for began in self._running.values()):
-                self._context.start_thread("opened-volume", partial(self._run, missing[0]))
-                self._running[missing[0]] = now
+            for name in names if self._clock() >= self._rest else ():
+                if name not in self._measured and name not in self._running:
+                    self._running.add(name)
+                    self._context.start_thread("opened-volume", partial(self._run, name))
             return [self._measured[name] for name in names if name in self._measured]
 
     def _run(self, name: str) -> None:
         disks = self._context.disks.latest()[1]
         directories = [directory for directory, volume in disks.places if volume == name] if disks else []
         try:
-            measured = measure(name, directories, BETWEEN, self._sleep)[0]
+            measured = measure(name, directories, BETWEEN)[0]
         except Exception as error:  # most often the disk's; or no other volume would be measured after a defect
             measured = MeasuredVolume(name, 0, 0, directories, 0.0, 0.0, (), (str(error) or "it is gone",))
         with self._lock:
-            del self._running[name]
+            self._running.remove(name)
             # Who waits for a disk takes no core, so what counts is this thread's own time.
             self._rest = self._clock() + _REST * time.thread_time()
             self._measured[name] = measured

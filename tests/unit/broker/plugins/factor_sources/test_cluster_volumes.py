@@ -1,6 +1,5 @@
 """The factor source ``cluster-volumes``: which records it takes, what they decide, and when the standby answers."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -274,11 +273,10 @@ def test_sums_that_lack_a_broker_of_which_a_snapshot_is_awaited_let_nobody_go(bu
 # ---- the standby ----
 
 
-def test_it_is_built_after_half_of_validity_and_asked_later(begun: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_built_after_half_of_validity_and_asked_later(begun: World) -> None:
     for _ in range(10):
         begun.passes(29)
         begun.publishes(FULL)
-    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (1, 0)
     begun.passes(30)
     assert not begun.built
     begun.passes(1)
@@ -289,15 +287,9 @@ def test_it_is_built_after_half_of_validity_and_asked_later(begun: World, caplog
     begun.passes(29)
     assert FULL in begun.read().volumes, "the record is not too old yet"
     assert begun.standby.read.call_args.args == (False,), "it doesn't show how many are stale"
-    assert (begun.number("Answers"), caplog.messages) == (1, [])
     begun.passes(1)
     assert (begun.read(), *begun.standby.read.call_args.args) == (ClusterVolumes((OWN, EMPTY)), True)
-    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (0, 1)
     assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (0, 1)
-    assert caplog.messages == [
-        "no record of this cluster in __quotahost_cluster_volumes within validity (60 s): "
-        "factor source snapshots answers"
-    ]
 
 
 def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_unknowns(begun: World) -> None:
@@ -315,20 +307,17 @@ def test_until_the_standby_source_has_answered_the_last_record_holds_with_its_un
     assert begun.read() == standby.read.return_value, "it has answered once"
 
 
-def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+def test_as_soon_as_a_record_comes_the_standby_is_closed(begun: World) -> None:
     begun.passes(61)
     standby = begun.standby
     standby.read.return_value = ClusterVolumes((OWN, EMPTY))
     eventually(lambda: EMPTY in begun.read().volumes)
     begun.publishes(FULL)
     assert begun.read() == ClusterVolumes((OWN, FULL))
-    eventually(lambda: standby.close.called)
+    assert standby.close.called
     begun.passes(1)
     assert begun.broker.number("Brokers", "Stale") == 0
-    assert (begun.number("Answers"), begun.number("Answers", "snapshots")) == (1, 0)
     assert (begun.number("Switches"), begun.number("Switches", "snapshots")) == (1, 1)
-    assert caplog.text.count("factor source cluster-volumes answers again") == 1
     begun.passes(61)
     assert begun.standby is not standby, "next time another one is built"
     assert begun.read() == ClusterVolumes((OWN, FULL), waiting="it reads")

@@ -210,8 +210,7 @@ def test_there_are_at_most_20_sentences_of_one_short_line_and_the_last_says_how_
 
 WRONG: dict[str, list[dict[str, str]]] = {
     "is no base URL; write one such as http://prometheus:9090, without ? and #": [
-        {"url": each}
-        for each in ("prometheus:9090", "ftp://prometheus", "http://", "http://a:0", "http://a b/", "http://a/?b=c")
+        {"url": each} for each in ("prometheus:9090", "ftp://prometheus", "http://", "http://a b/", "http://a/?b=c")
     ],
     "exactly one of available and consumed": [{"available": ""}, {"consumed": "used"}],
     "has 'a' twice": [{"expected": "a,b,a"}],

@@ -109,7 +109,7 @@ final class Calls {
                 entry("take", a -> take(a.get(0))),
                 act("ask_again", a -> table.askAgain(a.get(0), a.get(1))),
                 act("ask_again_the_failed", a -> table.askAgainTheFailed()),
-                entry("publish", this::publish),
+                act("publish", this::publish),
                 entry("fence", a -> Fence.installed()),
                 entry("keystores", a -> Keystores.read(a.texts(0))),
                 act("connect", a -> host.admin.configure(a.texts(0))),
@@ -124,7 +124,7 @@ final class Calls {
                 act("gauge", a -> host.gauges.set(a.get(0), a.get(1), a.get(2), a.get(3))),
                 act("count", a -> host.gauges.count(a.get(0), a.get(1), a.get(2), a.get(3))),
                 act("forget", a -> host.gauges.forget(a.get(0), a.get(1))),
-                entry("factor", a -> factor()),
+                entry("factor", a -> host.factor),
                 act("set_factor", this::setFactor),
                 act("set_budgets", this::setBudgets),
                 act("set_factors_of_types", a -> table.factorsOfTypes(a.get(0), a.texts(1))),
@@ -252,10 +252,10 @@ final class Calls {
         host.topicQuotas.configure(topics.get(0), topics.texts(1), topics.get(2), topics.texts(3), topics.get(4), shadow);
     }
 
-    private Object publish(Arguments a) {
+    private void publish(Arguments a) {
         List<Set<String>> ids = a.list(2).all.stream().map(each -> ids((byte[]) each)).toList();
         List<Answer> answers = a.list(1).all.stream().map(row -> answer(new Arguments((List<?>) row), ids)).toList();
-        return host.table.publish(answered(), a.get(0), answers);
+        host.table.publish(answered(), a.get(0), answers);
     }
 
     private static Answer answer(Arguments row, List<Set<String>> ids) {
@@ -285,17 +285,13 @@ final class Calls {
         return made;
     }
 
-    private Object factor() {
-        var last = host.table.factorInForce.hostFactor();
-        return List.of(last.value(), last.cause());
-    }
-
     private void setFactor(Arguments a) {
         Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
                 : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4),
                         new HashSet<>(List.of(a.texts(5)))));
+        host.factor = a.all;
     }
 
     private void setBudgets(Arguments a) {

@@ -53,6 +53,8 @@ public final class PythonHost {
     final BrokerConfigs started;
     /** As Kafka has it now; each Life knows what it has put in force of that. */
     volatile BrokerConfigs config;
+    /** The arguments of the last call set_factor, for the next Python. */
+    volatile List<?> factor = List.of(1.0, "", false, List.of(), List.of(), List.of(), false);
     private volatile Set<String> reconfigurable = Set.of();
     /** How many callbacks use it; under the lock of this class. */
     private int references;

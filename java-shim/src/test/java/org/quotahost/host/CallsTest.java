@@ -140,7 +140,8 @@ class CallsTest {
             host.inbox.postClient("alice", client);
             call("take", 0L);
             List<Object> quota = List.of(0, client.equals("a") ? 1.0 : 2.0, "", "static");
-            assertEquals("[null,1]", call("publish", new int[1], List.of(List.of(Collections.nCopies(4, quota), -1, "")), List.of()));
+            assertEquals("[null,null]",
+                    call("publish", new int[1], List.of(List.of(Collections.nCopies(4, quota), -1, "")), List.of()));
             var quotas = (List<?>) new Dump(host.table).client("alice", client).get("quotas");
             suppliers.add(((Map<?, ?>) quotas.get(0)).get("supplier"));
         }
