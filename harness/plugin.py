@@ -15,8 +15,8 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 JAR: Final = ROOT / "dist/quotahost.jar"
 PREFIX: Final = "client.quota.callback."
 CALLBACK: Final = "org.quotahost.PythonQuotaCallback"
-# The broker property that installs the fence.
-FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence"}
+# The broker properties that install the fence, with no authorizer behind it.
+FENCE: Final = {"authorizer.class.name": "org.quotahost.QuotaFence", f"{PREFIX}fence.authorizer": "none"}
 # PROCESS=child in the environment: Python runs in a child process of the broker, and not in the broker's own.
 PROCESS: Final = {"python.process": os.environ["PROCESS"]} if os.environ.get("PROCESS") else {}
 IN_CHILD: Final = os.environ.get("PROCESS") == "child"

@@ -5,7 +5,6 @@ They are grouped as in docs/reference/properties.md, which follows from this fil
 volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.
 """
 
-import math
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
@@ -205,8 +204,7 @@ class TopicSettings(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        # fsum: with sum(), the order of the topics could decide whether thresholds that use up the total still fit.
-        wanted = math.fsum(rate for _, rate in self.thresholds)
+        wanted = sum(rate for _, rate in self.thresholds)
         if self.thresholds and self.total is None:
             raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
         if self.total is not None and wanted > self.total:

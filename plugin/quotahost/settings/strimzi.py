@@ -7,7 +7,6 @@ class; those of 0.2 are ours already.
    (BYTES, RATIO) has Strimzi's defaults where it sets neither Strimzi's property nor ours; any other file, such as one
    with proposal 035's limits, has quotahost's own. A file that sets both a name of Strimzi's and ours for the same
    thing is refused.
-3. Notes say in the broker's log, and in ``doctor``, what each name means here.
 
 Names in here are without ``client.quota.callback.``.
 """
@@ -150,8 +149,7 @@ class Translation:
         self.origins: dict[str, str] = {}  # ours that were made from Strimzi's, both by full names
         self._given = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         self._texts: dict[str, str] = {}  # values in our form by Strimzi's names; wrong values are absent
-        # The bare family name is no setting: the reader reports it as incomplete.
-        if own & properties.keys() or any(name.startswith(ADMIN) and name != ADMIN for name in self._given):
+        if own & properties.keys() or any(name.startswith(ADMIN) for name in self._given):
             self._translate()
 
     def _translate(self) -> None:
@@ -162,11 +160,11 @@ class Translation:
                 except ValueError as error:
                     self._problem(theirs, str(error))
                 if theirs.ours in ("", SAME):
-                    self._note(f"{self._line(theirs)}: {theirs.doc}")
+                    self.notes.append(Note(f"{self._line(theirs)}: {theirs.doc}"))
         if names := sorted(name.removeprefix(ADMIN) for name in self._given if name.startswith(ADMIN)):
             is_used = "kafka.bootstrap.servers" not in self._given
             means = ADMIN_CLIENT.doc if is_used else "Not used: kafka.bootstrap.servers is set."
-            self._note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}")
+            self.notes.append(Note(f"{ADMIN_CLIENT.name} ({', '.join(map(printable, names))}): {means}"))
         limits = [limit for limit in (BYTES, RATIO) if limit.name in self._given]
         if len(limits) == 2:  # Strimzi's plugin refuses both, too
             self._problem(RATIO, f"excludes {PREFIX}{BYTES.name}, as in Strimzi's plugin; keep one of them")
@@ -178,7 +176,7 @@ class Translation:
         if source == _LOG_DIRS:
             self._put(INTERVAL, default=default)
         elif self._texts.get(INTERVAL.name):
-            self._note(f"{self._line(INTERVAL)} is not used: {_SOURCE} is not {_LOG_DIRS}")
+            self.notes.append(Note(f"{self._line(INTERVAL)} is not used: {_SOURCE} is not {_LOG_DIRS}"))
         is_exact = FALLBACK.name in self._texts and _share(self._given[FALLBACK.name].strip()) in (0, 1)
         self._put(FALLBACK, default=default, warns=not is_exact)
         self._put(VALIDITY, default=default)
@@ -221,14 +219,11 @@ class Translation:
     def _set(self, theirs: StrimziProperty, ours: str, text: str, note: str, warns: bool = False) -> None:
         self.properties[PREFIX + ours] = text
         self.origins[PREFIX + ours] = PREFIX + theirs.name
-        self._note(note, warns)
+        self.notes.append(Note(note, warns))
 
     def _problem(self, theirs: StrimziProperty, wrong: str) -> None:
         # The value may be shown: only the Admin client's properties carry secrets, and they never come here.
         self.problems.append(Problem(PREFIX + theirs.name, wrong, self._given[theirs.name]))
-
-    def _note(self, text: str, warns: bool = False) -> None:
-        self.notes.append(Note(text, warns))
 
     def _ours(self, name: str) -> str:
         return f"{PREFIX}{name}={printable(self._given[name])}"

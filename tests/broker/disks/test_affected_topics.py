@@ -24,29 +24,10 @@ SETTINGS: Final = {
     "factor.source": "filling",
     "factor.interval": "100ms",
     "factor.scope": "topics",
-    "fence.authorizer": "none",
     "static.scope": "user",
     "static.produce": "1M",
 }
 FULL_RATE: Final = pytest.approx(QUOTA, rel=0.15)
-
-
-class Disk:
-    """The only volume that the broker knows, which tests fill."""
-
-    def __init__(self, file: Path, node: KafkaNode) -> None:
-        self._file, self._node = file, node
-
-    def hang(self) -> None:
-        """Has it answer no more, and the host neither."""
-        self._file.write_text("hang")
-
-    def fill(self, consumed: int, expected: int, *topics: str) -> None:
-        """Puts so many bytes on it, of these topics, and waits for the state and them; the limits are 100 and 200."""
-        tell(self._file, f"/dev/sdb {consumed} {' '.join(topics)}\n")
-        eventually(lambda: state(self._node) == expected)
-        eventually(lambda: gauge(self._node, "QuotaTable", "AffectedTopics") == len(topics))
-        eventually(lambda: gauge(self._node, "Fence", "Closed") == (expected == PAUSE))
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +42,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-@pytest.fixture
-def disk(node: KafkaNode) -> Iterator[Disk]:
-    disk = Disk(node.directory / "filling", node)
-    yield disk
-    disk.fill(0, OPEN)
+@pytest.fixture(autouse=True)
+def _is_empty_again(node: KafkaNode) -> Iterator[None]:
+    yield
+    fill(node, 0, OPEN)
+
+
+def fill(node: KafkaNode, consumed: int, expected: int, *topics: str) -> None:
+    """Puts so many bytes of these topics on the only volume that the broker knows; its limits are 100 and 200."""
+    tell(Path(node.env["FILLING"]), f"/dev/sdb {consumed} {' '.join(topics)}\n")
+    eventually(lambda: state(node) == expected)
+    eventually(lambda: gauge(node, "QuotaTable", "AffectedTopics") == len(topics))
+    eventually(lambda: gauge(node, "Fence", "Closed") == (expected == PAUSE))
 
 
 def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
@@ -73,20 +61,20 @@ def slowed(node: KafkaNode, user: str, client_id: str) -> bool:
 
 
 @pytest.mark.long
-def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNode, disk: Disk) -> None:
+def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNode) -> None:
     there = ProducerLoad(node.client_config("alice", "there"), "orders")
     beside = ProducerLoad(node.client_config("alice", "beside"), "other")  # shares alice's quota
     elsewhere = ProducerLoad(node.client_config("bob", "elsewhere"), "other")
     with there, beside, elsewhere:
         wait_for_rate(FULL_RATE, elsewhere)
-        disk.fill(160, THROTTLE, "orders")
+        fill(node, 160, THROTTLE, "orders")
         wait_for_rate(pytest.approx(FACTOR * QUOTA, rel=0.15), there)
         wait_for_rate(FULL_RATE, beside)
         wait_for_rate(FULL_RATE, elsewhere)
         for user, bound in (("<slowed alice>", FACTOR * QUOTA), ("alice", QUOTA)):
             eventually(lambda u=user, b=bound: [q.bound for q in enforced_quotas(node, "PRODUCE", user=u)] == [b])
 
-        disk.fill(200, PAUSE, "orders")
+        fill(node, 200, PAUSE, "orders")
         wait_for_rate(FULL_RATE, beside)
         stopped_at = end_offset(node, "orders")  # what was in flight is there by now
         wait_for_rate(FULL_RATE, elsewhere)
@@ -94,14 +82,14 @@ def test_only_those_who_write_to_its_topics_are_slowed_and_stopped(node: KafkaNo
         assert attempt(node.client_config("bob", "x"), "orders") == "NOT_ENOUGH_REPLICAS"
         assert attempt(node.client_config("bob", "x"), "other") is None
 
-        disk.fill(160, THROTTLE, "bills")  # orders has moved to another volume
+        fill(node, 160, THROTTLE, "bills")  # orders has moved to another volume
         wait_for_rate(pytest.approx(QUOTA, rel=0.15), there, beside)
         assert not slowed(node, "alice", "there")
     assert there.errors == beside.errors == elsewhere.errors == []
 
 
-def test_who_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(node: KafkaNode, disk: Disk) -> None:
-    disk.fill(160, THROTTLE, "orders")
+def test_who_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing(node: KafkaNode) -> None:
+    fill(node, 160, THROTTLE, "orders")
     first = node.client_config("bob", "id-0")
     eventually(lambda: attempt(first, "orders") is None and slowed(node, "bob", "id-0"))
     for number in range(1, 5):
@@ -113,15 +101,15 @@ def test_who_writes_elsewhere_only_is_free_again_and_new_client_ids_gain_nothing
     eventually(lambda: attempt(first, "other") is None and not slowed(node, "bob", "id-0"))
 
 
-def test_a_silent_host_stops_all_and_then_those_of_the_full_disk_alone(node: KafkaNode, disk: Disk) -> None:
-    disk.fill(160, THROTTLE, "orders")
+def test_a_silent_host_stops_all_and_then_those_of_the_full_disk_alone(node: KafkaNode) -> None:
+    fill(node, 160, THROTTLE, "orders")
     config = node.client_config("bob", "elsewhere")
     assert attempt(config, "other") is None
     # In this test alone, since a busy machine may hold up the host of the others for some seconds.
     with changed(node, {"validity": "4s"}):
-        disk.hang()
+        tell(Path(node.env["FILLING"]), "hang")
         eventually(lambda: attempt(config, "other") == "NOT_ENOUGH_REPLICAS", what="the lease is over")
-        disk.fill(200, PAUSE, "orders")
+        fill(node, 200, PAUSE, "orders")
         eventually(lambda: attempt(config, "other") is None, what="the host is back")
     eventually(lambda: attempt(node.client_config("bob", "there"), "orders") == "NOT_ENOUGH_REPLICAS")
     assert not slowed(node, "bob", "elsewhere")

@@ -23,19 +23,14 @@ from quotahost.records.topics import TIERING
 from tests.broker.support.node import PLUGINS, callback_node, topic_name
 from tests.broker.support.numbers import attempt, begun, end_offset, values
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state
+from tests.broker.support.volumes import MEGA
 
-MEGA: Final = 1_000_000
 TURNED_BACK: Final = "NOT_ENOUGH_REPLICAS"
 USERS: Final = {"broker": "b", "tiering": "t", "alice": "a"}
 HARD: Final = "static.storage.hard"
 # Kafka's clients inside a broker of which this test makes it start each; and those that tests and the harness start.
 KAFKAS: Final = ("AddPartitionsManager-client-1", "broker-1-txn-marker-sender", "Persister-client-1")
 TESTS: Final = ("harness", "test-", "adminclient-")
-
-
-def tiering_jars(version: str) -> Path:
-    """The directory with the jar that contains ``LocalTieredStorage``."""
-    return maven_jar(f"org.apache.kafka:kafka-storage:{version}:test")
 
 
 def tiering_properties(remote: Path) -> dict[str, str]:
@@ -67,7 +62,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     Brokers authenticate, and tiered storage's client logs in as a user whom nothing exempts.
     """
     directory = tmp_path_factory.mktemp("node")
-    settings = {"factor.source": "local", "supplier": "witness", "fence.authorizer": "none"}
+    settings = {"factor.source": "local", "supplier": "witness"}
     login = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": plain_jaas({"tiering": "t"}, "tiering")}
     client = "rlmm.config.remote.log.metadata.common.client."
     properties = QUICK_QUOTAS | FENCE | {"share.coordinator.state.topic.num.partitions": "2"}
@@ -78,7 +73,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         (directory / "witness").touch()
         more = {"env": env, "version": request.param, "users": USERS, "inter_broker_user": "broker"}
         node = callback_node(directory, settings, properties=properties, **more)
-        node.classpath = [JAR, tiering_jars(node.version)]
+        node.classpath = [JAR, maven_jar(f"org.apache.kafka:kafka-storage:{node.version}:test")]  # LocalTieredStorage
         with node:
             eventually(lambda: TIERING in node.log_text())
             yield node

@@ -3,7 +3,7 @@
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +24,10 @@ from quotahost.model import Volume
 from tests.broker.support.node import callback_node, topic_name
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
-from tests.broker.support.volumes import DiskLimits
+from tests.broker.support.volumes import MEGA, ramp
 
-MEGA: Final = 1_000_000
-SETTINGS: Final = {"factor.source": "local", "fence.authorizer": "none"}
+SETTINGS: Final = {"factor.source": "local"}
+SOFT, HARD = "static.storage.soft", "static.storage.hard"
 
 
 @pytest.fixture(scope="module")
@@ -47,34 +47,25 @@ def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     name = topic_name(request)
     create_topic(node, name)
     yield name
-    names = ("static.storage.soft", "static.storage.hard", "factor.source")
-    change(node, **dict.fromkeys(names))
+    change(node, dict.fromkeys((SOFT, HARD, "factor.source")))
     eventually(lambda: state(node) == OPEN, what="open again")
 
 
-def change(node: KafkaNode, **properties: str | None) -> None:
-    alter_broker_config(node, {PREFIX + name: value for name, value in properties.items()})
-
-
-def limits(node: KafkaNode, soft: int, hard: int) -> None:
-    """Sets limits in bytes used while the broker runs."""
-    change(node, **{"static.storage.soft": str(soft), "static.storage.hard": str(hard)})
+def change(node: KafkaNode, settings: Mapping[str, str | None]) -> None:
+    alter_broker_config(node, {PREFIX + name: value for name, value in settings.items()})
 
 
 def volume(node: KafkaNode) -> Volume:
     return read_disks("1", [str(node.data_dirs[0])]).volumes[0]
 
 
-def set_limits_around_usage(node: KafkaNode) -> DiskLimits:
-    """Sets limits around what is used, waits for THROTTLE, and returns the limits."""
-    disk_limits = DiskLimits.around(volume(node))
-    limits(node, disk_limits.soft, disk_limits.hard)
+def set_limits_around_usage(node: KafkaNode) -> tuple[int, int]:
+    """Sets a soft and a hard limit so far apart that usage stays between them, and waits for THROTTLE."""
+    seen = volume(node)
+    soft, hard = seen.consumed // 4, min(seen.consumed * 2, seen.capacity)
+    change(node, {SOFT: str(soft), HARD: str(hard)})
     eventually(lambda: state(node) == THROTTLE)
-    return disk_limits
-
-
-def factor(node: KafkaNode) -> float:
-    return gauge(node, "QuotaTable", "Factor")
+    return soft, hard
 
 
 def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: KafkaNode, topic: str) -> None:
@@ -82,7 +73,7 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
         eventually(lambda: has_own_quota(node, ANYONE, "free"))
         eventually(lambda: load.meter.rate_over(4) > 3.6e6, what="the client has kept its rate for a window")
         assert quota_now(node, ANYONE, "free").limit is None
-        disk_limits = set_limits_around_usage(node)
+        limits = set_limits_around_usage(node)
 
         def is_a_part_of_its_rate() -> bool:
             quota = quota_now(node, ANYONE, "free")
@@ -90,7 +81,7 @@ def test_the_factor_applies_to_the_former_rate_of_an_unlimited_client(node: Kafk
             # As Kafka measured it when the factor fell: just then a busy machine may have held the client up.
             assert 1e6 < quota.stand_in < 8e6
             # The limit follows the factor over a window, and the factor the disk.
-            return quota.limit == pytest.approx(quota.stand_in * disk_limits.factor(volume(node).consumed), rel=0.1)
+            return quota.limit == pytest.approx(quota.stand_in * ramp(volume(node).consumed, *limits), rel=0.1)
 
         eventually(is_a_part_of_its_rate)
         since = time.monotonic()
@@ -111,28 +102,28 @@ def scraped(node: KafkaNode) -> dict[str, float]:
 
 @pytest.mark.proves("proposal-035.policy-limits", "proposal-035.metric-volumes")
 def test_the_limits_of_the_volume_are_shown_as_configured_in_bytes_used(node: KafkaNode, topic: str) -> None:
-    disk_limits = set_limits_around_usage(node)
+    soft, hard = set_limits_around_usage(node)
     seen = volume(node)
-    factor_now = pytest.approx(disk_limits.factor(seen.consumed), abs=0.05)
-    expected = {"Soft": disk_limits.soft, "Hard": disk_limits.hard, "Breached": 1, "Factor": factor_now}
+    factor_now = pytest.approx(ramp(seen.consumed, soft, hard), abs=0.05)
+    expected = {"Soft": soft, "Hard": hard, "Breached": 1, "Factor": factor_now}
     eventually(lambda: shown(node) == expected)
-    expected = {"soft_limit_bytes": disk_limits.soft, "hard_limit_bytes": disk_limits.hard, "limit_breached": 1}
+    expected = {"soft_limit_bytes": soft, "hard_limit_bytes": hard, "limit_breached": 1}
     expected["capacity_bytes"] = seen.capacity  # under the same label
     eventually(lambda: expected.items() <= scraped(node).items())
-    share = {"static.storage.soft": None, "static.storage.hard": None, "static.storage.hard.min-free-percent": "0.0"}
-    change(node, **share)
+    change(node, {SOFT: None, HARD: None, f"{HARD}.min-free-percent": "0.0"})
     expected = {"Soft": seen.capacity, "Hard": seen.capacity, "Breached": 0, "Factor": 1}
     eventually(lambda: shown(node) == expected, what="0.0 of it must stay free")
-    change(node, **{"static.storage.hard.min-free-percent": None})
+    change(node, {f"{HARD}.min-free-percent": None})
     eventually(lambda: "Hard" not in shown(node), what="no limit is left")
 
 
 @pytest.mark.parametrize("source", ["log-dirs", "snapshots"])
 def test_a_source_swapped_in_live_sees_the_same_disk(node: KafkaNode, topic: str, source: str) -> None:
-    disk_limits = set_limits_around_usage(node)
-    change(node, **{"factor.source": source})
-    eventually(lambda: factor(node) == pytest.approx(disk_limits.factor(volume(node).consumed), abs=0.05))
-    change(node, **{"static.storage.soft": None, "static.storage.hard": "1"})
+    limits = set_limits_around_usage(node)
+    change(node, {"factor.source": source})
+    expected = pytest.approx(ramp(volume(node).consumed, *limits), abs=0.05)
+    eventually(lambda: gauge(node, "QuotaTable", "Factor") == expected)
+    change(node, {SOFT: None, HARD: "1"})
     eventually(lambda: state(node) == PAUSE and "broker 1, volume" in causes(node))
 
 

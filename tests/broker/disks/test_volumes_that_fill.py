@@ -1,26 +1,35 @@
-"""One broker with two volumes, each a file system of its own, that are really filled (proposal 035's scenes)."""
+"""Volumes that are really filled, each a file system of its own: two of one broker, and a follower's (proposal 035)."""
 
+import hashlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import fmean
 from typing import Final
 
 import pytest
 
-from harness.clients.producer import ProducerLoad
-from harness.kafka.admin import alter_broker_config, create_topic, delete_topics
+from harness.clients.producer import ProducerLoad, fill_topic
+from harness.kafka.admin import alter_broker_config, create_topic, delete_topics, place_topics
+from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
-from harness.plugin import PREFIX
+from harness.plugin import FENCE, JAR, PREFIX
 from harness.system.waiting import eventually
+from tests.broker.support.node import callback_properties
 from tests.broker.support.numbers import end_offset, stopped_at
-from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, state
+from tests.broker.support.seen import OPEN, PAUSE, THROTTLE, bytes_in, gauge, state, wait_for_state
 from tests.broker.support.volumes import (
     MEGA,
+    QUICK_DELETION,
+    SMALL_BURSTS,
     WINDOW,
     VolumeWatch,
     directory_of,
     never_ran_out_of_space,
     node_with_two_volumes,
+    published,
+    ramp,
+    small_volume,
     topic_on_each,
     used,
 )
@@ -30,12 +39,10 @@ SOFT, HARD = 28 * MEGA, 60 * MEGA  # bytes used
 LATE: Final = 40 * MEGA  # a soft limit nearer to the hard one, so that the volume is full soon
 QUOTA: Final = 6 * MEGA  # bytes/s of each client
 KEPT: Final = 44 * MEGA  # bytes to which retention holds a topic: half of the way
-SETTINGS: Final = {
+#: Near the hard limit the default floor, 35 kB/s, would take longer.
+PRODUCERS: Final = {"validity": "10s", "static.produce": str(QUOTA), "floor.bytes": "150000"}
+SETTINGS: Final = PRODUCERS | {
     "factor.source": "local",
-    "fence.authorizer": "none",
-    "validity": "10s",
-    "static.produce": str(QUOTA),
-    "floor.bytes": "150000",  # near the hard limit the default, 35 kB/s, would take longer
     "static.storage.soft": str(SOFT),
     "static.storage.hard.min-free-percent": "0.4",  # of VOLUME: it means HARD
 }
@@ -46,11 +53,6 @@ SEGMENTS: Final = {"segment.bytes": str(1 << 20)}
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     with node_with_two_volumes(tmp_path_factory.mktemp("node"), SETTINGS, VOLUME) as node:
         yield node
-
-
-def ramp(consumed: int) -> float:
-    """The factor that the proposal gives to a volume with so many bytes used."""
-    return min(1.0, max(0.0, (HARD - consumed) / (HARD - SOFT)))
 
 
 @pytest.mark.proves("proposal-035.progressive", "proposal-035.properties-old")
@@ -73,7 +75,7 @@ def test_a_volume_held_between_limits_by_retention_gives_producers_that_share_of
         eventually(gets_its_share, poll=0.2)
     held = watch.since(held_since)
     assert {sample.state for sample in held} == {"THROTTLE"}
-    expected = fmean([ramp(sample.used[place]) for sample in held])
+    expected = fmean([ramp(sample.used[place], SOFT, HARD) for sample in held])
     assert fmean([sample.factor for sample in held]) == pytest.approx(expected, abs=0.05)
     assert watch.most_used(place) < HARD
     assert load.max_throttle(held_since) > 0
@@ -109,3 +111,57 @@ def test_one_full_volume_stops_producers_at_its_hard_limit_also_those_writing_to
     assert careful.errors == filler.errors == []
     assert end_offset(node, to_empty) >= careful.meter.messages, "what was acknowledged is there"
     alter_broker_config(node, {PREFIX + "static.storage.soft": None})
+
+
+# ---- a follower's, which replication alone fills: it stops the producers of the other broker ----
+
+LARGE, SMALL = 1000 * MEGA, 80 * MEGA  # bytes of the volumes of brokers 1 and 2
+OLD: Final = 10 * MEGA  # bytes of the topic that is deleted in the end
+BALLAST: Final = 25 * MEGA  # bytes
+#: Of either broker, in bytes free.
+FREE: Final = {"soft": 42 * MEGA, "hard": 20 * MEGA}
+
+
+def log_of(node: KafkaNode, topic: str) -> tuple[int, str]:
+    """The bytes of a topic's partition on a broker's disk: how many, and their digest."""
+    segments = sorted(node.data_dirs[0].glob(f"{topic}-0/*.log"))
+    content = b"".join(segment.read_bytes() for segment in segments)
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.proves("proposal-035.replication", "proposal-035.pause", "proposal-035.states")
+@pytest.mark.proves("proposal-035.properties-new")
+@pytest.mark.proves("faults.replication-fills")
+def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_loses_nothing(tmp_path: Path) -> None:
+    settings = PRODUCERS | {"factor.source": "snapshots", "startup.grace": "20s"}
+    settings |= {f"static.storage.{limit}.min-free-bytes": str(free) for limit, free in FREE.items()}
+    properties = callback_properties(settings) | SMALL_BURSTS | FENCE | QUICK_DELETION
+    cluster = Cluster(tmp_path, brokers=2, classpath=[JAR], properties=properties, probe=True)
+    leader, follower = cluster.brokers
+    large, small = directories = [node.data_dirs[0] for node in cluster.brokers]
+    with small_volume(large, LARGE), small_volume(small, SMALL), cluster:
+        (small / "ballast").write_bytes(bytes(BALLAST))  # what another program has there
+        wait_for_state(cluster, OPEN)
+        place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
+        fill_topic(leader.client_config(client_id="before"), "old", OLD)
+        client = leader.client_config(client_id="p") | {"enable.idempotence": True}
+        with VolumeWatch(leader, directories) as watch, ProducerLoad(client, "t") as load:
+            wait_for_state(cluster, THROTTLE)
+            wait_for_state(cluster, PAUSE)
+            (end,) = stopped_at(leader, "t")
+            assert 0 <= watch.most_used(1) - (SMALL - FREE["hard"]) < MEGA, "the follower's disk stops at its limit"
+            assert LARGE - watch.most_used(0) > FREE["soft"], "the leader's own disk gives no reason to slow anybody"
+            assert all(bytes_in(leader, topic) > 0 for topic in ("old", "t"))
+            assert all(bytes_in(follower, topic) == 0 for topic in ("old", "t")), "replication alone fills it"
+            assert gauge(follower, "Fence", "Rejections") == 0
+            leader.wait_for_log("-> PAUSE: .*broker 2, volume")
+            for node in cluster.brokers:
+                eventually(lambda at=node: published(at).consumed == pytest.approx(used(at.data_dirs[0]), abs=MEGA))
+                assert never_ran_out_of_space(node)
+            delete_topics(cluster, "old")
+            # What waits in the client, 1 MB, fits into the room. If it went on, this would be full on a busy machine.
+            assert load.drain() == 0, "producers are let go"
+            wait_for_state(cluster, THROTTLE)
+        assert load.errors == []
+        assert end_offset(leader, "t") == load.meter.messages > end, "all that was acknowledged, once"
+        eventually(lambda: log_of(leader, "t") == log_of(follower, "t"), what="it lies on both disks, byte for byte")

@@ -32,7 +32,6 @@ SETTINGS: Final = {
     "factor.source": "local",
     "static.produce": "20M",
     "factor.scope": "topics",
-    "fence.authorizer": "none",
     "static.storage.soft": str(SOFT),
     "static.storage.hard": str(90 * MEGA),
     "tasks": "cordon,publish-usage",
@@ -67,10 +66,14 @@ def places_of_new_topics(node: KafkaNode, name: str) -> set[Path]:
     return {directory_of(topic, node.data_dirs) for topic in topics}
 
 
-def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(node: KafkaNode) -> None:
-    topic = topic_at(node.data_dirs[0])
+def test_explain_and_top_show_what_fills_a_volume_who_writes_and_what_a_shorter_retention_frees(
+    node: KafkaNode,
+) -> None:
+    full, other = node.data_dirs
+    topic = topic_at(full)
+    wait_for_watch_topic(node)
     fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
-    eventually(lambda: used(node.data_dirs[0]) > SOFT)
+    eventually(lambda: used(full) > SOFT)
     code, text = explain("--pid", node.pid, "--volume")
     assert code == 0
     assert [line.split()[0] for line in text.splitlines()[1:]] == [str(each) for each in node.data_dirs]
@@ -79,7 +82,7 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
 
         def all_is_shown() -> bool:
             """Of a volume that grows meanwhile: a busy machine may hold the writer up."""
-            code, text = explain("--broker-id", OWN_ID, "--volume", node.data_dirs[0], "--interval", "2s")
+            code, text = explain("--broker-id", OWN_ID, "--volume", full, "--interval", "2s")
             assert code == 0, text
             assert field(text, "capacity") == "100 MB"
             assert "breached by" in field(text, "soft")
@@ -95,35 +98,22 @@ def test_explain_shows_what_fills_a_volume_who_writes_and_what_a_shorter_retenti
         eventually(all_is_shown)
         slowed = f"slowed, since it writes to {topic}, which has a replica on broker {OWN_ID}"
         eventually(lambda: slowed in field(explain_client(node, ANYONE, "writer")[1], "scope"))
-        other = topic_at(node.data_dirs[1])
-        with ProducerLoad(node.client_config(client_id="other"), other, rate=RATE) as elsewhere:
+        with ProducerLoad(node.client_config(client_id="other"), topic_at(other), rate=RATE) as elsewhere:
             eventually(lambda: elsewhere.meter.bytes > RATE)
             spared = "keeps its full quota: it has not written to an affected topic"
             eventually(lambda: spared in field(explain_client(node, ANYONE, "other")[1], "scope"))
-
-
-def test_top_of_the_cluster_lists_the_volumes_the_fullest_first_and_opens_one_as_explain_does(node: KafkaNode) -> None:
-    full, other = node.data_dirs
-    topic = topic_at(full)
-    wait_for_watch_topic(node)
-    fill_topic(node.client_config(client_id="filler"), topic, 25 * MEGA)
-    eventually(lambda: used(full) > SOFT)
-    with (
-        ProducerLoad(node.client_config(client_id="writer"), topic, rate=RATE) as load,
-        Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal,
-    ):
-        eventually(lambda: load.meter.bytes > RATE)
-        terminal.shows("writer")
-        terminal.press(b"v")
-        first = terminal.line(rf"^1 +{OWN_ID} .* 0\.\d+\s*$").split()
-        second = terminal.line(f"^2 +{OWN_ID} ").split()
-        terminal.press(b"1")
-        # Once there is a rate: a busy machine may hold the writer up.
-        terminal.line(rf"^{topic} .*[kM]B/s\s*$")
-        writes = terminal.line("client-id writer").split()
-        terminal.press(b"\x1bq")
-        assert terminal.ends() == 0
-    assert first[2:5] == [str(full), "100", "MB"]
+        with Terminal("top", "--bootstrap", node.bootstrap, lines=60, columns=180) as terminal:
+            terminal.shows("writer")
+            terminal.press(b"v")
+            first = terminal.line(rf"^1 +{OWN_ID} .* 0\.\d+\s*$").split()
+            second = terminal.line(f"^2 +{OWN_ID} ").split()
+            terminal.press(b"1")
+            # Once there is a rate: a busy machine may hold the writer up.
+            terminal.line(rf"^{topic} .*[kM]B/s\s*$")
+            writes = terminal.line("client-id writer").split()
+            terminal.press(b"\x1bq")
+            assert terminal.ends() == 0
+    assert first[2:5] == [str(full), "100", "MB"], "the fullest"
     assert first[-5:-1] == ["20.0", "MB", "90.0", "MB"], "its limits"
     assert 0 < float(first[-1]) < 1, "its factor"
     assert (second[2], second[-1]) == (str(other), "1")

@@ -76,13 +76,31 @@ def load(node: KafkaNode, user: str, client_id: str) -> ProducerLoad:
     return ProducerLoad(node.client_config(user, client_id), "t")
 
 
-def test_the_supplier_of_the_quota_that_limits_a_client_is_named(node: KafkaNode) -> None:
+def test_the_supplier_of_the_quota_that_limits_a_client_is_named_and_top_shows_who_uses_what(node: KafkaNode) -> None:
+    once = ("top", "--pid", node.pid, "--once")
     with load(node, "alice", "app"), load(node, "bob", "app"):
         ends(node, "bob", "PRODUCE is limited by the client's quota of static.")
         text = ends(node, "alice", "PRODUCE is limited by the user's quota of client-quotas.")
+
+        def held() -> tuple[dict[str, Any], list[str]]:
+            """Each user's busiest row, and what a person reads of bob's, while no stall holds the two up."""
+            rows = {row["user"]: row for row in reversed(top("--pid", node.pid, "--type", "PRODUCE")["rows"])}
+            assert rows["alice"]["bound_by"] == rows["bob"]["bound_by"] == "quota"
+            lines = quotahost(*once, "--held", "--filter", "bob").stdout.splitlines()
+            assert re.match(r"bob +app +PRODUCE +[\d.]+ MB/s +3.00 MB/s +[\d.]+ % +.*quota", lines[3])
+            return rows, lines
+
+        rows, lines = eventually(held)
+        last = quotahost(*once, "--most", "1").stdout.splitlines()[-1]
+        assert [top("--pid", node.pid, "--most", most)["left_out"] for most in (1, 1000)] == [True, False]
     assert field(text, "quota") == "2,000,000 bytes/s (2M), shared by user alice"
     assert field(text, "from") == "supplier client-quotas"
     assert field(text, "limit") == "2,000,000 bytes/s (2M)"
+    shown = ("scope", "client_id", "quota", "address")  # the authorizer saw from where they wrote
+    assert [rows["alice"][name] for name in shown] == ["user", "", 2e6, "127.0.0.1"]
+    assert [rows["bob"][name] for name in shown] == ["client", "app", 3e6, "127.0.0.1"]
+    assert lines[0].startswith(f"broker {OWN_ID} (pid {node.pid})  OPEN  factor 1  fence open")
+    assert ("left out" in lines[-1], last) == (False, "more clients, less busy, are left out")
 
 
 @pytest.mark.proves("kip-13.default-quota")
@@ -198,25 +216,3 @@ def test_a_user_with_a_slash_is_split_at_the_last_one_and_the_broker_is_found_by
     assert field(text, "broker") == f"{OWN_ID} (pid {node.pid})"
     assert field(text, "client").startswith("user CN=d/e, client-id app")
     assert all(each in text for each in ("PRODUCE\n", "FETCH\n", "REQUEST\n", "CONTROLLER_MUTATION\n"))
-
-
-def test_top_shows_who_uses_what_as_explain_does(node: KafkaNode) -> None:
-    once = ("top", "--pid", node.pid, "--once")
-    with load(node, "alice", "app"), load(node, "bob", "app"):
-
-        def held() -> tuple[dict[str, Any], list[str]]:
-            """Each user's busiest row, and what a person reads of bob's, while no stall holds the two up."""
-            rows = {row["user"]: row for row in reversed(top("--pid", node.pid, "--type", "PRODUCE")["rows"])}
-            assert rows["alice"]["bound_by"] == rows["bob"]["bound_by"] == "quota"
-            lines = quotahost(*once, "--held", "--filter", "bob").stdout.splitlines()
-            assert re.match(r"bob +app +PRODUCE +[\d.]+ MB/s +3.00 MB/s +[\d.]+ % +.*quota", lines[3])
-            return rows, lines
-
-        rows, lines = eventually(held)
-        last = quotahost(*once, "--most", "1").stdout.splitlines()[-1]
-        assert [top("--pid", node.pid, "--most", most)["left_out"] for most in (1, 1000)] == [True, False]
-    shown = ("scope", "client_id", "quota", "address")  # the authorizer saw from where they wrote
-    assert [rows["alice"][name] for name in shown] == ["user", "", 2e6, "127.0.0.1"]
-    assert [rows["bob"][name] for name in shown] == ["client", "app", 3e6, "127.0.0.1"]
-    assert lines[0].startswith(f"broker {OWN_ID} (pid {node.pid})  OPEN  factor 1  fence open")
-    assert ("left out" in lines[-1], last) == (False, "more clients, less busy, are left out")

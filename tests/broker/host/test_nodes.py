@@ -1,7 +1,8 @@
-"""quotahost on several versions of Kafka, and on nodes that are broker, controller or both."""
+"""quotahost on several versions of Kafka, on one without all that is no public API, and on controllers."""
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -13,10 +14,11 @@ from harness.kafka.admin import alter_broker_config, create_topic, creates, set_
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
-from harness.plugin import FENCE, JAR, PREFIX
+from harness.plugin import FENCE, JAR, PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.broker.metrics import CATALOGUE, CLIENTS
-from tests.broker.support.node import callback_node, callback_properties
+from tests.broker.support.node import FACTOR, FIXED, callback_node, callback_properties
+from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import OPEN, PAUSE, causes, gauge, state
 
 # The oldest and the newest each time: what lies between has the interfaces of one of them (test_shapes.py).
@@ -42,40 +44,72 @@ def bounds(node: KafkaNode) -> set[float | None]:
     return {quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="p")}
 
 
-@pytest.fixture(scope="module")
-def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    """A node that is broker and controller, whose callback shows its metrics among Kafka's own, too."""
-    properties = callback_properties(name="org.quotahost.MonitoredPythonQuotaCallback")
-    with KafkaNode(tmp_path_factory.mktemp("node"), classpath=[JAR], properties=properties) as node:
-        yield node
+# ---- without what is no public API: -Dquotahost.internals.without=NAME,... takes it away, as a later Kafka might ----
+
+SOURCE: Final = ROOT / "java-shim/src/main/java/org/quotahost/internals/Internals.java"
+NAMES: Final = re.findall(r'new Internal<>\(\s*"(\w+)"', SOURCE.read_text())
+RATE: Final = 500_000  # bytes/s
+INTERNALS: Final = FIXED | {"static.produce": str(RATE), "topics.total.bytes.in.per.sec.threshold": "1G"}
 
 
-def test_every_metric_of_the_catalogue_is_shown_and_no_other_and_among_kafkas_own_too(monitored: KafkaNode) -> None:
-    numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
+@pytest.mark.proves("faults.internals")
+@pytest.mark.parametrize(
+    "without", [set(NAMES), *(pytest.param({name}, marks=pytest.mark.long) for name in NAMES)], ids=["all", *NAMES]
+)
+def test_without_them_a_broker_starts_throttles_fences_and_says_so_once(tmp_path: Path, without: set[str]) -> None:
+    options = [f"-Dquotahost.internals.without={','.join(without)}"]
+    properties = FENCE | dict(QUICK_QUOTAS)
+    with callback_node(tmp_path, INTERNALS, properties=properties, jvm_options=options) as node:
+        create_topic(node, "t")
+        client = node.client_config(client_id="app")
+        with ProducerLoad(client, "t") as load:
+            eventually(lambda: load.max_throttle() > 0 and load.meter.rate_over(3) < 1.2 * RATE)
+            assert [quota.bound for quota in enforced_quotas(node, "PRODUCE", client_id="app")] == [RATE]
+        assert load.errors == []
+        alter_broker_config(node, {FACTOR: "0"})
+        eventually(lambda: attempt(client, "t") == "NOT_ENOUGH_REPLICAS")
+        assert gauge(node, "Fence", "Rejections") > 0
+        beans = Jmx(node).query("quotahost:type=Internals,name=*")
+        missing = {bean.partition("name=")[2]: float(values["Missing"]) for bean, values in beans.items()}
+        assert missing == {name: float(name in without) for name in NAMES}
+        lines = [line for line in node.log_text().splitlines() if "is missing, or not as quotahost knows it" in line]
+        assert sorted(line.partition(" is missing")[0].split()[-1] for line in lines) == sorted(without)
+        assert all("WARN" in line for line in lines)
+        assert node.stop() == 143
+    assert "NoClassDefFoundError" not in node.log_text()
 
-    def shows_all() -> bool:
-        assert {
-            (name.split("type=")[1].split(",")[0], attribute)
-            for name, attributes in Jmx(monitored).query("quotahost:*").items()
-            for attribute in attributes
-        } == numbers | {(CLIENTS, "Uses")}
-        return True
 
-    eventually(shows_all)
-    beans = Jmx(monitored).query("kafka.server:type=plugins,bean=QuotaTable,*")
-    roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
-    assert roles == {"broker", "controller"}
-    assert all(bean["Factor"] == 1.0 for bean in beans.values())
+# ---- nodes that are controllers ----
 
 
 @pytest.mark.proves("mission.shim")
-def test_one_interpreter_serves_all_callbacks_of_a_node(monitored: KafkaNode) -> None:
-    assert monitored.log_text().count("quotahost serves with suppliers") == 1
-    assert gauge(monitored, "Host", "Restarts") == 0
+def test_all_callbacks_of_a_node_have_one_interpreter_and_show_every_metric_of_the_catalogue_and_no_other(
+    tmp_path: Path,
+) -> None:
+    properties = callback_properties(name="org.quotahost.MonitoredPythonQuotaCallback")
+    numbers = {(metric.type, metric.attribute) for metric in CATALOGUE if not metric.shown_by}
+    with KafkaNode(tmp_path, classpath=[JAR], properties=properties) as node:
+
+        def shows_all() -> bool:
+            assert {
+                (name.split("type=")[1].split(",")[0], attribute)
+                for name, attributes in Jmx(node).query("quotahost:*").items()
+                for attribute in attributes
+            } == numbers | {(CLIENTS, "Uses")}
+            return True
+
+        eventually(shows_all)
+        # Among Kafka's own, too.
+        beans = Jmx(node).query("kafka.server:type=plugins,bean=QuotaTable,*")
+        roles = {role for role in ("broker", "controller") for name in beans if f"role={role}" in name}
+        assert roles == {"broker", "controller"}
+        assert all(bean["Factor"] == 1.0 for bean in beans.values())
+        assert node.log_text().count("quotahost serves with suppliers") == 1
+        assert gauge(node, "Host", "Restarts") == 0
 
 
 def test_a_controller_refuses_new_topics_while_a_disk_of_a_broker_is_full(tmp_path: Path) -> None:
-    settings = {"factor.source": "snapshots", "snapshots.period": "1s", "fence.authorizer": "none"}
+    settings = {"factor.source": "snapshots", "snapshots.period": "1s"}
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=1, controllers=1, classpath=[JAR], properties=properties)
     (broker,), (controller,) = cluster.brokers, cluster.controllers

@@ -36,7 +36,6 @@ COMMIT: Final = "516f3d4"
 VALIDITY: Final = 20  # seconds: for longer no change of one broker may stop producers
 SETTINGS: Final = {
     "factor.source": "snapshots",
-    "fence.authorizer": "none",
     "startup.grace": "30s",
     "snapshots.period": "1s",
     "validity": f"{VALIDITY}s",
@@ -78,7 +77,7 @@ class FirstRequests(Background):
 @pytest.mark.parametrize("source", ["cluster-volumes", pytest.param("snapshots", marks=pytest.mark.long)])
 @pytest.mark.proves("faults.cold-start")
 def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(tmp_path: Path, source: str) -> None:
-    settings = {"factor.source": source, "fence.authorizer": "none", "static.storage.hard.min-free-bytes": "1"}
+    settings = {"factor.source": source, "static.storage.hard.min-free-bytes": "1"}
     settings["validity"] = "20s"  # of a record that never comes; then the standby answers
     properties = callback_properties(settings) | FENCE
     cluster = Cluster(tmp_path, brokers=3, classpath=[JAR], properties=properties)
@@ -97,7 +96,7 @@ def test_topics_and_records_of_the_first_moment_are_taken_as_by_a_stock_cluster(
 
 @pytest.mark.proves("faults.full-at-start")
 def test_a_broker_whose_disk_is_full_when_it_starts_appends_no_byte(tmp_path: Path) -> None:
-    settings = {"factor.source": "local", "fence.authorizer": "none"}
+    settings = {"factor.source": "local"}
     with callback_node(tmp_path, settings, properties=FENCE) as node:
         create_topic(node, "t")
         assert attempt(node.client_config(client_id="p"), "t") is None

@@ -9,8 +9,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
-from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -122,28 +121,21 @@ def test_doctor_names_what_is_missing_and_what_is_weaker_then(tmp_path: Path) ->
 
 # ---- the clients inside brokers ----
 
-_CLIENT: Final = "org/apache/kafka/clients/NetworkClient"
-_THREAD: Final = "org/apache/kafka/server/util/InterBrokerSendThread"
-_UTILS: Final = "kafka/server/NetworkUtils"
-# What makes a client: the class, and the method that does it.
-_MAKERS: Final = {
-    (_CLIENT, "<init>"),
-    (_THREAD, "<init>"),
-    (_UTILS, "buildNetworkClient"),
-    ("org/apache/kafka/clients/ClientUtils", "createNetworkClient"),
-    ("org/apache/kafka/clients/producer/KafkaProducer", "<init>"),
-    ("org/apache/kafka/clients/consumer/KafkaConsumer", "<init>"),
-    ("org/apache/kafka/clients/consumer/KafkaShareConsumer", "<init>"),
-    ("org/apache/kafka/clients/admin/Admin", "create"),
-    ("org/apache/kafka/clients/admin/AdminClient", "create"),
-    ("org/apache/kafka/clients/admin/KafkaAdminClient", "createInternal"),
-}
-# The outer classes that make one, and the client-ids; None if the client comes from another class of this list, or
-# runs in a tool and in no broker.
+# The classes by which one is made.
+_MAKERS: Final = (
+    "kafka/server/NetworkUtils",
+    "org/apache/kafka/server/util/InterBrokerSendThread",
+    *(f"org/apache/kafka/clients/{name}" for name in (
+        "NetworkClient", "ClientUtils", "producer/KafkaProducer", "consumer/KafkaConsumer",
+        "consumer/KafkaShareConsumer", "admin/Admin", "admin/AdminClient", "admin/KafkaAdminClient")),
+)  # fmt: skip
+# The outer classes that name one of these, and the client-ids; None if a client comes from another class of this list,
+# or runs in a tool and in no broker.
 _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "AddPartitionsToTxnManager": None,
     "BrokerBlockingSender": None,  # with the client-id of ReplicaFetcherManager: broker-1-fetcher-0
     "BrokerServer": ("AddPartitionsManager-client-1", "Persister-client-1"),
+    "CommandLineUtils": None,
     "ConfigCommand": None,
     "ConsumerManager": ("__remote_log_metadata_client_1_consumer",),
     "InterBrokerSendThread": None,  # what others extend
@@ -156,52 +148,34 @@ _KNOWN: Final[dict[str, tuple[str, ...] | None]] = {
     "PersisterStateManager": None,
     "ProducerManager": ("__remote_log_metadata_client_1_producer",),
     "TopicBasedRemoteLogMetadataManager": ("__remote_log_metadata_client_1_admin",),
+    "TopicBasedRemoteLogMetadataManagerConfig": None,
     "TransactionMarkerChannelManager": ("broker-1-txn-marker-sender",),
 }
-# How javap -c shows a plain word that is loaded, and a call; without a class the method is one of the class itself.
-_WORD: Final = re.compile(r"ldc(?:_w)? .*// String (\w+)$")
-_CALL: Final = re.compile(r"// (?:Interface)?Method (?:([\w/$]+)\.)?\"?(<init>|\w+)\"?:")
-_HEAD: Final = re.compile(r"^(?:[a-z]+ )*(?:class|interface) ([\w.$]+)")
+# How javap -c shows a plain word that is loaded, and the call that makes a client whose id begins with it.
+_STEP: Final = re.compile(r"// String (\w+)$|// Method kafka/server/NetworkUtils\.(buildNetworkClient):", re.MULTILINE)
 
 
-@cache
-def makers(version: str) -> dict[str, set[tuple[tuple[str, str], str]]]:
-    """The classes of Kafka's brokers that make a client, with each call and the last plain word that was loaded before.
-
-    The clients' own jar is left out.
-    """
-    jars = [jar for jar in broker_jars(version).glob("kafka*.jar") if not jar.name.startswith("kafka-clients")]
-    classes = [name for jar in jars for name in _candidates(jar)]
-    command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), *classes]
-    calls: dict[str, set[tuple[tuple[str, str], str]]] = {}
-    name = word = ""
-    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
-        if head := _HEAD.match(line):
-            name = head[1].replace(".", "/")
-        elif loaded := _WORD.search(line):
-            word = loaded[1]
-        elif call := _CALL.search(line):
-            calls.setdefault(name, set()).add(((call[1] or name, call[2]), word))
-    return {name: called for name, called in calls.items() if {call for call, _ in called} & _MAKERS}
-
-
-def _candidates(jar: Path) -> Iterator[str]:
-    """The classes in whose bytes a maker is named: javap would take minutes for all."""
-    wanted = {name.encode() for name, _ in _MAKERS}
-    with zipfile.ZipFile(jar) as archive:
-        for file in archive.namelist():
-            if file.endswith(".class") and any(name in archive.read(file) for name in wanted):
-                yield file.removesuffix(".class").replace("/", ".")
+def users_of_makers(version: str) -> set[str]:
+    """The outer classes of Kafka's brokers in whose bytes a maker is named; the clients' own jar is left out."""
+    found = set()
+    for jar in broker_jars(version).glob("kafka*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist() if not jar.name.startswith("kafka-clients") else ():
+                code = archive.read(name) if name.endswith(".class") else b""
+                if any(maker.encode() in code for maker in _MAKERS):
+                    found.add(name.rpartition("/")[2].removesuffix(".class").partition("$")[0])
+    return found
 
 
 @pytest.mark.parametrize("version", [DEFAULT_VERSION, "4.0.1"])
 def test_no_class_of_a_broker_makes_a_client_that_is_not_known_or_not_exempt(version: str) -> None:
-    outer = {name.rpartition("/")[2].partition("$")[0] for name in makers(version)}
+    outer = users_of_makers(version)
     assert outer - _KNOWN.keys() == set(), "its client-id must be among exemptions.INTERNAL_CLIENT_IDS"
     if version == DEFAULT_VERSION:
         assert _KNOWN.keys() - outer == set(), "these make no client any more"
-    builds = _UTILS, "buildNetworkClient"
-    prefixes = {word for called in makers(version).values() for call, word in called if call == builds}
+    command = [*tool("javap"), "-c", "-p", "-cp", class_path([broker_jars(version)]), "kafka.server.BrokerServer"]
+    steps = _STEP.findall(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    prefixes = {word for (word, _), (_, builds) in pairwise(steps) if builds}
     assert prefixes >= {"AddPartitionsManager", "Persister"}
     ids = {client_id for names in _KNOWN.values() for client_id in names or ()}
     ids |= {f"{prefix}-client-1" for prefix in prefixes}

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from harness.clients.mutations import TopicError, mutate
+from harness.clients.mutations import mutate
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import QUOTA_EXCEEDED, Kind, RawClient, RoundTrip, now_ms
 from harness.java.jmx import Jmx
@@ -237,8 +237,12 @@ def test_kafkas_client_tries_again_until_it_succeeds_unless_told_otherwise(nodes
         with limited(node, client_id, rate=1):
             pass
     before, begin = requests(node), now_ms()
-    error = refused(node, "impatient", BURST_S + 1, retry=False)  # one token is owed after the first topic
-    assert error.message == MESSAGE
+    topics = {"big": BURST_S + 1, "late": 1}  # one token is owed after the first
+    outcome = mutate(node, "impatient", "create", topics, retry=False)
+    error = outcome["late"]
+    assert outcome["big"] is None
+    assert error is not None
+    assert (error.error, error.message) == ("ThrottlingQuotaExceededException", MESSAGE)
     assert 1000 - (now_ms() - begin) <= error.throttle_ms <= 1000
     eventually(lambda: requests(node) - before == 2, what="one request, counted by broker and controller")
 
@@ -247,17 +251,6 @@ def test_kafkas_client_tries_again_until_it_succeeds_unless_told_otherwise(nodes
     assert mutate(node, "patient", "create", topics, retry=True) == dict.fromkeys(topics)
     assert now_ms() - begin >= 1000 - 2, "it can't have succeeded at once"
     eventually(lambda: requests(node) - before == 4, what="one more request, after the throttle time")
-
-
-def refused(node: KafkaNode, client_id: str, partitions: int, **how: Any) -> TopicError:
-    """The error of the second of two topics that are created in one request, whose first has so many partitions."""
-    first, second = f"{client_id}-1", f"{client_id}-2"
-    outcome = mutate(node, client_id, "create", {first: partitions, second: 1}, **how)
-    error = outcome[second]
-    assert outcome[first] is None
-    assert error is not None
-    assert error.error == "ThrottlingQuotaExceededException"
-    return error
 
 
 def requests(node: KafkaNode) -> int:

@@ -29,7 +29,6 @@ from tests.broker.support.seen import OPEN, gauge, state, wait_for_rate
 QUOTA: Final = 1e6  # bytes/s of each user
 SETTINGS: Final = {
     "factor.source": "snapshots",
-    "fence.authorizer": "none",
     "static.scope": "user",
     "static.produce": "1M",
     "budgets": "on",

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.clients.raw import introduce_clients
-from harness.kafka.admin import create_topic, set_quota
+from harness.kafka.admin import create_topic, place_topics, set_quota
 from harness.kafka.cluster import Cluster
 from harness.kafka.node import KafkaNode
 from harness.plugin import JAR
@@ -34,17 +34,12 @@ SETTINGS: Final = {"supplier": "cluster-quota,client-quotas", "validity": "8s", 
 @contextmanager
 def three_brokers(directory: Path) -> Iterator[Cluster]:
     """Runs three brokers with a topic on each, t1 to t3; they divide the quotas equally so far."""
-    properties = callback_properties(SETTINGS) | dict(QUICK_QUOTAS)
+    properties = callback_properties(SETTINGS) | QUICK_QUOTAS
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as made:
-        config = made.client_config(client_id="harness") | {"allow.auto.create.topics": False}
         create_topic(made.brokers[0], SHARES, replicas=3, config=COMPACTED)
-        on_each = [NewTopic(f"t{n}", replica_assignment=[[n]], num_partitions=1) for n in (1, 2, 3)]
-        admin = AdminClient(config)
-        for done in admin.create_topics(on_each).values():
-            done.result(30)
-        del admin  # it would go on connecting after the brokers have ended
+        place_topics(made, {f"t{n}": n for n in (1, 2, 3)})
         for client_id in ("p", "q"):
-            set_cluster_quota(config, client_id=client_id, produce=QUOTA)
+            set_cluster_quota(made.client_config(client_id="harness"), client_id=client_id, produce=QUOTA)
         eventually(lambda: all(gauge(node, "ClusterQuotas", "Entities") == 2 for node in made.brokers))
         eventually(lambda: all(gauge(node, "Shares", "Brokers") == 3 for node in made.brokers))
         yield made

@@ -20,7 +20,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import PREFIX, ROOT
 from harness.system.waiting import eventually
 from quotahost.cli.main import app
-from quotahost.cli.quotas.cluster import Cluster, cluster_at
+from quotahost.cli.quotas.cluster import cluster_at
 from quotahost.cli.quotas.files import in_yaml, read_declared
 from quotahost.cli.quotas.plan import Entity
 from quotahost.kafka.commands import CompactedTopic
@@ -73,6 +73,8 @@ def test_the_example_is_applied_and_again_changes_nothing(node: KafkaNode, clien
     assert "Plan: 15 to add, 0 to change, 0 to remove." in planned.output
     assert "20,000,000 bytes/s (20M)" in planned.output
     assert run(client, "drift", EXAMPLE).exit_code == 1
+    refused = CliRunner().invoke(app, ["quotas", "apply", str(EXAMPLE), *client], input="n\n")
+    assert (refused.exit_code, describe_quotas(node)) == (1, []), "without a yes"
     first = run(client, "apply", "--yes", EXAMPLE)
     assert (first.exit_code, "Applied 15 of 15 changes." in first.output) == (0, True)
     found = {tuple(sorted(entity.items())): rates for entity, rates in describe_quotas(node)}
@@ -107,16 +109,12 @@ def test_two_operators_at_once_lose_nothing(client: list[str], tmp_path: Path) -
     for n, file in enumerate(files):
         entries = ", ".join(f"{{user: u{n}-{m}, produce: {m + 1}M}}" for m in range(50))
         file.write_text(f"cluster-quotas: [{entries}]")
+    command = [sys.executable, "-m", "quotahost.cli", "quotas", "apply", "--yes", *client]
     with ThreadPoolExecutor(len(files)) as pool:
-        done = list(pool.map(lambda file: subprocess_of(client, "apply", "--yes", file), files))
+        done = list(pool.map(lambda file: subprocess.run([*command, file], capture_output=True, check=False), files))
     assert [each.returncode for each in done] == [0] * 4, done
     for file in files:
         assert run(client, "drift", file).exit_code == 0
-
-
-def subprocess_of(client: list[str], *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quotahost.cli", "quotas", *map(str, arguments), *client]
-    return subprocess.run(command, capture_output=True, timeout=180, check=False, text=True)
 
 
 def test_the_properties_of_earlier_versions_are_taken_over(client: list[str], file: Path) -> None:
@@ -204,12 +202,6 @@ def test_what_others_changed_is_drift_and_what_they_added_stays_until_it_is_prun
     assert [entity for entity, _ in describe_quotas(node)] == [{"user": "alice"}]
 
 
-def test_nothing_is_changed_without_a_yes(node: KafkaNode, client: list[str], file: Path) -> None:
-    file.write_text("quotas: [{user: alice, producer_byte_rate: 1M}]")
-    refused = CliRunner().invoke(app, ["quotas", "apply", str(file), *client], input="n\n")
-    assert (refused.exit_code, describe_quotas(node)) == (1, [])
-
-
 def test_it_says_where_brokers_enforce_other_quotas(node: KafkaNode, client: list[str], file: Path) -> None:
     file.write_text("quotas: [{user: alice, producer_byte_rate: 1M}]")
     before = len(node.log_text())
@@ -235,13 +227,7 @@ def test_wrong_credentials_end_with_2_and_are_not_shown(client: list[str], file:
     assert "wr0ng" not in result.output
 
 
-@pytest.fixture(scope="module")
-def connected(node: KafkaNode) -> Iterator[Cluster]:
-    with cluster_at(node.bootstrap, None, TOPIC) as connected:
-        yield connected
-
-
-def test_names_and_rates_of_every_kind_are_read_back(connected: Cluster, file: Path) -> None:
+def test_names_and_rates_of_every_kind_are_read_back(node: KafkaNode, file: Path) -> None:
     names = ("<default>", "%", '"', "ä ö", "a,b=c/d\\", "\x00", "..")
     quotas = {Entity(name): {"producer_byte_rate": 1.0} for name in names}
     quotas |= {
@@ -251,11 +237,12 @@ def test_names_and_rates_of_every_kind_are_read_back(connected: Cluster, file: P
     quotas |= {Entity(name, in_cluster=True): {"produce": 1 / 3, "fetch": math.inf} for name in names}
     file.write_text(in_yaml(quotas))
     declared = read_declared([file])
-    planned = connected.compare(declared, prune=True)
-    assert connected.change(planned) == {}
-    assert connected.not_made(planned, {}) == []
-    assert {**connected.client_quotas(), **connected.recorded()} == declared.quotas == quotas
-    assert connected.compare(declared, prune=True).changes == ()
+    with cluster_at(node.bootstrap, None, TOPIC) as cluster:
+        planned = cluster.compare(declared, prune=True)
+        assert cluster.change(planned) == {}
+        assert cluster.not_made(planned, {}) == []
+        assert {**cluster.client_quotas(), **cluster.recorded()} == declared.quotas == quotas
+        assert cluster.compare(declared, prune=True).changes == ()
 
 
 MANY: Final = 100_000

@@ -1,29 +1,41 @@
-"""Real clients get the rates that Python decides: static rates, client quotas, live changes, exemptions."""
+"""Real clients get the rates that Python decides, from the first request on and whatever client-ids they claim."""
 
+import math
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from harness.clients.consumer import ConsumerLoad
-from harness.clients.load import QUICK_QUOTAS
+from harness.clients.load import QUICK_QUOTAS, QUICK_WINDOW
 from harness.clients.producer import ProducerLoad, fill_topic
-from harness.kafka.admin import create_topic, set_quota
+from harness.clients.raw import RawClient, introduce_clients, record_batch
+from harness.java.helper import helper
+from harness.kafka.admin import alter_config, create_topic, set_quota
+from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.quotas import enforced_quotas
+from harness.plugin import FENCE
 from harness.system.waiting import eventually
-from tests.broker.support.node import callback_node, changed
-from tests.broker.support.seen import gauge, has_own_quota, limit_of, wait_for_rate
+from tests.broker.support.commands import explain_client, field, last_line
+from tests.broker.support.node import callback_node
+from tests.broker.support.seen import ANYONE, gauge, has_own_quota, limit_of, wait_for_rate
 
-STATIC = 2e6
+STATIC = 1e6
 USERS = {"alice": "a", "bob": "b", "admin": "c"}
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
-    settings = {"static.produce": "2M", "static.fetch": "3M", "static.excluded.principal.name.list": "User:admin"}
-    directory = tmp_path_factory.mktemp("node")
-    with callback_node(directory, settings, users=USERS, properties=dict(QUICK_QUOTAS), log_dirs=2) as node:
+    settings = {"static.produce": "1M", "static.fetch": "3M", "static.excluded.principal.name.list": "User:admin"}
+    shares = {
+        "share.coordinator.state.topic.num.partitions": "2", "group.share.min.record.lock.duration.ms": f"{LOCK}000",
+    }  # fmt: skip
+    more = {"users": USERS, "properties": QUICK_QUOTAS | shares, "log_dirs": 2, "heap": "256m"}
+    with callback_node(tmp_path_factory.mktemp("node"), settings | {"static.scope": "user"}, **more) as node:
         create_topic(node, "t", partitions=2)
         fill_topic(node.client_config("admin", "filler"), "t", 30_000_000)
         yield node
@@ -42,29 +54,34 @@ def test_a_producer_and_a_consumer_get_their_static_rates_and_see_throttle_times
     assert producer.errors == []
 
 
-@pytest.mark.proves("kip-13.dynamic-config")
-def test_a_connected_client_gets_quotas_and_properties_live_and_static_again_without_them(node: KafkaNode) -> None:
-    def limited_to(rate: float) -> None:
-        eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice")[0].bound == rate)
-
-    with ProducerLoad(node.client_config("alice", "live"), "t") as load:
-        eventually(lambda: has_own_quota(node, "alice", "live"))
-        set_quota(node, {"producer_byte_rate": 5e6}, user="alice", client_id="live")
-        limited_to(5e6)
-        eventually(lambda: load.meter.rate_over(2) > 1.5 * STATIC, what="it is quicker")
-        set_quota(node, {"producer_byte_rate": None}, user="alice", client_id="live")
-        limited_to(STATIC)
-        with changed(node, {"static.produce": "4M"}):
-            limited_to(4e6)
-        limited_to(STATIC)
-    assert load.errors == []
-
-
 def test_only_what_changed_is_published_again(node: KafkaNode) -> None:
     before = gauge(node, "QuotaTable", "Changes")
-    set_quota(node, {"producer_byte_rate": 7e6}, user="bob", client_id="p")
+    set_quota(node, {"producer_byte_rate": 7e6}, user="bob")
     eventually(lambda: limit_of(node, "bob", "p") == 7e6)
     eventually(lambda: gauge(node, "QuotaTable", "Changes") == before + 1)
+
+
+@pytest.mark.proves("faults.names")
+def test_rotating_client_ids_share_the_quota_of_their_user(node: KafkaNode) -> None:
+    introduce_clients(node, ["first"])
+    eventually(lambda: limit_of(node, ANYONE, "whatever") == STATIC)
+    misses, batch, number = gauge(node, "QuotaTable", "Misses"), record_batch(900_000), 0
+    with RawClient(node, "rotating") as client:
+        while client.produce("t", batch).throttle_ms == 0:
+            number += 1
+            assert number < 9, "Kafka's window of 1 MB/s is used up by all of them together"
+            client.rename(f"rotating-{number}")
+    # The broker's own clients may be missed meanwhile; each of these would be at least twice.
+    assert gauge(node, "QuotaTable", "Misses") - misses <= number, "nobody had to be asked about any of them"
+    assert {q.tags["client-id"] for q in enforced_quotas(node, "PRODUCE", user=ANYONE)} == {""}
+
+
+@pytest.mark.proves("faults.names")
+def test_client_ids_of_32_kb_cost_the_broker_nothing_that_stays(node: KafkaNode) -> None:
+    before = gauge(node, "QuotaTable", "Clients")
+    assert introduce_clients(node, (f"{number:032000}" for number in range(1_500))) == 1_500
+    assert gauge(node, "QuotaTable", "Clients") <= before + 1, "all of them are one"
+    assert "OutOfMemoryError" not in node.log_text()
 
 
 def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: KafkaNode) -> None:
@@ -77,3 +94,90 @@ def test_stored_quotas_apply_from_the_first_request_after_a_clean_restart(node: 
     with ProducerLoad(node.client_config("alice", "stored"), "t"):
         found = eventually(lambda: enforced_quotas(node, "PRODUCE", user="alice", client_id="stored"))
     assert {quota.bound for quota in found} == {6e6}
+
+
+# ---- share groups (KIP-932): what each member reads is counted and delayed by its own quota, as other fetches are ----
+
+MUCH: Final = 20_000_000  # bytes
+SHARED: Final = 1e6  # bytes/s
+LOCK: Final = 15  # seconds; Kafka's least is configured so, too
+
+
+def read(node: KafkaNode, group: str, client_id: str, seconds: int) -> dict[str, Any]:
+    """What a member of the group reads of a new topic; see ShareReader.java."""
+    create_topic(node, group, partitions=2)
+    fill_topic(node.client_config("admin", "filler"), group, MUCH)
+    settings = {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": f"{LOCK}000"}
+    alter_config(node, "GROUP", group, settings)
+    reader = {"bootstrap.servers": node.bootstrap, "group.id": group, "client.id": client_id}
+    found: dict[str, Any] = helper(node.version).ask("measure-shared", group, seconds, reader, timeout=seconds + 60)
+    return found
+
+
+@pytest.mark.long
+def test_a_share_consumers_fetches_are_counted_and_delayed_by_its_own_quota(node: KafkaNode) -> None:
+    seconds = 40
+    set_quota(node, {"consumer_byte_rate": SHARED}, client_id="member")
+    found = read(node, "slow", "member", seconds)
+    assert has_own_quota(node, ANYONE, "member")
+    assert quota_now(node, ANYONE, "member", "FETCH").limit == SHARED
+    (quota,) = enforced_quotas(node, "FETCH", client_id="member")
+    assert quota.bound == SHARED
+    assert found["throttle"] > 0
+    assert SHARED < found["bytes"] < SHARED * (seconds + QUICK_WINDOW)
+    assert found["later"] > 0, "what a delayed answer would have held comes when its lock has run out"
+
+
+@pytest.mark.long
+def test_a_share_consumer_with_a_quota_that_it_does_not_reach_is_not_delayed(node: KafkaNode) -> None:
+    set_quota(node, {"consumer_byte_rate": 1e9}, client_id="quick")
+    found = read(node, "quick", "quick", 15)
+    assert quota_now(node, ANYONE, "quick", "FETCH").limit == 1e9
+    assert found["bytes"] == MUCH
+    assert found["throttle"] == 0
+    assert found["later"] == 0
+
+
+# ---- the factor source ``load``: greedy clients are slowed while the broker's request handler has no time left ----
+
+TARGET: Final = 0.3
+#: Large batches of noise, which the broker compresses in vain: that costs its one handler thirty times what it costs a
+#: client, so a busy machine slows the handler first.
+BATCHES: Final = {"batch.size": 1_000_000, "queue.buffering.max.kbytes": 8_192}
+LARGE: Final = 900_000  # bytes of a record
+COSTLY: Final = {"compression.type": "gzip", "compression.gzip.level": "9"}
+
+
+def test_greedy_clients_are_slowed_until_the_handler_has_time_and_let_go_afterwards(tmp_path: Path) -> None:
+    properties = {"num.io.threads": "1", "quota.window.num": "2"} | FENCE  # two windows, as docs/quotas.md advises
+    settings = {"factor.source": "load"}
+
+    with ExitStack() as stack:
+        node = stack.enter_context(callback_node(tmp_path, settings, properties=properties))
+        create_topic(node, "t", config=COSTLY)
+
+        def factor() -> float:
+            return gauge(node, "TypedFactor,name=load", "Factor")
+
+        small = stack.enter_context(ProducerLoad(node.client_config(client_id="small"), "t", rate=20_000))
+        eventually(lambda: small.meter.bytes > 40_000)
+        eventually(lambda: factor() == 1, what="it has time enough for who is there")
+        with ExitStack() as greedy:
+            for number in range(4):
+                config = {**node.client_config(client_id=f"greedy-{number}"), **BATCHES}
+                greedy.enter_context(ProducerLoad(config, "t", LARGE, noise=True))
+            eventually(lambda: factor() < 0.9, what="the handler has no time left")
+            eventually(lambda: limit_of(node, ANYONE, "greedy-0") < 1e9)
+
+            def is_explained() -> bool:
+                text = explain_client(node, ANYONE, "greedy-0")[1]
+                assert "since this broker's request handlers are" in last_line(text)
+                assert "idle (target 30 %)" in text
+                assert field(text, "state") == "OPEN", "that of the disks"
+                return True
+
+            eventually(is_explained)
+            eventually(lambda: gauge(node, "Load", "HandlersIdle") > TARGET / 2, what="the handler has time again")
+            assert gauge(node, "Fence", "Closed") == 0
+        eventually(lambda: factor() == 1)
+        eventually(lambda: math.isnan(limit_of(node, ANYONE, "greedy-0")), what="nobody is slowed any more")

@@ -30,12 +30,7 @@ from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
 TOTAL, OWN = "topics.total.bytes.in.per.sec.threshold", "topics.bytes.in.per.sec.threshold"
-SETTINGS: Final = {
-    "fence.authorizer": "none",
-    TOTAL: "3M",
-    OWN: "important:1500K",
-    "static.excluded.principal.name.list": "User:root",
-}
+SETTINGS: Final = {TOTAL: "3M", OWN: "important:1500K", "static.excluded.principal.name.list": "User:root"}
 SHARE: Final = 750_000  # bytes/s of modest and of greedy
 USERS: Final = {"alice": "a", "root": "r"}
 #: A little less than each may: Kafka's meters begin with the first 5 s, in which who connects late makes up for some.
@@ -148,15 +143,28 @@ def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: attempt(alice, name) is None)
 
 
-@pytest.mark.proves("v1.exempt")
-def test_exempt_clients_write_on_and_other_requests_are_turned_back_and_counted(node: KafkaNode, full: str) -> None:
-    create_topic(node, "quiet")
+@pytest.mark.proves("v1.exempt", "v1.where")
+def test_exempt_clients_write_on_and_others_to_other_topics_and_what_is_turned_back_is_counted(
+    node: KafkaNode, full: str
+) -> None:
     end, before = end_offset(node, full), topics(node, "Rejections")
     assert attempt(node.client_config("alice", "a"), full) == "NOT_ENOUGH_REPLICAS"
     assert end_offset(node, full) == end
     assert topics(node, "Rejections") == before + 1
     assert attempt(node.client_config("root", "a"), full) is None
-    assert attempt(node.client_config("alice", "a"), "quiet") is None
+
+    create_topic(node, "quiet")
+    own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
+    producer = Producer(node.client_config("alice", "both") | own)
+    outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "quiet": set()}
+
+    def note(error: KafkaError | None, message: Message) -> None:
+        outcomes[str(message.topic())].add(error and error.name())
+
+    for topic in (full, "quiet") * 3:
+        producer.produce(topic, "one", partition=0, on_delivery=note)
+    assert producer.flush(120) == 0
+    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "quiet": {None}}, "librdkafka sends one topic a request"
 
 
 @pytest.mark.proves("v1.exempt")
@@ -166,22 +174,6 @@ def test_all_topics_that_kafka_calls_its_own_are_spared() -> None:
         names = re.findall(rb"__[a-z_]+", archive.read("org/apache/kafka/common/internals/Topic.class"))
     assert b"__consumer_offsets" in names
     assert {name.decode() for name in names} == set(records.KAFKAS_OWN) - {records.TIERING}
-
-
-@pytest.mark.proves("v1.where")
-def test_librdkafkas_producer_sends_one_topic_a_request_so_its_other_topics_go_on(node: KafkaNode, full: str) -> None:
-    create_topic(node, "neighbour")
-    own = {"message.send.max.retries": 0, "linger.ms": 50, "enable.idempotence": False}
-    producer = Producer(node.client_config("alice", "both") | own)
-    outcomes: dict[str, set[KafkaError | str | None]] = {full: set(), "neighbour": set()}
-
-    def note(error: KafkaError | None, message: Message) -> None:
-        outcomes[str(message.topic())].add(error and error.name())
-
-    for topic in (full, "neighbour") * 3:
-        producer.produce(topic, "one", partition=0, on_delivery=note)
-    assert producer.flush(120) == 0
-    assert outcomes == {full: {"NOT_ENOUGH_REPLICAS"}, "neighbour": {None}}
 
 
 @pytest.mark.proves("v1.dropped")

@@ -22,13 +22,9 @@ PLUGINS: Final = Path(__file__).parents[1] / "plugins"
 #: Of a node that is asked for by its id: no other broker that may run on this machine has it.
 OWN_ID: Final = 1_000_000 + os.getpid()
 FACTOR: Final = PREFIX + "plugin.fixed.factor"
-#: Settings of a broker with a fence whose factor tests set by hand.
-FIXED: Final = {
-    "factor.source": "fixed",
-    "factor.interval": "100ms",
-    "plugin.fixed.factor": "1",
-    "fence.authorizer": "none",
-}
+#: Settings of a broker whose factor tests set by hand.
+FIXED: Final = {"factor.source": "fixed", "factor.interval": "100ms", "plugin.fixed.factor": "1"}
+STANDARD: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def callback_properties(settings: dict[str, str] | None = None, name: str = CALLBACK) -> dict[str, str]:
@@ -61,13 +57,6 @@ def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cl
     with Cluster(directory, brokers=3, classpath=[JAR], properties=properties, probe=True) as cluster:
         create_topic(cluster.brokers[0], "t", partitions=3)
         yield cluster
-
-
-def restart_stopped(cluster: Cluster) -> None:
-    """Starts the brokers that a test has stopped."""
-    for node in cluster.brokers:
-        if not node.running:
-            node.start()
 
 
 def topic_name(request: pytest.FixtureRequest) -> str:

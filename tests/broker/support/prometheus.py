@@ -39,7 +39,7 @@ class Server(LoggedProcess):
     """A Prometheus with an empty database."""
 
     def __init__(self, files: Path, directory: Path, config: dict[str, Any]) -> None:
-        """``files`` are those of the package; ``config`` is the server's configuration."""
+        """Takes the files of the package."""
         super().__init__(directory / "prometheus.log")
         file = directory / "prometheus.yml"
         file.write_text(yaml.safe_dump(config))
@@ -76,10 +76,16 @@ def package() -> Path:
 
 
 @contextmanager
-def prometheus(directory: Path, config: dict[str, Any]) -> Iterator[Server]:
-    """Runs a server that scrapes and evaluates twice a second, with this configuration besides."""
+def prometheus(directory: Path, *ports: object, **labels: str) -> Iterator[Server]:
+    """Runs a server that scrapes these ports, with these labels, and evaluates the alert rules twice a second."""
     often = {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
-    made = Server(package(), directory, {"global": often} | config)
+    scraped = {"targets": [f"127.0.0.1:{port}" for port in ports], "labels": labels}
+    config = {
+        "global": often,
+        "scrape_configs": [{"job_name": "broker", "static_configs": [scraped]}],
+        "rule_files": [str(_without_delay(directory))],
+    }
+    made = Server(package(), directory, config)
     made.start()
     try:
         yield made
@@ -128,7 +134,7 @@ def rules() -> list[Expression]:
     return [Expression(rule["alert"], rule["expr"]) for rule in group["rules"]]
 
 
-def without_delay(directory: Path) -> Path:
+def _without_delay(directory: Path) -> Path:
     """A copy of the rules whose alerts fire once what is wrong has lasted a second."""
     copy = directory / "alerts.yml"
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))

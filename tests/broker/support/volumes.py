@@ -8,9 +8,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -37,7 +36,7 @@ QUICK_DELETION: Final = {
 #: Two samples a quota window, so that a producer's bursts are small beside the volume.
 SMALL_BURSTS: Final = {"quota.window.num": "2"}
 WINDOW: Final = 2.0  # seconds of it
-NO_VOLUME: Final = (
+_NO_VOLUME: Final = (
     f"{COULD_NOT_RUN}this user may mount no file system here, and a test that fills a volume needs a small one. "
     "Run it as root, in a container that may mount (SYS_ADMIN), or where user namespaces are allowed"
 )
@@ -48,7 +47,7 @@ def small_volume(folder: Path, size: int) -> Iterator[Path]:
     """Mounts a file system of so many bytes at the folder; skips the test, and says so, where that isn't allowed."""
     with own_file_system(folder, str(size)) as mounted:
         if not mounted:
-            pytest.skip(NO_VOLUME)
+            pytest.skip(_NO_VOLUME)
         yield folder
 
 
@@ -141,18 +140,6 @@ def published(node: KafkaNode) -> Volume:
     return eventually(lambda: snapshot_records.decode(key, dict(records(node, SNAPSHOTS))[key]).volumes[0])
 
 
-@dataclass(frozen=True)
-class DiskLimits:
-    """Limits in bytes used, so far apart that the disk stays between them whatever else writes to it."""
-
-    soft: int
-    hard: int
-
-    @classmethod
-    def around(cls, volume: Volume) -> Self:
-        """Limits far below and above what is used; none lies above the capacity."""
-        return cls(volume.consumed // 4, min(volume.consumed * 2, volume.capacity))
-
-    def factor(self, consumed: int) -> float:
-        """The factor at so many bytes used: 1 at soft, 0 at hard."""
-        return (self.hard - consumed) / (self.hard - self.soft)
+def ramp(consumed: int, soft: int, hard: int) -> float:
+    """The factor that proposal 035 gives to a volume with so many bytes used: 1 at soft, 0 at hard."""
+    return min(1.0, max(0.0, (hard - consumed) / (hard - soft)))

@@ -11,7 +11,7 @@ from harness.kafka.admin import alter_broker_config, unregister_broker
 from harness.kafka.cluster import Cluster
 from harness.system.pipeline import PipelineProcess
 from harness.system.waiting import eventually
-from tests.broker.disks.test_disks import HARD, SETTINGS, disk_of_broker_1_has_space, disk_of_broker_1_is_full
+from tests.broker.disks.test_disks import HARD, SETTINGS, disk_of_broker_1_is_full
 from tests.broker.quotas.test_cluster_quota import check_quota_on_every_broker, three_brokers, wait_for_equal_parts
 from tests.broker.support.node import cluster_with_fence
 from tests.broker.support.numbers import settled_ends
@@ -46,7 +46,7 @@ def test_a_full_disk_stops_all_and_spark_may_come_and_go(cluster: Cluster, tmp_p
         wait_for_source(cluster, RECORD_SOURCE, PATIENCE)
         assert transitions(*cluster.brokers) == before, "no broker was open, not even for a moment"
         assert settled_ends(cluster) == ends
-        disk_of_broker_1_has_space(cluster)
+        alter_broker_config(cluster.brokers[0], {HARD: None}, broker=1)
         wait_for_state(cluster, OPEN)
         sent = load.meter.bytes
         eventually(lambda: load.meter.bytes > sent + 1_000_000)
