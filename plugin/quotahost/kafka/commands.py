@@ -171,9 +171,6 @@ class Watching:
                     self._heard_at = time.monotonic()
         return newest
 
-    def close(self) -> None:
-        self._consumer.close()
-
     def _begin(self) -> None:
         # Whatever client.id an operator has, the right to Describe is for groups of this name.
         self._consumer = consumer(self._options, _WATCHER, "latest")

@@ -13,10 +13,9 @@ import json
 import os
 import secrets
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final, Self
@@ -57,56 +56,46 @@ class Cluster:
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.
         self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self._watch = Watch(self._name, MOST_SECONDS)
-        self._asked_at, self._announced = 0.0, False
-        self._lock = threading.RLock()  # the thread that looks, and one that wants an answer
+        self._asked: Watch | None = None  # last
+        self._asked_at = 0.0
         self._known: dict[str, tuple[float, BrokerLook]] = {}
-        self._left = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left = True  # a thread that reads ends now, and lets go of the lock; none asks any more
-        # A look at a cluster that is gone has the lock for long all the same, and the user wants to leave.
-        if not self._lock.acquire(timeout=_LEAVE):
-            return
-        if self._announced:  # whose watch no broker has taken has none to end, and would only wait
-            with suppress(QuotahostError):
-                self._watching.ask(Watch(self._name, 0), _LEAVE)
-        self._watching.close()
+        """Another thread may still look: the user waits for none, so its consumer isn't closed."""
+        with suppress(QuotahostError):
+            self._watching.ask(Watch(self._name, 0), _LEAVE)
 
     def look(self) -> ClusterLook:
         """What brokers say now; the first look waits some seconds for all. Raises Unusable if none answers."""
-        with self._lock:
-            alive = self._alive = self._watching.brokers()
-            # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
-            self._known = {broker: known for broker, known in self._known.items() if broker in alive}
-            first = not self._known
-            self._read(lambda: not first or alive <= self._fresh().keys())
-            if fresh := self._fresh():
-                return merged({broker: look.look for broker, look in fresh.items()}, alive)
+        alive = self._alive = self._watching.brokers()
+        # Whatever the cluster no longer lists is forgotten, so what is kept is bounded by its size.
+        self._known = {broker: known for broker, known in self._known.items() if broker in alive}
+        first = not self._known
+        self._read(lambda: not first or alive <= self._fresh().keys())
+        if fresh := self._fresh():
+            return merged({broker: look.look for broker, look in fresh.items()}, alive)
         remedy = "run the task publish-usage on the brokers (client.quota.callback.tasks), of this quotahost's version"
         raise Unusable("no broker answers", remedy)
 
     def answer(self, question: Question) -> Panel:
         """What brokers say of a client, or of volumes. Raises QuotahostError if the question can't be answered here."""
-        with self._lock:
-            if question.client is not None:
-                return self._explained(question.client)
-            if question.volume:
-                return self._opened(VolumeOf(question.broker, question.volume))
+        if question.client is None and not question.volume:
             return listed({broker: look.look for broker, look in self._fresh().items()})
-
-    # ---- under the lock ----
+        # What they have said of other questions is forgotten.
+        self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
+        if question.client is not None:
+            return self._explained(question.client)
+        return self._opened(VolumeOf(question.broker, question.volume))
 
     def _explained(self, use: ClientUse) -> Panel:
         require_one_client(use)
         wanted = set(use.brokers) if isinstance(use, ClusterUse) else set()
-        with self._asking(client=use.client):
-            self._read(lambda: wanted <= self._answers().keys())
-            answers = self._answers()
-            return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric)))
+        self._read(lambda: wanted <= self._answers().keys(), client=use.client)
+        answers = self._answers()
+        return Panel(_told(use, answers, sorted(wanted - answers.keys(), key=numeric)))
 
     def _opened(self, volume: VolumeOf) -> Panel:
         def told() -> list[str]:
@@ -114,30 +103,19 @@ class Cluster:
             of_volume = [one for one in look.opened if one.name == volume.name] if look else []
             return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
 
-        with self._asking(volume=volume):
-            self._read(lambda: bool(told()))
-            if lines := told():
-                return Panel(lines)
-            raise Unanswered(
-                f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}",
-                "try again in a minute, or quotahost explain --volume on the broker's machine",
-            )
+        self._read(lambda: bool(told()), volume=volume)
+        if lines := told():
+            return Panel(lines)
+        raise Unanswered(
+            f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}",
+            "try again in a minute, or quotahost explain --volume on the broker's machine",
+        )
 
-    @contextmanager
-    def _asking(self, client: Client | None = None, volume: VolumeOf | None = None) -> Iterator[None]:
-        """Within it, brokers are asked this; what they have said of other questions is forgotten."""
-        self._known = {broker: (at, replace(look, answers=(), opened=())) for broker, (at, look) in self._known.items()}
-        self._watch, self._asked_at = Watch(self._name, MOST_SECONDS, client=client, volume=volume), 0.0
-        try:
-            yield
-        finally:
-            self._watch, self._asked_at = Watch(self._name, MOST_SECONDS), 0.0  # asked at the next look
-
-    def _read(self, enough: Callable[[], bool]) -> None:
-        """Read what there is; until there is enough, but not longer than patience lasts."""
+    def _read(self, enough: Callable[[], bool], client: Client | None = None, volume: VolumeOf | None = None) -> None:
+        """Read what there is, and ask this; until there is enough, but not longer than patience lasts."""
         began = time.monotonic()
-        while not self._left:
-            self._renew()
+        while True:
+            self._renew(Watch(self._name, MOST_SECONDS, client=client, volume=volume))
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:
                     continue
@@ -149,13 +127,14 @@ class Cluster:
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known else _LONGEST):
                 return
 
-    def _renew(self) -> None:
+    def _renew(self, watch: Watch) -> None:
         # A broker that has just started follows the topic from then on, and takes no older record for a question. Of
         # too many who ask, a broker answers those who asked last.
-        in_a_hurry = not self._fresh() or (self._watch.client, self._watch.volume) != (None, None)
-        if time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW):
-            self._watching.ask(self._watch)
-            self._asked_at, self._announced = time.monotonic(), True
+        in_a_hurry = not self._fresh() or (watch.client, watch.volume) != (None, None)
+        due = time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW)
+        if due or watch != self._asked:
+            self._watching.ask(watch)
+            self._asked, self._asked_at = watch, time.monotonic()
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE

@@ -1,4 +1,4 @@
-"""The live table of ``quotahost top``: its keys and screen; looks come on one thread, answers on another."""
+"""The live table of ``quotahost top``: its keys and screen; looks and answers come on a thread of their own."""
 
 import os
 import re
@@ -95,19 +95,20 @@ class Background:
 
     def __init__(self, watched: Watched, interval: float) -> None:
         self._watched, self._interval = watched, interval
+        self._questions: SimpleQueue[Question] = SimpleQueue()
         self._events: SimpleQueue[Callable[[Screen], None]] = SimpleQueue()
         self.wake, self._waker = os.pipe()
-        self._closed = threading.Event()
+        self._closed = False
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._run, name="quotahost-top-looks", daemon=True).start()
+        threading.Thread(target=self._run, name="quotahost-top", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closed.set()
+        self._closed = True
 
     def ask(self, question: Question) -> None:
-        threading.Thread(target=self._ask, args=(question,), name="quotahost-top-answer", daemon=True).start()
+        self._questions.put(question)
 
     def hand_over(self, screen: "Screen") -> None:
         with suppress(Empty):
@@ -116,23 +117,26 @@ class Background:
                 os.read(self.wake, 1)
 
     def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self.put(partial(Screen.show, look=self._watched.look()))
-            except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
-                self.put(partial(Screen.show, look=None, problem=_problem(error)[0]))
-            self._closed.wait(self._interval)
+        question: Question | None = None
+        while not self._closed:
+            self._events.put(self._answered(question) if question else self._looked())
+            os.write(self._waker, b"!")
+            question = None
+            with suppress(Empty):
+                question = self._questions.get(timeout=self._interval)
 
-    def _ask(self, question: Question) -> None:
+    def _looked(self) -> "Callable[[Screen], None]":
+        try:
+            return partial(Screen.show, look=self._watched.look())
+        except Exception as error:  # the thread must outlive it: else the screen would stand still and not say so
+            return partial(Screen.show, look=None, problem=_problem(error)[0])
+
+    def _answered(self, question: Question) -> "Callable[[Screen], None]":
         try:
             panel = self._watched.answer(question)
         except Exception as error:  # else the user would wait for an answer for ever
             panel = Panel(_problem(error))
-        self.put(partial(Screen.tell, question=question, panel=panel))
-
-    def put(self, event: "Callable[[Screen], None]") -> None:
-        self._events.put(event)
-        os.write(self._waker, b"!")
+        return partial(Screen.tell, question=question, panel=panel)
 
 
 def _problem(error: Exception) -> list[str]:

@@ -1,8 +1,6 @@
 """``quotahost top``: one look of what a cluster's brokers write, its rows, and the live table that shows them."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from unittest.mock import Mock
 
 import pytest
@@ -27,14 +25,11 @@ class Brokers:
     """Stands for ``Watching``: brokers 1 and 2 are alive, and more is written than they write."""
 
     def __init__(self) -> None:
-        self.alive, self.looked, self.answers = frozenset({"1", "2"}), Event(), Event()
+        self.alive = frozenset({"1", "2"})
         self.asked: list[Watch] = []
         self.written: list[tuple[bytes, bytes]] = []
-        self.answers.set()
 
     def brokers(self) -> frozenset[str]:
-        self.looked.set()
-        self.answers.wait()
         return self.alive
 
     def ask(self, watch: Watch, wait: float = 20.0) -> None:
@@ -48,8 +43,6 @@ class Brokers:
         uses = [use(f"user-{broker}")] if watched else []
         record = look_record.of(broker, "", look(uses), answers, watched=watched)
         self.written.append((broker.encode(), look_record.encode(record)))
-
-    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -80,17 +73,6 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
         assert list(cluster._known) == ["2"], "a broker that was taken out is forgotten"
 
 
-def test_who_leaves_waits_for_no_look_at_a_lost_cluster(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LEAVE", 0.05)
-    brokers.answers.clear()
-    with ThreadPoolExecutor() as pool:
-        with Cluster({}) as cluster:
-            look_on = pool.submit(cluster.look)
-            brokers.looked.wait()
-        brokers.answers.set()
-    assert isinstance(look_on.exception(), Unusable)
-
-
 def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:
     with Cluster({}) as cluster:
         brokers.write("1")
@@ -112,15 +94,6 @@ def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
         with pytest.raises(Unanswered, match="doesn't tell what fills /dev/sdb"):
             cluster.answer(Question(volume="/dev/sdb", broker="1"))
         assert brokers.asked[-1].volume is not None
-
-
-def test_who_leaves_waits_for_no_answer(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ThreadPoolExecutor() as pool, Cluster({}) as cluster:
-        brokers.write("1")
-        (row,) = cluster.look().uses
-        monkeypatch.setattr(module, "_PATIENCE", 1e9)
-        pool.submit(cluster.answer, Question(row))
-        eventually(lambda: brokers.asked[-1].client is not None)
     assert brokers.asked[-1].seconds == 0, "brokers are told that nobody watches any more"
 
 
