@@ -5,7 +5,7 @@ from typing import Any
 from harness.kafka.node import KafkaNode
 from quotahost.broker.host.dump import BrokerState, QuotaState
 from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.broker_socket import BrokerSocket, running
+from quotahost.cli.explain.broker_socket import connected, running
 from quotahost.model import Client, QuotaType
 
 
@@ -19,8 +19,8 @@ def ask(node: KafkaNode, *words: str) -> Any:
     found = [broker for broker in running() if broker.pid == node.pid]
     if not found:
         raise LookupError(f"process {node.pid} has no admin socket")
-    with BrokerSocket(found[0]) as broker:
-        return broker.ask(*words)
+    with connected(found[0]) as put:
+        return put(*words)
 
 
 def state_now(node: KafkaNode) -> BrokerState:

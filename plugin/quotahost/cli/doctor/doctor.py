@@ -20,7 +20,7 @@ from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS
 from quotahost.cli.doctor.settings import check_settings, check_stored, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
-from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, running
+from quotahost.cli.explain.broker_socket import Unanswered, connected, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.kafka.client import NoAnswer, connect
 from quotahost.records.topics import AclRole
@@ -160,8 +160,8 @@ def check_client_software() -> Iterator[Finding]:
     brokers = running()
     for broker in brokers:
         try:
-            with BrokerSocket(broker) as connection:
-                told = numbers_of(gauges(connection.ask), "ImpatientClients")
+            with connected(broker) as ask:
+                told = numbers_of(gauges(ask), "ImpatientClients")
                 connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
         except Unanswered as why:
             text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {why.problem}"

@@ -16,12 +16,13 @@ import stat
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from quotahost.base.errors import Unusable
+from quotahost.broker.host.dump import Ask
 from quotahost.cli.console import one_line
 
 #: Seconds for an answer, or the next piece of it: Java waits 8 s for the Python host where a question needs it, and a
@@ -30,16 +31,13 @@ TIMEOUT: Final = 20.0
 _MOST: Final = 64 << 20  # bytes of one answer; that about 50,000 clients has some 30 MB
 _NAME: Final = re.compile(r"broker-(-?\d{1,10})-(\d{1,10})\.sock")
 _LISTENING: Final = Path("/proc/net/unix")  # Linux' list of all sockets in this network namespace, wherever they lie
-_LONGEST: Final = 2000  # characters of a line of an error; a broker may have sent what is in it
+_LONGEST: Final = 2000  # characters of what a broker has sent in the place of an answer
 #: What an answer of another version raises where it is read.
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
 
 class Unanswered(Unusable):
     """No broker answered."""
-
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(one_line(problem, _LONGEST), one_line(remedy, _LONGEST))
 
 
 class Broker(NamedTuple):
@@ -53,75 +51,66 @@ class Broker(NamedTuple):
         return f"pid {self.pid} (broker {self.node})"
 
 
-class BrokerSocket:
-    """A connection to one broker. Use it in a ``with`` block, in which its answers are read."""
+@contextmanager
+def connected(broker: Broker) -> Iterator[Ask]:
+    """Connect to one broker; within it, its answers are asked for and read.
 
-    def __init__(self, broker: Broker) -> None:
-        """Connect. Raises Unanswered if nobody listens there, or somebody else."""
-        self._broker = broker
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(TIMEOUT)
+    Raises Unanswered if nobody listens there, or somebody else; if the broker doesn't answer, or says that it can't; if
+    an answer has another form than of this version.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, connection.makefile("rb") as answers:
+        connection.settimeout(TIMEOUT)
+        with _answering(broker):
+            connection.connect(str(broker.path))
+            if (uid := _listener(connection)) is not None and not _is_believed(uid, broker.pid):
+                raise PermissionError(f"user {uid} listens there")
+
+        def ask(*words: str) -> Any:
+            # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
+            line = " ".join(quote(word, safe="", errors="replace") for word in words)
+            with _answering(broker):
+                connection.sendall(f"{line}\n".encode())
+                told = answers.readline(_MOST)
+                if not told.endswith(b"\n"):
+                    raise ConnectionResetError("its answer has no end")
+                answer = json.loads(told)
+                if isinstance(answer, dict) and "error" in answer:
+                    raise OSError(str(answer["error"]))
+                return answer
+
         try:
-            with self._answering():
-                self._socket.connect(str(broker.path))
-                if (uid := _listener(self._socket)) is not None and not _is_believed(uid, broker.pid):
-                    raise PermissionError(f"user {uid} listens there")
-                self._answers = self._socket.makefile("rb")
-        except Unanswered:
-            self._socket.close()
-            raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _type: object, problem: BaseException | None, _traceback: object) -> None:
-        """Close it. Raises Unanswered if an answer, which the block has read, has another form than of this version."""
-        self._answers.close()
-        self._socket.close()
-        if isinstance(problem, UNREADABLE):
+            yield ask
+        except UNREADABLE as problem:
             raise Unanswered(
-                f"the quotahost of {self._broker} isn't of this version ({problem})",
+                f"the quotahost of {broker} isn't of this version ({one_line(str(problem), _LONGEST)})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
 
-    def ask(self, *words: str) -> Any:
-        """What the broker answers to a question. Raises Unanswered if it doesn't, or says that it can't."""
-        # What isn't Unicode, as half a surrogate pair, can be in no name that Kafka knows.
-        line = " ".join(quote(word, safe="", errors="replace") for word in words)
-        with self._answering():
-            self._socket.sendall(f"{line}\n".encode())
-            told = self._answers.readline(_MOST)
-            if not told.endswith(b"\n"):
-                raise ConnectionResetError("its answer has no end")
-            answer = json.loads(told)
-            if isinstance(answer, dict) and "error" in answer:
-                raise OSError(str(answer["error"]))
-            return answer
 
-    @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Within it, whatever keeps the broker from answering is raised as Unanswered."""
-        try:
-            yield
-            return
-        except TimeoutError:
-            problem = f"no answer within {TIMEOUT:.0f} s"
-        except OSError as error:
-            problem = error.strerror or str(error)
-        except (ValueError, RecursionError) as error:
-            problem = f"its answer is no JSON ({error})"
-        remedy = "see whether it still runs, and what its log says"
-        raise Unanswered(f"{self._broker} can't be asked: {problem}", remedy) from None
+@contextmanager
+def _answering(broker: Broker) -> Iterator[None]:
+    """Within it, whatever keeps the broker from answering is raised as Unanswered."""
+    try:
+        yield
+        return
+    except TimeoutError:
+        problem = f"no answer within {TIMEOUT:.0f} s"
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except (ValueError, RecursionError) as error:
+        problem = f"its answer is no JSON ({error})"
+    remedy = "see whether it still runs, and what its log says"
+    raise Unanswered(f"{broker} can't be asked: {one_line(problem, _LONGEST)}", remedy) from None
 
 
 # ---- which broker ----------------------------------------------------------------------------------------------
 
 
-def connect(which: str = "") -> BrokerSocket:
+def connect(which: str = "") -> AbstractContextManager[Ask]:
     """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unanswered if it can't."""
     brokers = [broker for broker in running() if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
-        return BrokerSocket(brokers[0])
+        return connected(brokers[0])
     if brokers:
         several = ", ".join(map(str, brokers))
         raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")

@@ -1,6 +1,6 @@
 """``quotahost explain``: the command, its options and exit codes; ``broker_socket`` asks, ``answer`` has the words."""
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -63,11 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     made = parser()
     given = made.parse_args(arguments)
     if given.volume is None:
-        try:
-            client = named(given.client, given.user, given.client_id)
-            return explain_client(client, given.which, given.type and QuotaType(given.type), console())
-        except ArgumentTypeError as wrong:
-            made.error(str(wrong))
+        return explain_client(_client(made, given), given.which, given.type and QuotaType(given.type), console())
     if (given.client, given.user, given.client_id, given.type) != (None, None, None, None):
         made.error("--volume is about no client: leave --client, --user, --client-id and --type out")
     from quotahost.cli.explain.volume import explain_volume  # needs what a client needs not
@@ -76,30 +72,31 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def named(client: str | None, user: str | None, client_id: str | None) -> Client:
-    """The client, from ``USER/CLIENT`` or from its two names. Raises ArgumentTypeError if not one of both is given."""
-    if client is None and user is not None and client_id is not None:
-        return Client(user, client_id)
-    if client is None or user is not None or client_id is not None:
-        raise ArgumentTypeError("give --client USER/CLIENT, or both --user and --client-id; or --volume")
+def _client(made: ArgumentParser, given: Namespace) -> Client:
+    """The client, from ``USER/CLIENT`` or from its two names."""
+    client, apart = given.client, (given.user, given.client_id)
+    if client is None and None not in apart:
+        return Client(*apart)
+    if client is None or apart != (None, None):
+        made.error("give --client USER/CLIENT, or both --user and --client-id; or --volume")
     # At the last slash: a principal may be a distinguished name that contains some.
-    name, slash, rest = client.rpartition("/")
-    if not slash or not name:
-        raise ArgumentTypeError(f"--client {client!r} is not USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
+    name, _, rest = client.rpartition("/")
+    if not name:
+        made.error(f"--client {client!r} is not USER/CLIENT; where nobody authenticates USER is ANONYMOUS")
     return Client(name, rest)
 
 
 def explain_client(client: Client, which: str, type: QuotaType | None, screen: Console) -> int:
     """Ask a broker (``broker_socket.connect``) about a client and print the answer (:func:`show`); the exit code."""
-    with connect(which) as broker:
+    with connect(which) as ask:
 
         def largest(budget: str) -> Any:
             try:
-                return broker.ask("budget", budget)
+                return ask("budget", budget)
             except Unanswered:  # Python answers this one, and may hang; Java has answered all else
                 return ()
 
-        return show(parse(explained(broker.ask, client, largest), client), type, screen)
+        return show(parse(explained(ask, client, largest), client), type, screen)
 
 
 def show(answer: Answer, type: QuotaType | None, screen: Console) -> int:

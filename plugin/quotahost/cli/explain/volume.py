@@ -25,7 +25,7 @@ from quotahost.broker.host.broker_status import budgets_of, marks, parse
 from quotahost.broker.host.dump import Ask, BrokerState, of_this_version
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.console import one_line, show_facts, shown, table
-from quotahost.cli.explain.broker_socket import BrokerSocket, Unanswered, connect
+from quotahost.cli.explain.broker_socket import Unanswered, connect
 from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
@@ -53,8 +53,8 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 
 def explain_volume(name: str, which: str, seconds: float, screen: Console) -> list[str]:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; all their names."""
-    with connect(which) as broker:
-        state, disks, look = ask_volumes(broker.ask)
+    with connect(which) as ask:
+        state, disks, look = ask_volumes(ask)
         volumes = {use.name: use for use in look.volumes if not use.budget}
         if not name:
             screen.print(table(VOLUMES, map(volume_row, volumes.values())))
@@ -75,7 +75,7 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         show_volume(screen, f"{state.node or 'of unknown id'} (pid {state.pid})", look, measured)
         topics = [topic.name for topic in sorted(measured.topics, key=lambda topic: -topic.used)]
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
-            kept, problem = _retention(broker, topics)
+            kept, problem = _retention(ask, topics)
             note = _CLOSED + (f"\n  Retention is not known: {one_line(problem)}" if problem else "")
             cuts = [cut(topic, kept[topic], seen.partitions[topic]) for topic in topics]
             note += stalled_uploads(cuts)
@@ -101,11 +101,11 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
     return state, disks, look
 
 
-def _retention(broker: BrokerSocket, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
+def _retention(ask: Ask, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
     """How long each topic is kept, and why that isn't known; "" if it is."""
     try:
         properties: dict[str, dict[str, str]] = {topic: {} for topic in topics}
-        for topic, name, value in broker.ask("retention", ",".join(topics)):
+        for topic, name, value in ask("retention", ",".join(topics)):
             properties.setdefault(topic, {})[name] = value
         return {topic: Retention.of(of_topic) for topic, of_topic in properties.items()}, ""
     except (Unanswered, ValueError, TypeError) as error:

@@ -1,10 +1,7 @@
 """``quotahost top``: the command and its options; a look of one broker by its socket, or of a cluster.
 
-1. A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
-   the records that they publish for those who watch (``cluster``).
-2. ``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all.
-3. In a terminal ``live`` looks again and again and reads keys. A row or a volume that the user opens is a question,
-   which :meth:`Attached.answer` or the cluster answers.
+``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all. In a terminal ``live`` looks again
+and again and reads keys. A row or a volume that the user opens is a question to the broker or the cluster.
 """
 
 import sys
@@ -98,9 +95,9 @@ class Attached:
 
     def look(self) -> Look:
         """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
-        with connect(self._which) as broker:
+        with connect(self._which) as ask:
             # One more tells whether there are more.
-            return parse(broker.ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)
+            return parse(ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)
 
     def answer(self, question: Question) -> Panel:
         """What ``quotahost explain`` says of a client or a volume."""
