@@ -15,18 +15,11 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.api import Role
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
 
 _FORM: Final = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _PROPERTY: Final = re.compile(r"^ {4}(client\.quota\.callback\.\S+)$", re.MULTILINE)
-_EXAMPLES: Final = {
-    Role.SUPPLIER: "off_peak",
-    Role.FACTOR_SOURCE: "busy_machine",
-    Role.POLICY: "two_steps",
-    Role.TASK: "show_load",
-}
 _README: Final = """# quotahost-{name}
 
 A {role} of quotahost.
@@ -54,9 +47,13 @@ class Kind(StrEnum):
     POLICY = "policy"
     TASK = "task"
 
-    @property
-    def role(self) -> Role:
-        return Role[self.name]
+
+_EXAMPLES: Final = {
+    Kind.SUPPLIER: "off_peak",
+    Kind.FACTOR_SOURCE: "busy_machine",
+    Kind.POLICY: "two_steps",
+    Kind.TASK: "show_load",
+}
 
 
 def new(
@@ -79,29 +76,26 @@ def new(
     with writing(folder):
         # Only a folder that is made here is written to, so nothing is ever overwritten.
         folder.mkdir(parents=True)
-        for file, text in _files(role.role, module):
+        for file, text in _files(role, module):
             (folder / file).write_text(text, encoding="utf-8")
     say(f"Wrote {folder}: {module}.py is the plugin, test_{module}.py its test.\n")
     say(f"Try it:              cd {quote(str(folder))} && python -m pytest, where quotahost and pytest are installed")
     say(f"Give it to a broker: {folder}/README.md")
 
 
-def _files(role: Role, module: str) -> Iterator[tuple[str, str]]:
+def _files(role: Kind, module: str) -> Iterator[tuple[str, str]]:
     example, packaged = _EXAMPLES[role], Path(__file__).parents[1] / "examples"
     examples = packaged if packaged.is_dir() else Path(__file__).parents[3] / "examples"  # of a source tree
     for file in (f"{example}.py", f"test_{example}.py", "pyproject.toml"):
         text = (examples / example / file).read_text(encoding="utf-8")
-        for form in (str, _entry_point, _class_name):
-            text, file = text.replace(form(example), form(module)), file.replace(form(example), form(module))
+        for theirs, ours in zip(_forms(example), _forms(module), strict=True):
+            text, file = text.replace(theirs, ours), file.replace(theirs, ours)
         if file == f"{module}.py":
-            properties = "\n".join(_PROPERTY.findall(text))
-            yield "README.md", _README.format(name=_entry_point(module), role=role.value, properties=properties)
+            properties, words = "\n".join(_PROPERTY.findall(text)), role.replace("-", " ")
+            yield "README.md", _README.format(name=_forms(module)[1], role=words, properties=properties)
         yield file, text
 
 
-def _entry_point(module: str) -> str:
-    return module.replace("_", "-")
-
-
-def _class_name(module: str) -> str:
-    return "".join(word.capitalize() for word in module.split("_"))
+def _forms(module: str) -> tuple[str, str, str]:
+    """The name of a module, of its entry point, and of its class."""
+    return module, module.replace("_", "-"), module.title().replace("_", "")

@@ -13,6 +13,7 @@ from pathlib import Path
 import javaproperties
 import pytest
 
+from quotahost.api import Role
 from quotahost.cli import install
 from quotahost.cli.new import Kind
 from quotahost.settings.broker import Settings
@@ -101,13 +102,14 @@ def test_its_entry_point_is_the_class_of_its_readme(
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     ((group, entries),) = project["entry-points"].items()
     ((name, value),) = entries.items()
-    assert (group, name) == (kind.role.group, "my-quotas")
+    role = Role[kind.name]
+    assert (group, name) == (role.group, "my-quotas")
     monkeypatch.syspath_prepend(folder)
     made = EntryPoint(name, value, group).load()
     del sys.modules["my_quotas"]  # else the next test's would be taken
     (block,) = re.findall(r"```properties\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
     settings = Settings.from_properties(javaproperties.loads(block))
-    assert "my-quotas" in str(getattr(settings, kind.role.broker_property.replace(".", "_")))
+    assert "my-quotas" in str(getattr(settings, role.broker_property.replace(".", "_")))
     assert read_section("my-quotas", settings.plugin["my-quotas"], made.Section)
 
 
