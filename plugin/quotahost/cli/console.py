@@ -192,10 +192,6 @@ class Section:
     columns: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
 
-    @property
-    def is_wrong(self) -> bool:
-        return any(finding.level is Level.WRONG for finding in self.findings)
-
 
 def show(sections: Iterable[Section], screen: Console) -> None:
     for section in sections:

@@ -15,7 +15,7 @@ import typer
 from quotahost.base.errors import QuotahostError
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
-from quotahost.cli.console import Finding, Section, console, good, note, say, show, table, weak, wrong
+from quotahost.cli.console import Finding, Level, Section, console, good, note, say, show, table, weak, wrong
 from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS
 from quotahost.cli.doctor.settings import check_settings, check_stored, check_weaknesses
@@ -62,23 +62,28 @@ def doctor(
     broker = read_broker_file(properties) if properties else None
     # python3 is the default of python.executable.
     configured = broker.get(EXECUTABLE) or "python3" if broker else sys.executable
+    named = python or configured
     interpreter: installation.Interpreter | None = None
     try:
         process = "child" if broker and broker.get(PROCESS) == "child" else "broker"
-        interpreter = installation.ask(python or configured, process)
+        interpreter = installation.ask(named, process)
         of_interpreter = list(installation.check_python(interpreter))
     except QuotahostError as error:
         of_interpreter = [wrong(str(error), f"{OURS}, which has this quotahost")]
-    if interpreter and python and python != configured:
-        text = f"the broker will start {configured}, not {python}, which was examined here"
-        of_interpreter.append(weak(text, f"{EXECUTABLE}={python}"))
+    if interpreter and named != configured:
+        text = f"the broker will start {configured}, not {named}, which was examined here"
+        of_interpreter.append(weak(text, f"{EXECUTABLE}={named}"))
     # By the prefix: the executables of several environments may be links to the same file.
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
+    text = "not checked, nor are their properties: they are installed for the interpreter above"
+    own = Path(interpreter.executable if interpreter else named).with_name("quotahost")
+    elsewhere = Section("Plugins", [note(text, f"ask its own doctor: {own} doctor")])
+    of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home)] if kafka_home else []
     sections = [
         Section("Interpreter", of_interpreter),
         Section("Jar", list(installation.check_jar(kafka_home, interpreter))),
-        Section("Kafka", list(installation.check_kafka(kafka_home)) if kafka_home else []),
-        installation.check_plugins() if is_here else Section("Plugins", [_plugins_elsewhere(interpreter)]),
+        Section("Kafka", of_kafka),
+        installation.check_plugins() if is_here else elsewhere,
     ]
     settings: Settings | None = None
     if broker is None:
@@ -94,7 +99,7 @@ def doctor(
         except QuotahostError as error:  # the client's file
             sections.append(Section("Topics", [wrong(str(error))]))
     show([section for section in sections if section.findings or section.rows], console())
-    is_wrong = any(section.is_wrong for section in sections)
+    is_wrong = any(finding.level is Level.WRONG for section in sections for finding in section.findings)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
     raise typer.Exit(int(is_wrong))
 
@@ -103,13 +108,6 @@ def plugins() -> None:
     """Show every plugin installed for this Python, and whether it can be loaded."""
     section = installation.check_plugins()
     console().print(table(section.columns, section.rows))
-
-
-def _plugins_elsewhere(interpreter: installation.Interpreter | None) -> Finding:
-    text = "not checked, nor are their properties: they are installed for the interpreter above"
-    if interpreter is None or not interpreter.quotahost:
-        return note(text)
-    return note(text, f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor")
 
 
 def _cluster(

@@ -1,17 +1,11 @@
 """Checks what is installed: the Python that the broker would start, plugins, quotahost's jar, Kafka's insides, Java.
 
-1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
-   Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages
-   quotahost and jpype1, and inside the broker's process a shared libpython.
-2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
-   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
-   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
-3. :func:`check_kafka` looks at Kafka's version, at what quotahost uses of Kafka's insides
-   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say), and at Java.
-
 The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
-the broker's own Python is: no file in the working directory can stand in for a module.
+one that runs this command: then only that environment's own doctor can look at them.
+
+The jar carries Java's half and JPype's Java classes, and both must be of the versions that are installed, or the
+broker's start fails. A Python in a process of its own (``python.process=child``) needs no Java classes, and may be of
+another release that has the same protocol.
 """
 
 import inspect
@@ -64,7 +58,10 @@ class Interpreter(BaseModel):
 
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
-    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
+    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers.
+
+    It is isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
+    """
     try:
         # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
         done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process], _TIMEOUT)
@@ -169,12 +166,9 @@ _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
 _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
 
 
-def check_kafka(kafka_home: Path) -> list[Finding]:
-    return [check_version(kafka_home / "libs"), *check_internals(kafka_home)]
-
-
-def check_version(libs: Path) -> Finding:
+def check_version(kafka_home: Path) -> Finding:
     """Whether quotahost was tried with this Kafka, by the names of its jars."""
+    libs = kafka_home / "libs"
     known = next(filter(None, (_JAR.fullmatch(jar.name) for jar in sorted(libs.glob("kafka-clients-*.jar")))), None)
     if known is None:
         return note(f"Kafka's version is not known: no kafka-clients-VERSION.jar in {libs}")
@@ -185,7 +179,10 @@ def check_version(libs: Path) -> Finding:
 
 
 def check_internals(kafka_home: Path) -> Iterator[Finding]:
-    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses."""
+    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses.
+
+    ``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say.
+    """
     libs = kafka_home.absolute() / "libs"
     options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp")
     try:

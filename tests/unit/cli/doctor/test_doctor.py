@@ -160,14 +160,6 @@ def test_java_is_run_far_from_the_working_directory_and_without_options_of_the_e
     assert [line for line in variables if line.startswith(("JAVA_TOOL_OPTIONS", "CLASSPATH"))] == []
 
 
-def test_another_environment_without_quotahost_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    properties = properties_file(tmp_path, f"{CLASS}{PREFIX}static.produce=10M\n")
-    words = ("quotahost is not installed there", f"{PREFIX}python.executable={sys.executable}",
-             "10,000,000 bytes/s (10M)")  # fmt: skip
-    told(1, words, "doctor", properties, "--python", environment(tmp_path))
-
-
 def test_plugins_properties_and_the_version_are_listed(site: Path, package: Path, tmp_path: Path) -> None:
     broken = {Role.POLICY.group: {"broken": "acme_no_such:Thing"}}
     distribute(site, "acme", broken, version="2.3")
@@ -297,9 +289,9 @@ def test_an_environment_has_the_packages_of_pythonpath_and_only_an_interpreter_i
         ("trunk", Level.NOTE),  # a folder without a Kafka is no fault
     ],
 )
-def test_a_version_that_was_never_tried_is_weak(tmp_path: Path, version: str, level: Level) -> None:
+def test_a_version_that_was_never_tried_is_weak(kafka: Path, version: str, level: Level) -> None:
     for jar in (f"kafka-clients-{version}.jar", "kafka_2.13-1.0.0.jar"):
-        (tmp_path / jar).touch()
-    found = check_version(tmp_path)
+        (kafka / "libs" / jar).touch()
+    found = check_version(kafka)
     words = {Level.GOOD: f"Kafka {version}", Level.WEAK: f"Kafka {version}: quotahost was tried with 4.0 to 4.4 only"}
     assert (found.level, words.get(level, "Kafka's version is not known") in found.text) == (level, True)
