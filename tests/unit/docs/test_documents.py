@@ -20,7 +20,6 @@ from quotahost.settings.declaration import PREFIX, declared
 from quotahost.settings.strimzi import PROPERTIES
 from tools.conformance import differences, table
 from tools.figures import figures
-from tools.matrix.cells import NOT_RUN, results
 from tools.requirements import SOURCES, contradictions, documents, is_there, proofs
 from tools.tables import TABLES, renewed
 
@@ -282,7 +281,3 @@ def test_every_number_is_used_and_none_is_left_as_a_name() -> None:
     text = "".join(file.read_text(encoding="utf-8") for file in SOURCES.glob("*.toml"))
     assert set(re.findall(r"\{(\w+):", text)) == figures().keys()
     assert not re.search(r"\{\w+:", differences())
-
-
-def test_macos_is_not_said_to_run() -> None:
-    assert {result for cell, result in results().items() if cell.system == "macOS"} == {NOT_RUN}
