@@ -80,9 +80,8 @@ def install(
     say(f"Installed {target}")
     for old in before:
         say(f"  instead of {old.path.name} (quotahost {old.quotahost})")
-    needed = {"class": CLASS, "python.executable": sys.executable}
     say("\nAdd to the broker's server.properties:\n")
-    for name, value in needed.items():
-        say(javaproperties.join_key_value(PREFIX + name, value))
+    say(javaproperties.join_key_value(f"{PREFIX}class", CLASS))
+    say(javaproperties.join_key_value(f"{PREFIX}python.executable", sys.executable))
     doctor = [str(Path(sys.executable).with_name("quotahost")), "doctor", "server.properties"]
     say(f"\nLook before you restart it: {shlex.join([*doctor, '--kafka-home', str(kafka_home)])}")

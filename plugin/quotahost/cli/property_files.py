@@ -1,8 +1,7 @@
 """Reads properties files as Kafka does: a broker's, and a client's in names of librdkafka or Kafka's Java client.
 
-Both are read as Kafka reads them (``java.util.Properties``, ISO 8859-1). A client's file has librdkafka's names or
-those of Kafka's Java client, as for ``quotahost pipeline --kafka-config`` and kafka-acls.sh; messages about it contain
-names only, since values may be secrets.
+That is ``java.util.Properties``, ISO 8859-1. Messages about a client's file contain names only, since values may be
+secrets.
 """
 
 import re

@@ -22,7 +22,11 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
         try:
-            _main(sys.argv[1:])
+            if sys.argv[1:2] and sys.argv[1] in _QUICK:
+                sys.exit(run(sys.argv[1:]))
+            from quotahost.cli.main import app
+
+            app(prog_name="quotahost")
         finally:
             sys.stdout.flush()
     except KeyboardInterrupt:  # also before typer is imported, which ends so itself
@@ -31,14 +35,6 @@ def main() -> None:
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)  # as typer ends where nobody reads on
-
-
-def _main(arguments: Sequence[str]) -> None:
-    if arguments[:1] and arguments[0] in _QUICK:
-        sys.exit(run(arguments))
-    from quotahost.cli.main import app
-
-    app(prog_name="quotahost")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ from quotahost.base.text import printable
 from quotahost.cli.console import one_line
 from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
-from quotahost.units.show import counted, rounded, show_digits, show_factor, show_seconds, show_share
+from quotahost.units.show import UNKNOWN, counted, rounded, show_digits, show_factor, show_seconds, show_share
 
 #: From the best to the worst; the cluster is in the worst state of its brokers.
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
@@ -175,14 +175,10 @@ def _bound_by(use: ClientUse) -> str:
 def _amount(rate: float | None, use: ClientUse) -> str:
     """A rate with three digits: ``1.25 MB/s``, ``12 %``, ``3 /s``; a dash if it is unlimited."""
     if rate is None:
-        return "-"
+        return UNKNOWN
     if use.quota_type is QuotaType.REQUEST:
         return f"{show_digits(rate, 3)} %"
     return rounded(rate, "/s" if use.quota_type is QuotaType.CONTROLLER_MUTATION else "B/s")
-
-
-def _share(use: ClientUse) -> str:
-    return "-" if use.share is None else show_share(use.share)
 
 
 def _delay(use: ClientUse) -> str:
@@ -210,7 +206,7 @@ _COLUMNS: Final = (
     _Column("rate", lambda use: use.rate, "rate", lambda use: _amount(use.rate, use), True),
     _Column("quota", lambda use: use.quota, "quota", lambda use: _amount(use.quota, use), True),
     _Column("limit", lambda use: use.limit),
-    _Column("share", lambda use: use.share, "share", _share, True),
+    _Column("share", lambda use: use.share, "share", lambda use: show_share(use.share), True),
     _Column("delay_ms", lambda use: use.delay_ms, "delay", _delay, True),
     _Column("brokers", lambda use: list(use.brokers), "brokers", lambda use: str(len(use.brokers)), True),
     _Column("address", lambda use: use.address, "address", lambda use: _name(use.address)),
