@@ -1,7 +1,4 @@
-"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts.
-
-``explain`` and ``top`` have none of it: they start without typer (``quotahost.cli.start``).
-"""
+"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,8 +1,4 @@
-"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE.
-
-The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
-Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
-"""
+"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE."""
 
 import sys
 from collections import Counter
