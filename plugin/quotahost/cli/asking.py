@@ -1,4 +1,4 @@
-"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts."""
+"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), and checks."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

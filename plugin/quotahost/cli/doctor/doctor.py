@@ -1,4 +1,4 @@
-"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE."""
+"""``quotahost doctor`` and ``plugins``: facts, checks, output; and clients' libraries that give up early in a PAUSE."""
 
 import sys
 from collections import Counter

@@ -31,7 +31,6 @@ TOTAL = "topics.total.bytes.in.per.sec.threshold"
     ("lines", "words"),
     [
         (["listeners=PLAINTEXT://:9092"], "nobody authenticates on PLAINTEXT: brokers and plugins are recognized"),
-        (["listeners=PLAINTEXT://:9092", ".exempt.principals=User:mirror-maker"], "nobody authenticates on PLAINTEXT:"),
         (["listeners=A://:1,B://:2", "listener.security.protocol.map=A:SSL,B:SSL", "ssl.client.auth=required",
           "listener.name.b.ssl.client.auth=requested"], "nobody authenticates on B:"),
         (["listeners=PLAINTEXT://:9092", ".exempt.principals=ANONYMOUS"], "nobody there is throttled"),

@@ -44,8 +44,6 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
     [
         ([], []),
         ([".factor.source=local"], []),
-        ([WATCHED, f"authorizer.class.name={STANDARD}"], []),
-        ([WATCHED, "process.roles=controller"], []),
         ([SNAPSHOTS_READ, ".tasks=", FENCE], []),
         ([SNAPSHOTS_READ, ".tasks=", f"authorizer.class.name={STANDARD}", f"{OPEN}=false"], []),
         ([SNAPSHOTS_READ, "process.roles=controller"], []),
@@ -58,8 +56,6 @@ SNAPSHOTS_READ, WATCHED = ".factor.source=snapshots", ".tasks=publish-usage"
         ([".supplier=cluster-quota", ".tasks=", FENCE, f"{OPEN}=TRUE"],
          [f"{UNLESS} __quotahost_usage, __quotahost_shares,"]),
         ([WATCHED], [f"{UNSET}__quotahost_watch,"]),
-        ([WATCHED, FENCE, ".fence.authorizer=none"], ["fence.authorizer is none: everybody who can connect may"]),
-        ([WATCHED, *OPEN_TO_ALL], [f"{UNLESS} __quotahost_watch,"]),
         ([WATCHED, ".topics.prefix=my_"], ["shows the names and rates of all clients, and read them in my_looks"]),
     ],
 )  # fmt: skip

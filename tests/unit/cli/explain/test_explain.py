@@ -216,8 +216,6 @@ def test_a_volume_is_named_by_a_log_directory_or_listed(broker: FakeAdminSocket,
     for which in (f"{tmp_path}/", name):
         assert "reads" not in told(0, words, *VOLUME, which, "--interval", "10ms")
     assert broker.questions[-1] == ["retention", "orders"]
-    broker.answers["retention"] = [["orders", "retention.ms", "600000"]]
-    assert "orders 10 min" in " ".join(told(0, (), *VOLUME, name, "--interval", "10ms").split())
     broker.answers["gauges"] = USED
     assert " ".join(told(0, (), *VOLUME).split()).endswith("orders 499 GB 500 GB 99.8 % 0")
     told(2, ["broker 1 (pid 42) has no volume /dev/nobody\n  -> it has: "], *VOLUME, "/dev/nobody")

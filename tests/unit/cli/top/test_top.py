@@ -293,15 +293,6 @@ def test_a_client_is_opened_and_left() -> None:
     assert "client-00000" in drawn(screen)[4]
 
 
-def test_a_broker_that_no_longer_answers_is_told_beside_what_was_seen_last() -> None:
-    screen = screen_of()
-    screen.show(None, "the broker no longer answers")
-    assert "the broker no longer answers" in drawn(screen)[2]
-    assert "client-00000" in drawn(screen)[4]
-    screen.show(look(MANY))
-    assert "no longer" not in drawn(screen)[2]
-
-
 @pytest.mark.parametrize(
     ("error", "told"),
     [
