@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from quotahost.base.errors import QuotahostError
 from quotahost.base.text import printable
@@ -42,8 +42,6 @@ _TIMEOUT: Final = 30.0  # seconds, as the shim's
 
 class Interpreter(BaseModel):
     """A Python's answers to the probe; "" for what it doesn't have."""
-
-    model_config = ConfigDict(frozen=True)
 
     named: str  # the executable as the operator named it, a path or a name to look up on PATH
     process: str = "broker"  # or "child", where the broker starts it as a process of its own (``python.process``)

@@ -34,7 +34,6 @@ from quotahost.model import Client, ClientUse, Look, VolumeUse
 from quotahost.model.use import MeasuredVolume
 from quotahost.records.codec import Refused
 from quotahost.records.look import BrokerLook, decode
-from quotahost.records.topics import LOOKS, WATCH
 from quotahost.records.watch import MOST_SECONDS, VolumeOf, Watch
 
 _RENEW: Final = MOST_SECONDS / 3  # seconds
@@ -51,7 +50,7 @@ _ELSEWHERE: Final = "What a shorter retention would free: quotahost explain --vo
 class Cluster:
     """Use it in a ``with`` block; it tells the brokers at the end that nobody watches any more."""
 
-    def __init__(self, config: Mapping[str, str], watch: str = WATCH.name, looks: str = LOOKS.name) -> None:
+    def __init__(self, config: Mapping[str, str], watch: str, looks: str) -> None:
         """By librdkafka's configuration and the names of the two topics. Raises Unusable if nobody can be asked."""
         self._watching = Watching(config, watch, looks)
         # Whoever looks into the topic sees who watches; the end tells two apart that watch from one place.

@@ -19,7 +19,6 @@ from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.units.show import UNKNOWN, counted, rounded, show_digits, show_factor, show_seconds, show_share
 
-#: From the best to the worst; the cluster is in the worst state of its brokers.
 _STATES: Final = {State.OPEN: "green", State.THROTTLE: "yellow", State.PAUSE: "bold red"}
 #: What holds a client back most, first.
 _BOUNDS: Final = (
@@ -63,7 +62,7 @@ def merged(looks: Mapping[str, Look], alive: Collection[str]) -> ClusterLook:
     if silent:
         where += f" (silent: {', '.join(map(printable, silent[:5]))}{', ...' if len(silent) > 5 else ''})"
     all_looks = list(looks.values())
-    worst = max(all_looks, key=lambda look: (list(_STATES).index(look.state), -look.factor, look.cause != ""))
+    worst = min(all_looks, key=lambda look: (look.factor, not look.cause))
     # What slows quota types alone is one broker's load, and its words don't name the broker.
     cause = worst.cause if worst.factor < 1 or not worst.cause else f"{worst.where}: {worst.cause}"
     by_scope: dict[tuple[str, ...], dict[str, ClientUse]] = defaultdict(dict)

@@ -55,7 +55,7 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
 
 
 def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: Brokers) -> None:
-    with Cluster({}) as cluster:
+    with Cluster({}, "", "") as cluster:
         brokers.write("forged")
         with pytest.raises(Unusable, match="no broker answers"):
             cluster.look()
@@ -74,7 +74,7 @@ def test_looks_of_brokers_that_the_cluster_does_not_list_are_not_kept(brokers: B
 
 
 def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_clients(brokers: Brokers) -> None:
-    with Cluster({}) as cluster:
+    with Cluster({}, "", "") as cluster:
         brokers.write("1")
         brokers.write("2", watched=False)
         seen = cluster.look()
@@ -86,7 +86,7 @@ def test_a_brokers_last_look_for_a_watcher_who_has_left_is_no_look_at_its_client
 
 
 def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
-    with Cluster({}) as cluster:
+    with Cluster({}, "", "") as cluster:
         brokers.write("1")
         (row,) = cluster.look().uses
         brokers.write("1", Answered("invented", ("{}",)))
