@@ -65,9 +65,9 @@ class Watched(Protocol):
         """What is known of a client or of volumes."""
 
 
-def watch(watched: Watched, choice: Choice, interval: float) -> None:
-    """Show the live table until the user leaves it; ``interval`` in seconds is between two looks."""
-    terminal, screen = Terminal(), Screen(choice)
+def watch(watched: Watched, look: Look, choice: Choice, interval: float) -> None:
+    """Show the live table until the user leaves it, this look first; ``interval`` in seconds is between two looks."""
+    terminal, screen = Terminal(), Screen(look, choice)
     # By default each would leave the terminal on its second screen, and without an echo.
     for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
@@ -117,13 +117,13 @@ class Background:
                 os.read(self.wake, 1)
 
     def _run(self) -> None:
-        question: Question | None = None
         while not self._closed:
-            self._events.put(self._answered(question) if question else self._looked())
+            try:
+                event = self._answered(self._questions.get(timeout=self._interval))
+            except Empty:
+                event = self._looked()
+            self._events.put(event)
             os.write(self._waker, b"!")
-            question = None
-            with suppress(Empty):
-                question = self._questions.get(timeout=self._interval)
 
     def _looked(self) -> "Callable[[Screen], None]":
         try:
@@ -180,8 +180,8 @@ def _pressed(terminal: int, other: int) -> list[str] | None:
 class Screen:
     """What is shown now."""
 
+    look: Look  # the newest
     choice: Choice = field(default_factory=Choice)
-    look: Look | None = None  # the newest; None before the first
     problem: str = ""  # why there is no newer look
     frozen: bool = False  # new looks are not shown until the user lets go
     selected: int = 0  # the row, counted from 0
@@ -203,7 +203,7 @@ class Screen:
             self.question, self.panel, self._first = None, panel, 0
 
     def rows(self) -> list[ClientUse]:
-        return self.choice.rows(self.look.uses) if self.look else []
+        return self.choice.rows(self.look.uses)
 
     def press(self, key: str) -> Question | None:
         """Do what the key means; what has to be asked for it, if anything."""
@@ -265,8 +265,7 @@ class Screen:
     def drawn(self, width: int, height: int) -> RenderableType:
         """The whole screen, of exactly this many columns and lines at most."""
         self._height = height
-        above = head(self.look) if self.look else [Text("looking ..."), Text()]
-        *above, foot = texts = [*above, self._choice_line(), self._foot()]
+        *above, foot = texts = [*head(self.look), self._choice_line(), self._foot()]
         for text in texts:
             text.no_wrap, text.overflow = True, "ellipsis"
         screen, body = Layout(), self._body(width, max(1, height - _AROUND))
@@ -292,7 +291,7 @@ class Screen:
         choice = self.choice
         parts = [f"{len(self.rows()):,} rows by {choice.order}", f"type {choice.type}" if choice.type else ""]
         parts += ["held back" if choice.held else "", "FROZEN" if self.frozen else ""]
-        parts.append(left_out(self.look) if self.look else "")
+        parts.append(left_out(self.look))
         if choice.text or self.typing:
             parts.append(f"filter: {one_line(choice.text, LONGEST)}{'_' if self.typing else ''}")
         line = Text("  ".join(filter(None, parts)), style="bold" if self.frozen or self.typing else "dim")

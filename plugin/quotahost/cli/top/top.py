@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         elif given.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             screen.print(whole(look, choice, screen.width))
         else:
-            watch(watched, choice, interval)
+            watch(watched, look, choice, interval)
     return 0
 
 

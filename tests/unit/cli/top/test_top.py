@@ -205,9 +205,7 @@ MANY = [use("u", f"client-{number:05}", rate=1e6 - number) for number in range(1
 
 
 def screen_of(*uses: object) -> Screen:
-    screen = Screen()
-    screen.show(look(uses or MANY))  # type: ignore[arg-type]
-    return screen
+    return Screen(look(uses or MANY))  # type: ignore[arg-type]
 
 
 def drawn(screen: Screen, width: int = 80, height: int = 24) -> list[str]:
@@ -302,7 +300,7 @@ def test_a_client_is_opened_and_left() -> None:
 )
 def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, told: str) -> None:
     broker, question = Mock(), Question()
-    screen = Screen(question=question)
+    screen = Screen(look(), question=question)
     broker.look.side_effect = broker.answer.side_effect = error
 
     def shown() -> Screen:
@@ -314,7 +312,7 @@ def test_whatever_fails_is_told_and_the_next_look_is_shown(error: Exception, tol
         background.ask(question)
         eventually(lambda: (panel := shown().panel) and panel.lines[0] == told)
         broker.look.side_effect, broker.look.return_value = None, look([use()])
-        eventually(lambda: shown().look and not screen.problem)
+        eventually(lambda: shown().look.uses and not screen.problem)
 
 
 def test_for_programs_a_number_that_json_lacks_is_null() -> None:
