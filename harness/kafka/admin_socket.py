@@ -14,7 +14,7 @@ def ask(node: KafkaNode, *words: str) -> Any:
 
     Raises:
         LookupError: it has no socket (yet).
-        Unanswered: it doesn't answer.
+        Unusable: it doesn't answer.
     """
     found = [broker for broker in running() if broker.pid == node.pid]
     if not found:

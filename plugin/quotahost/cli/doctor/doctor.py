@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost.base.errors import QuotahostError
+from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.asking import ClientConfig
 from quotahost.cli.console import Finding, Level, Section, console, good, note, say, show, table, weak, wrong
@@ -16,7 +16,7 @@ from quotahost.cli.doctor import installation
 from quotahost.cli.doctor.installation import EXECUTABLE, OURS, PROCESS
 from quotahost.cli.doctor.settings import check_settings, check_stored, check_weaknesses
 from quotahost.cli.doctor.topics import check_cluster
-from quotahost.cli.explain.broker_socket import Unanswered, connected, running
+from quotahost.cli.explain.broker_socket import connected, running
 from quotahost.cli.property_files import BrokerFile, read_broker_file, read_client_config
 from quotahost.kafka.client import NoAnswer, connect
 from quotahost.records.topics import AclRole
@@ -157,7 +157,7 @@ def check_client_software() -> Iterator[Finding]:
             with connected(broker) as ask:
                 told = numbers_of(gauges(ask), "ImpatientClients")
                 connections.update({name: int(told[name]["Connections"]) for name in _IMPATIENT if name in told})
-        except Unanswered as why:
+        except Unusable as why:
             text = f"broker {broker.node} (pid {broker.pid}) doesn't tell the software of its clients: {why.problem}"
             yield note(text, why.remedy)
     remedy = "the settings of docs/clients.md, and a drill (docs/operate.md), which shows who gives up"

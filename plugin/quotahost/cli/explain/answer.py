@@ -60,9 +60,8 @@ class Answer(BrokerState):
     budget: Row = field(default_factory=dict)
 
 
-@dump.of_this_version()
 def parse(told: Row, client: Client) -> Answer:
-    """The answer of ``broker_status.explained``. Raises ValueError if it is that of another version."""
+    """The answer of ``broker_status.explained``. One of another version raises one of ``broker_socket.UNREADABLE``."""
     state, of_client = Answer.of(told["state"]), told["client"]
     return replace(
         state, client=client, fence_passes=bool(of_client["passes"]), address=of_client.get("address") or "",

@@ -36,10 +36,6 @@ _LONGEST: Final = 2000  # characters of what a broker has sent in the place of a
 UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, AttributeError, LookupError, RecursionError)
 
 
-class Unanswered(Unusable):
-    """No broker answered."""
-
-
 class Broker(NamedTuple):
     """A broker of this machine: its process, its node id, and its socket."""
 
@@ -55,7 +51,7 @@ class Broker(NamedTuple):
 def connected(broker: Broker) -> Iterator[Ask]:
     """Connect to one broker; within it, its answers are asked for and read.
 
-    Raises Unanswered if nobody listens there, or somebody else; if the broker doesn't answer, or says that it can't; if
+    Raises Unusable if nobody listens there, or somebody else; if the broker doesn't answer, or says that it can't; if
     an answer has another form than of this version.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection, connection.makefile("rb") as answers:
@@ -81,7 +77,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
         try:
             yield ask
         except UNREADABLE as problem:
-            raise Unanswered(
+            raise Unusable(
                 f"the quotahost of {broker} isn't of this version ({one_line(str(problem), _LONGEST)})",
                 "quotahost install --kafka-home DIR, and restart the broker",
             ) from None
@@ -89,7 +85,7 @@ def connected(broker: Broker) -> Iterator[Ask]:
 
 @contextmanager
 def _answering(broker: Broker) -> Iterator[None]:
-    """Within it, whatever keeps the broker from answering is raised as Unanswered."""
+    """Within it, whatever keeps the broker from answering is raised as Unusable."""
     try:
         yield
         return
@@ -100,21 +96,21 @@ def _answering(broker: Broker) -> Iterator[None]:
     except (ValueError, RecursionError) as error:
         problem = f"its answer is no JSON ({error})"
     remedy = "see whether it still runs, and what its log says"
-    raise Unanswered(f"{broker} can't be asked: {one_line(problem, _LONGEST)}", remedy) from None
+    raise Unusable(f"{broker} can't be asked: {one_line(problem, _LONGEST)}", remedy) from None
 
 
 # ---- which broker ----------------------------------------------------------------------------------------------
 
 
 def connect(which: str = "") -> AbstractContextManager[Ask]:
-    """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unanswered if it can't."""
+    """Connect to a broker by its process id, by ``broker:ID``, or to the only one. Raises Unusable if it can't."""
     brokers = [broker for broker in running() if which in ("", str(broker.pid), f"broker:{broker.node}")]
     if len(brokers) == 1:
         return connected(brokers[0])
     if brokers:
         several = ", ".join(map(str, brokers))
-        raise Unanswered(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
-    raise Unanswered(
+        raise Unusable(f"several brokers with quotahost run here: {several}", "choose: --pid PID or --broker-id N")
+    raise Unusable(
         "no such broker with quotahost was found that this user may ask on this machine",
         "run this on the broker's machine, as the broker's user, in its container if it has one; look for "
         "quotahost.admin in the broker's log",

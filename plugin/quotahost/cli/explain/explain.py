@@ -7,10 +7,11 @@ from typing import Any, Final, TypeVar
 from rich.console import Console
 from rich.text import Text
 
+from quotahost.base.errors import Unusable
 from quotahost.broker.host.broker_status import explained
 from quotahost.cli.console import console, one_line, show_facts
 from quotahost.cli.explain.answer import Answer, common_facts, limited_by, parse, quota_facts
-from quotahost.cli.explain.broker_socket import Unanswered, connect
+from quotahost.cli.explain.broker_socket import connect
 from quotahost.model import Client, QuotaType
 from quotahost.units.parse import parse_duration
 
@@ -93,7 +94,7 @@ def explain_client(client: Client, which: str, type: QuotaType | None, screen: C
         def largest(budget: str) -> Any:
             try:
                 return ask("budget", budget)
-            except Unanswered:  # Python answers this one, and may hang; Java has answered all else
+            except Unusable:  # Python answers this one, and may hang; Java has answered all else
                 return ()
 
         return show(parse(explained(ask, client, largest), client), type, screen)

@@ -14,14 +14,15 @@ from rich.console import Console
 from rich.text import Text
 
 from quotahost.api import DiskState
+from quotahost.base.errors import Unusable
 from quotahost.base.text import printable
 from quotahost.broker.disks.file_stores import log_dirs, read_disks
 from quotahost.broker.disks.topics import measure
 from quotahost.broker.host.broker_status import budgets_of, marks, parse
-from quotahost.broker.host.dump import Ask, BrokerState, of_this_version
+from quotahost.broker.host.dump import Ask, BrokerState
 from quotahost.broker.host.messages import gauges, numbers_of
 from quotahost.cli.console import one_line, show_facts, shown, table
-from quotahost.cli.explain.broker_socket import Unanswered, connect
+from quotahost.cli.explain.broker_socket import connect
 from quotahost.cli.explain.retention import SHARES, Cut, Retention, cut
 from quotahost.model import Look, QuotaType, VolumeUse
 from quotahost.model.use import MeasuredVolume
@@ -63,11 +64,11 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
             remedy = "; ".join([f"it has: {known}", *disks.offline])
-            raise Unanswered(f"{state.where} has no volume {printable(name)}", remedy)
+            raise Unusable(f"{state.where} has no volume {printable(name)}", remedy)
         try:
             measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
         except OSError as error:
-            raise Unanswered(f"volume {printable(volume)} can't be read", str(error)) from None
+            raise Unusable(f"volume {printable(volume)} can't be read", str(error)) from None
         show_volume(screen, f"{state.node or 'of unknown id'} (pid {state.pid})", look, measured)
         topics = [topic.name for topic in sorted(measured.topics, key=lambda topic: -topic.used)]
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
@@ -79,9 +80,8 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         return list(volumes)
 
 
-@of_this_version()
 def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
-    """A broker's state, its disks now, and a look with its volumes' limits and who writes. ValueError as ``parse``."""
+    """A broker's state, its disks now, and a look with its volumes' limits and who writes."""
     state = BrokerState.of(ask("state"))
     disks = read_disks(state.node, log_dirs(state.properties))
     shown = gauges(ask)
@@ -104,7 +104,7 @@ def _retention(ask: Ask, topics: Sequence[str]) -> tuple[Mapping[str, Retention]
         for topic, name, value in ask("retention", ",".join(topics)):
             properties.setdefault(topic, {})[name] = value
         return {topic: Retention.of(of_topic) for topic, of_topic in properties.items()}, ""
-    except (Unanswered, ValueError, TypeError) as error:
+    except Unusable as error:
         # The Python host answers this one, and it may hang. Then the ages of the topics stand in for their retention.
         return dict.fromkeys(topics, Retention()), str(error).splitlines()[0]
 

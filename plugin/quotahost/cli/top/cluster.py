@@ -24,7 +24,7 @@ from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.base.text import printable
 from quotahost.cli.console import lines_of, table
 from quotahost.cli.explain.answer import parse
-from quotahost.cli.explain.broker_socket import UNREADABLE, Unanswered
+from quotahost.cli.explain.broker_socket import UNREADABLE
 from quotahost.cli.explain.explain import show as show_client
 from quotahost.cli.explain.volume import VOLUMES, show_budgets, show_volume, volume_row
 from quotahost.cli.top.live import Panel, Question
@@ -105,7 +105,7 @@ class Cluster:
         self._read(lambda: bool(told()), volume=volume)
         if lines := told():
             return Panel(lines)
-        raise Unanswered(
+        raise Unusable(
             f"broker {printable(volume.broker)} doesn't tell what fills {printable(volume.name)}",
             "try again in a minute, or quotahost explain --volume on the broker's machine",
         )

@@ -13,9 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from quotahost.base.errors import Unusable
 from quotahost.base.text import printable
 from quotahost.cli.console import one_line
-from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.model import ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.units.show import UNKNOWN, counted, rounded, show_digits, show_factor, show_seconds, show_share
 
@@ -100,10 +100,10 @@ def numeric(broker: str) -> tuple[int, str]:
 
 
 def require_one_client(use: ClientUse) -> None:
-    """Only a row that is one client's own can be opened. Raises Unanswered if it is the quota of several."""
+    """Only a row that is one client's own can be opened. Raises Unusable if it is the quota of several."""
     if use.scope != "client":
         problem = f"this is the quota of several clients ({printable(use.scope)})"
-        raise Unanswered(problem, "choose a row of one client")
+        raise Unusable(problem, "choose a row of one client")
 
 
 # ---- what the user wants to see --------------------------------------------------------------------------------

@@ -94,7 +94,7 @@ class Attached:
         self._which, self._most = which, most
 
     def look(self) -> Look:
-        """What the broker says now. Raises Unanswered if there is no such broker, or it can't be asked."""
+        """What the broker says now. Raises Unusable if there is no such broker, or it can't be asked."""
         with connect(self._which) as ask:
             # One more tells whether there are more.
             return parse(ask("uses", str(min(self._most + 1, MAX_COUNT)))).first(self._most)

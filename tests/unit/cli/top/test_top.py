@@ -9,7 +9,6 @@ from rich.console import Console
 from harness.system.waiting import eventually
 from quotahost.base.errors import QuotahostError, Unusable
 from quotahost.cli.console import json_text, lines_of
-from quotahost.cli.explain.broker_socket import Unanswered
 from quotahost.cli.top import cluster as module
 from quotahost.cli.top.cluster import Cluster, listed
 from quotahost.cli.top.live import Background, Panel, Question, Screen, decode
@@ -91,7 +90,7 @@ def test_what_others_are_answered_is_no_answer(brokers: Brokers) -> None:
         (row,) = cluster.look().uses
         brokers.write("1", Answered("invented", ("{}",)))
         assert cluster.answer(Question(row)).lines[-1].startswith("no answer")
-        with pytest.raises(Unanswered, match="doesn't tell what fills /dev/sdb"):
+        with pytest.raises(Unusable, match="doesn't tell what fills /dev/sdb"):
             cluster.answer(Question(volume="/dev/sdb", broker="1"))
         assert brokers.asked[-1].volume is not None
     assert brokers.asked[-1].seconds == 0, "brokers are told that nobody watches any more"
