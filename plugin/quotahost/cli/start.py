@@ -1,8 +1,4 @@
-"""The entry of the command ``quotahost``: ``explain`` and ``top``, which start without typer, and all others.
-
-An operator who asks why a client is slow, while a broker suffers, doesn't wait for typer and pydantic, which take
-longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers.
-"""
+"""The entry of the command ``quotahost``: ``explain`` and ``top``, which start without typer, and all others."""
 
 import os
 import sys

@@ -1,9 +1,5 @@
 """What ``quotahost explain`` says of a client, in an operator's words: facts of the broker and of each quota, tokens,
 what is in shadow, and one sentence that says what limits it now.
-
-The active controller alone counts partition mutations (KIP-599). Kafka keeps a bucket of tokens for each such quota
-there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer than 0 are left. Buckets of other nodes
-are never charged, so their tokens say nothing.
 """
 
 import math
@@ -314,6 +310,7 @@ def _compared(quota: QuotaState, rate: float | None, limit: float) -> str:
 
 
 def _bucket(answer: Answer, quota: QuotaState) -> Facts:
+    """The active controller alone charges buckets (KIP-599, ``quotahost.throttling.TokenBucket``): others' are full."""
     if not answer.is_active_controller:
         if quota.limit is not None:
             yield "tokens", _who_knows(answer)
