@@ -35,7 +35,6 @@ from quotahost.settings.storage import match
 from quotahost.throttling import quota_windows
 from quotahost.units.show import show_duration, show_number
 
-_COLUMNS: Final = ("property", "value", "from")
 _CLASS: Final = f"{PREFIX}class"
 _SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
 _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not authenticate
@@ -71,7 +70,7 @@ def check_settings(broker: BrokerFile, with_plugins: bool) -> tuple[Section, Set
         (row.property, row.value, translation.origins.get(row.property, row.where))
         for row in describe(settings, models if with_plugins else None)
     ]
-    return Section("Settings", findings, _COLUMNS, rows), settings
+    return Section("Settings", findings, ("property", "value", "from"), rows), settings
 
 
 def _before_reading(broker: BrokerFile) -> Iterator[Finding]:

@@ -96,11 +96,7 @@ def check_rights(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 def check_cluster(
     admin: Admin, against: str, config: Mapping[str, str], settings: Settings | None, role: AclRole | None = None
 ) -> Iterator[Finding]:
-    """Who may do what with the topics of a running cluster, and how it keeps them. Raises NoAnswer.
-
-    ``config`` is how ``admin`` connects, empty as anybody can. ``role`` is whose credentials these are; their rights
-    are compared with what it needs.
-    """
+    """Who may do what with the topics of a running cluster, and how it keeps them; as ``ask_cluster``."""
     topics = named(settings)
     # The pipeline's consumers have no group at the brokers.
     rights = ask(admin, tuple(topics), role not in (None, AclRole.PIPELINE))

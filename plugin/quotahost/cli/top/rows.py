@@ -84,9 +84,8 @@ def _sum(by_broker: Mapping[str, ClientUse]) -> ClusterUse:
         None if None in rates else sum(rate or 0.0 for rate in rates)  # unlimited if it is so on one of them
         for rates in ([use.quota for use in uses], [use.limit for use in uses])
     )
-    shadow, address = (
-        next(filter(None, texts), "") for texts in zip(*((u.shadow, u.address) for u in uses), strict=True)
-    )
+    shadow = next((use.shadow for use in uses if use.shadow), "")
+    address = next((use.address for use in uses if use.address), "")
     return ClusterUse(
         first.quota_type, first.user, first.client_id, first.scope, sum(use.rate for use in uses), quota, limit,
         max(use.delay_ms for use in uses), min((use.bound for use in uses), key=_BOUNDS.index),
