@@ -186,8 +186,8 @@ class Screen:
     frozen: bool = False  # new looks are not shown until the user lets go
     selected: int = 0  # the row, counted from 0
     typing: bool = False  # the user types the filter
-    panel: Panel | None = None  # the answer that is shown instead of the rows
-    question: Question | None = None  # what was asked last and is not answered yet
+    panel: Panel | None = None  # what is shown instead of the rows: an answer, or that one is waited for
+    question: Question | None = None  # what the panel answers
     done: bool = False  # the user wants to leave
     _first: int = 0  # the first line or row that is shown
     _height: int = 24
@@ -200,7 +200,7 @@ class Screen:
 
     def tell(self, question: Question, panel: Panel) -> None:
         if self.question is question:
-            self.question, self.panel, self._first = None, panel, 0
+            self.panel, self._first = panel, 0
 
     def rows(self) -> list[ClientUse]:
         return self.choice.rows(self.look.uses)
@@ -209,8 +209,8 @@ class Screen:
         """Do what the key means; what has to be asked for it, if anything."""
         if self.typing:
             self._type(key)
-        elif self.panel is not None or self.question:
-            return self._in_panel(key)
+        elif self.panel:
+            return self._in_panel(self.panel, key)
         elif key == "v":
             return self._ask(Question())
         elif key == "enter" and (rows := self.rows()):
@@ -240,8 +240,8 @@ class Screen:
         changed = {"escape": "", "backspace": text[:-1]}.get(key, text + key if len(key) == 1 else text)
         self._choose(text=changed)
 
-    def _in_panel(self, key: str) -> Question | None:
-        volumes = dict(zip("123456789", self.panel.volumes if self.panel else (), strict=False))
+    def _in_panel(self, panel: Panel, key: str) -> Question | None:
+        volumes = dict(zip("123456789", panel.volumes, strict=False))
         if key in volumes:
             return self._ask(volumes[key])
         if key in ("escape", "q", "enter", "backspace"):
@@ -251,7 +251,7 @@ class Screen:
         return None
 
     def _ask(self, question: Question) -> Question:
-        self.question, self.panel = question, None
+        self.question, self.panel = question, Panel(["asking the broker ..."])
         return question
 
     def _choose(self, **changes: Any) -> None:
@@ -273,9 +273,7 @@ class Screen:
         return screen
 
     def _body(self, width: int, room: int) -> RenderableType:
-        if self.question:
-            return Text("asking the broker ...", style="dim")
-        if self.panel is not None:
+        if self.panel:
             # What doesn't fit stands below the values of labelled facts.
             fold = partial(textwrap.wrap, width=max(13, width), subsequent_indent=" " * 12, drop_whitespace=False)
             lines = [part for line in self.panel.lines for part in fold(one_line(line)) or [""]]
@@ -300,7 +298,7 @@ class Screen:
     def _foot(self) -> Text:
         if self.typing:
             return Text("enter keeps the filter  escape clears it", style="dim")
-        if self.panel is not None or self.question:
-            opens = "1-9 open the volume  " if self.panel and self.panel.volumes else ""
+        if self.panel:
+            opens = "1-9 open the volume  " if self.panel.volumes else ""
             return Text(f"{opens}escape back  up/down scroll", style="dim")
         return Text(HELP, style="dim")
