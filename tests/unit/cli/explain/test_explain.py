@@ -16,7 +16,6 @@ from quotahost.cli.top.top import Attached
 from tests.broker.support.commands import Terminal
 from tests.fakes import dump
 from tests.fakes.admin_socket import FakeAdminSocket
-from tests.fakes.holders import holder
 from tests.unit.cli.commands import told
 
 ALICE = ("explain", "--client", "alice/app")
@@ -63,17 +62,6 @@ def test_the_answer_is_plain_text_and_only_a_newcomer_ends_with_3(broker: FakeAd
     words = ("PRODUCE\n", ", lately from 10.0.0.9\n", "open; this client passes it in every state\n")
     assert "FETCH\n" not in told(0, words, *named)
     assert broker.questions[-1] == ["client", "CN=a/b", ""], "it is split at the last slash"
-
-
-def test_a_scope_in_shadow_is_asked_for_only_where_one_is(broker: FakeAdminSocket) -> None:
-    text = '{"PRODUCE":[1,5e5,"","client-quotas"]}'
-    rows = [holder("alice", client_id, rate=7e5, shadow=text) for client_id in ("app", "other")]
-    state = dump.state(shadow=["supplier.client-quotas"])
-    broker.answers |= {"state": state, "holders": {"holders": rows}}
-    broker.answers["client"] = dump.client(dump.row(shadow=text), state=state)
-    would = "would give 500,000 bytes/s (500K), shared by user alice; uses 1,400,000 bytes/s (1400K)"
-    told(0, (would, "would be delayed"), *ALICE)
-    assert [each[0] for each in broker.questions] == ["client", "state", "holders", "holders", "holders"]
 
 
 ORDERS = {"topic": "orders.eu", "place": "budget orders of 500 bytes", "held": True, "budget": "orders", "factor": 0.0}

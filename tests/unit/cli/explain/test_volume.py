@@ -10,19 +10,18 @@ import pytest
 from quotahost.broker.disks.topics import OTHERS, largest, list_files, topic_of, written
 from quotahost.cli.explain import retention
 from quotahost.cli.explain.retention import Cut, Retention, cut
-from quotahost.cli.explain.volume import client_rows, cut_row, stalled_uploads, topic_rows, volume_facts
-from quotahost.model import Client, QuotaType, State, VolumeUse
+from quotahost.cli.explain.volume import cut_row, stalled_uploads, topic_rows, volume_facts
+from quotahost.model import State, VolumeUse
 from quotahost.model.use import MeasuredVolume
-from tests.unit.cli.top.uses import look, use
+from tests.unit.cli.top.uses import look
 
 NOW = 1_000_000.0  # seconds since 1970
 
 
 #: A broker in THROTTLE, whose disk /dev/sdb is above its soft limit.
 LOOK = look(
-    [use(client_id="a\tb", rate=3000.5), use(quota_type=QuotaType.FETCH), use("", "", scope="newcomers")],
-    volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], marks=[(Client("bob", "web"), "orders")],
-    state=State.THROTTLE, factor=0.5, cause="broker 2, volume \\d",
+    volumes=[VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)], state=State.THROTTLE, factor=0.5,
+    cause="broker 2, volume \\d",
 )  # fmt: skip
 
 
@@ -158,11 +157,6 @@ def test_the_largest_and_the_quickest_topics_are_shown_and_the_rest_together() -
     assert ["t0", "10 B", "1.7 %", "+5 B/s"] in rows
     assert rows[-2][0] == "(2 others)"
     assert rows[-1][:2] == ["(not Kafka's, or the file system's own)", "392 B"]
-
-
-def test_who_writes_is_told_with_the_topic_where_that_is_known() -> None:
-    rows = [("user alice, client-id 'a\\tb'", "3.00 kB/s", ""), ("user bob, client-id web", "", "orders")]
-    assert list(client_rows(LOOK)) == rows
 
 
 @pytest.mark.parametrize(
