@@ -60,13 +60,8 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
 
     It is isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
     """
-    try:
-        # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
-        done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process], _TIMEOUT)
-    except OSError as error:
-        raise QuotahostError(f"{executable} can't be run: {error.strerror or error}") from None
-    except subprocess.TimeoutExpired:
-        raise QuotahostError(f"{executable} did not answer within {_TIMEOUT:.0f} s") from None
+    # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
+    done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process])
     lines = [line.partition("=") for line in done.stdout.splitlines()]
     facts = {key: value for key, _, value in lines}
     if done.returncode or "version" not in facts:
@@ -75,12 +70,17 @@ def ask(executable: str, process: str = "broker") -> Interpreter:
     return Interpreter.model_validate(facts | {"problem": problems, "named": executable, "process": process})
 
 
-def _run(command: Sequence[str], timeout: float, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run it without standard input: a program that is not what it should be might wait for some."""
-    return subprocess.run(
-        command, capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-        stdin=subprocess.DEVNULL, **more,
-    )  # fmt: skip
+def _run(command: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run it without standard input, for which a wrong program might wait. Raises QuotahostError unless it ends."""
+    try:
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT, check=False,
+            stdin=subprocess.DEVNULL, **more,
+        )  # fmt: skip
+    except OSError as error:
+        raise QuotahostError(f"{command[0]} can't be run: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        raise QuotahostError(f"{command[0]} did not answer within {_TIMEOUT:.0f} s") from None
 
 
 def _last_words(done: subprocess.CompletedProcess[str], otherwise: str) -> str:
@@ -158,7 +158,7 @@ def _versions(jar: Jar, interpreter: Interpreter | None, remedy: str) -> Iterato
 # ---- Kafka and Java --------------------------------------------------------------------------------------------
 
 _JAR: Final = re.compile(r"kafka-clients-(\d+)\.(\d+)\.(\d+)[^/]*\.jar")
-_JAVA_TIMEOUT: Final = 60.0  # seconds
+_INTERNALS: Final = "org.quotahost.internals.Internals"
 _MADE_FOR_IT: Final = "a quotahost that was made for this Kafka"
 #: Options that a JVM takes from its environment, files with more of them among these.
 _JVM_OPTIONS: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH")
@@ -179,18 +179,20 @@ def check_version(kafka_home: Path) -> Finding:
 def check_internals(kafka_home: Path) -> Iterator[Finding]:
     """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses.
 
-    ``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say.
+    ``Internals``, in a JVM with both jars, says what the broker's log would say.
     """
-    libs = kafka_home.absolute() / "libs"
-    options = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp")
+    libs, home = kafka_home.absolute() / "libs", os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java").absolute()) if home else "java"
+    environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
     try:
         ours = "" if jars_in(libs) else f":{carried_jar().path}"  # without one of the broker's own
-        done = _run_java(*options, f"{libs}/*{ours}", "org.quotahost.internals.Internals")
+        command = [java, "-Xmx64m", "-XX:TieredStopAtLevel=1", "-cp", f"{libs}/*{ours}", _INTERNALS]
+        done = _run(command, cwd="/", env=environment)  # far from the working directory
         *lines, end = done.stdout.splitlines() or [""]
         if end != "end":  # the folder may have no Kafka in it
             raise QuotahostError(_last_words(done, "java printed nothing"))
-    except (QuotahostError, OSError, subprocess.TimeoutExpired) as error:
-        yield note(f"Nobody has looked for what quotahost uses of Kafka: {str(error).splitlines()[0]}")
+    except QuotahostError as error:
+        yield note(f"Nobody has looked for what quotahost uses of Kafka: {error}")
         return
     for line in lines:
         level, _, sentence = line.partition("\t")
@@ -198,11 +200,3 @@ def check_internals(kafka_home: Path) -> Iterator[Finding]:
         yield wrong(text, _MADE_FOR_IT) if level == "wrong" else weak(text, _MADE_FOR_IT)
     if not lines:
         yield good("it has all that quotahost uses of it")
-
-
-def _run_java(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the java of JAVA_HOME, else of PATH; far from the working directory, without options of its environment."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java").absolute()) if home else "java"
-    environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
-    return _run([java, *arguments], _JAVA_TIMEOUT, cwd="/", env=environment)
