@@ -90,10 +90,7 @@ def doctor(
         if settings is not None:
             sections.append(Section("Weak", list(check_weaknesses(settings, broker)) or [good("nothing found")]))
     if against is not None:
-        try:
-            sections += _cluster(broker, settings, against, client_config, role)
-        except QuotahostError as error:  # the client's file
-            sections.append(Section("Topics", [wrong(str(error))]))
+        sections += _cluster(broker, settings, against, client_config, role)
     show([section for section in sections if section.findings or section.rows], console())
     is_wrong = any(finding.level is Level.WRONG for section in sections for finding in section.findings)
     say("\nSomething is WRONG: see above." if is_wrong else "\nNothing is wrong.")
