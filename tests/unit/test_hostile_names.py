@@ -110,7 +110,7 @@ def draw_explain(value: Value, screen: Console) -> None:
 
 
 def draw_volume(value: Value, screen: Console) -> None:
-    volume.show_volume(screen, value(str), look_of(value), value(MeasuredVolume))
+    volume.show_volume(screen, look_of(value), value(MeasuredVolume))
     screen.print(console.table(volume.VOLUMES, [volume.volume_row(value(VolumeUse))]))
     screen.print(console.table("abcd", [volume.cut_row(dataclasses.replace(value(Cut), freed=(1, 2)))]))
 
@@ -131,7 +131,7 @@ def draw_panels(value: Value, screen: Console) -> None:
     look, name, use = look_of(value), value(str), value(ClientUse)
     panels = [
         cluster.listed({name: look, "2": dataclasses.replace(look, volumes=())}).lines,
-        cluster.opened(name, look, value(MeasuredVolume)),
+        cluster.opened(look, value(MeasuredVolume)),
         cluster._told(use, {name: (name,), "1": (json.dumps({"state": name}),)}, [name]),
     ]
     for lines in panels:

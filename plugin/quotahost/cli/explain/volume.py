@@ -51,7 +51,7 @@ _MOST_CUTS: Final = 5  # topics of which the segments are looked at
 def explain_volume(name: str, which: str, seconds: float, screen: Console) -> list[str]:
     """Explain the volume of this name, or with one of its log directories, or list all if it is ""; all their names."""
     with connect(which) as ask:
-        state, disks, look = ask_volumes(ask)
+        disks, look = ask_volumes(ask)
         volumes = {use.name: use for use in look.volumes if not use.budget}
         if not name:
             screen.print(table(VOLUMES, map(volume_row, volumes.values())))
@@ -64,12 +64,12 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         if volume not in volumes:
             known = ", ".join(map(printable, volumes)) or "none that can be read"
             remedy = "; ".join([f"it has: {known}", *disks.offline])
-            raise Unusable(f"{state.where} has no volume {printable(name)}", remedy)
+            raise Unusable(f"{look.where} has no volume {printable(name)}", remedy)
         try:
             measured, seen = measure(volume, [path for path, place in disks.places if place == volume], seconds)
         except OSError as error:
             raise Unusable(f"volume {printable(volume)} can't be read", str(error)) from None
-        show_volume(screen, f"{state.node or 'of unknown id'} (pid {state.pid})", look, measured)
+        show_volume(screen, look, measured)
         topics = [topic.name for topic in sorted(measured.topics, key=lambda topic: -topic.used)]
         if topics := [topic for topic in topics if "(" not in topic][:_MOST_CUTS]:
             kept, problem = _retention(ask, topics)
@@ -80,8 +80,8 @@ def explain_volume(name: str, which: str, seconds: float, screen: Console) -> li
         return list(volumes)
 
 
-def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
-    """A broker's state, its disks now, and a look with its volumes' limits and who writes."""
+def ask_volumes(ask: Ask) -> tuple[DiskState, Look]:
+    """A broker's disks now, and a look with its volumes' limits and who writes."""
     state = BrokerState.of(ask("state"))
     disks = read_disks(state.node, log_dirs(state.properties))
     shown = gauges(ask)
@@ -93,8 +93,7 @@ def ask_volumes(ask: Ask) -> tuple[BrokerState, DiskState, Look]:
         VolumeUse(at.name, at.capacity, at.consumed, *map(numbers.get(at.name, {}).get, ("Soft", "Hard", "Factor")))
         for at in disks.volumes
     ]
-    look = parse(ask("uses", str(_MOST_USES)), [*volumes, *budgets_of(shown)], marks(ask, _MOST_CLIENTS))
-    return state, disks, look
+    return disks, parse(ask("uses", str(_MOST_USES)), [*volumes, *budgets_of(shown)], marks(ask, _MOST_CLIENTS))
 
 
 def _retention(ask: Ask, topics: Sequence[str]) -> tuple[Mapping[str, Retention], str]:
@@ -112,8 +111,8 @@ def _retention(ask: Ask, topics: Sequence[str]) -> tuple[Mapping[str, Retention]
 # ---- showing ---------------------------------------------------------------------------------------------------
 
 
-def show_volume(screen: Console, broker: str, look: Look, measured: MeasuredVolume) -> None:
-    show_facts(screen, volume_facts(broker, look, measured))
+def show_volume(screen: Console, look: Look, measured: MeasuredVolume) -> None:
+    show_facts(screen, volume_facts(look, measured))
     _titled(screen, "What fills it", _TOPICS, topic_rows(measured))
     _titled(screen, "Who writes", _CLIENTS, client_rows(look), _WRITERS)
 
@@ -147,10 +146,10 @@ def _budget_row(use: VolumeUse) -> Sequence[str]:
     return [printable(use.budget), *sizes, _share(use.consumed, use.capacity), factor]
 
 
-def volume_facts(broker: str, look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, str]]:
+def volume_facts(look: Look, measured: MeasuredVolume) -> Iterator[tuple[str, str]]:
     use = next((use for use in look.volumes if use.name == measured.name), VolumeUse(measured.name, 0, 0))
     consumed, capacity = measured.consumed, measured.capacity
-    yield "broker", printable(broker)
+    yield "broker", printable(look.where.removeprefix("broker "))
     yield "volume", f"{printable(measured.name)}, with {', '.join(map(printable, measured.directories))}"
     yield "capacity", show_bytes(capacity)
     yield "consumed", f"{show_bytes(consumed)} ({_share(consumed, capacity)})"

@@ -96,7 +96,7 @@ class Cluster:
         def told() -> list[str]:
             look = self._fresh().get(volume.broker)
             of_volume = [one for one in look.opened if one.name == volume.name] if look else []
-            return opened(volume.broker, look.look, of_volume[0]) if look and of_volume else []
+            return opened(look.look, of_volume[0]) if look and of_volume else []
 
         self._read(lambda: bool(told()), volume=volume)
         if lines := told():
@@ -108,9 +108,15 @@ class Cluster:
 
     def _read(self, enough: Callable[[], bool], client: Client | None = None, volume: VolumeOf | None = None) -> None:
         """Read what there is, and ask this; until there is enough, but not longer than patience lasts."""
-        began = time.monotonic()
+        began, watch = time.monotonic(), Watch(self._name, MOST_SECONDS, client=client, volume=volume)
         while True:
-            self._renew(Watch(self._name, MOST_SECONDS, client=client, volume=volume))
+            # A broker that has just started follows the topic from then on, and takes no older record for a question.
+            # Of too many who ask, a broker answers those who asked last.
+            in_a_hurry = not self._fresh() or (client, volume) != (None, None)
+            due = time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW)
+            if due or watch != self._asked:
+                self._watching.ask(watch)
+                self._asked, self._asked_at = watch, time.monotonic()
             for key, value in self._watching.read(_STEP).items():
                 if key.decode(errors="replace") not in self._alive:
                     continue
@@ -121,15 +127,6 @@ class Cluster:
                         self._known[look.broker] = time.monotonic(), look
             if enough() or time.monotonic() - began >= (_PATIENCE if self._known else _LONGEST):
                 return
-
-    def _renew(self, watch: Watch) -> None:
-        # A broker that has just started follows the topic from then on, and takes no older record for a question. Of
-        # too many who ask, a broker answers those who asked last.
-        in_a_hurry = not self._fresh() or (watch.client, watch.volume) != (None, None)
-        due = time.monotonic() - self._asked_at >= (_AGAIN if in_a_hurry else _RENEW)
-        if due or watch != self._asked:
-            self._watching.ask(watch)
-            self._asked, self._asked_at = watch, time.monotonic()
 
     def _fresh(self) -> dict[str, BrokerLook]:
         since = time.monotonic() - _STALE
@@ -180,6 +177,6 @@ def _left(volume: VolumeUse) -> tuple[float, float]:
     return 1.0 if volume.factor is None else volume.factor, -volume.consumed / max(volume.capacity, 1)
 
 
-def opened(broker: str, look: Look, measured: MeasuredVolume) -> list[str]:
+def opened(look: Look, measured: MeasuredVolume) -> list[str]:
     """What ``quotahost explain --volume`` says of it, but for what a shorter retention would free."""
-    return [*lines_of(partial(show_volume, broker=broker, look=look, measured=measured)), "", _ELSEWHERE]
+    return [*lines_of(partial(show_volume, look=look, measured=measured)), "", _ELSEWHERE]

@@ -137,15 +137,15 @@ def test_a_segment_whose_index_is_empty_counts_by_its_file(tmp_path: Path) -> No
 
 
 def test_the_facts_say_when_it_is_full() -> None:
-    told = dict(volume_facts("1 (pid 42)", LOOK, measured()))
+    told = dict(volume_facts(LOOK, measured()))
     assert told["consumed"] == "600 B (60.0 %)"
     assert told["soft"] == "500 B, breached by 100 B"
     assert told["hard"] == "900 B, 300 B left"
     assert told["growth"] == "+10 B/s over 5 s; at this growth its hard limit in 30 s, full in 40 s"
     in_force = "THROTTLE with the factor 0.5 is in force (broker 2, volume \\d)"
     assert told["state"] == f"this volume's factor is 0.5; {in_force}"
-    assert dict(volume_facts("1", LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
-    unknown = dict(volume_facts("1", look(), measured()))
+    assert dict(volume_facts(LOOK, measured(growth=-3.0)))["growth"] == "-3 B/s over 5 s"
+    unknown = dict(volume_facts(look(), measured()))
     assert unknown["limits"].startswith("unknown: nothing tells them")
     assert "soft" not in unknown
 
