@@ -36,10 +36,7 @@ def parsed(option: str, text: str, parse: Callable[[str], T]) -> T:
 
 
 def check_packages(command: str, *names: str, extra: str = "spark") -> None:
-    """See that the packages are there, which an extra of quotahost's brings (or ""), without importing them.
-
-    Raises Unusable if one is missing; the message says what to install.
-    """
+    """See that the packages, which an extra of quotahost's brings (or ""), are there. Raises Unusable if one is not."""
     if missing := [name for name in names if find_spec(name) is None]:
         install = f"'quotahost[{extra}]'" if extra else " ".join(missing)
         raise Unusable(f"quotahost {command} needs {' and '.join(missing)}: pip install {install}")
@@ -60,10 +57,7 @@ def check_plot(command: str, plot: Path | None) -> None:
 
 
 def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
-    """The number of windows, given as ``--windows`` or a broker's, and the length of one in ms.
-
-    Raises typer.BadParameter if one is wrong.
-    """
+    """The number of windows, by ``--windows`` or a broker's, and the length of one in ms. Raises typer.BadParameter."""
     option = "quota.window.num" if windows is None else "--windows"
     text = file.get(option, "11") if windows is None else windows
     number = parsed(option, text, lambda text: at_most(100, "windows", parse_count(text)))

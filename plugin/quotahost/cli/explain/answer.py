@@ -249,10 +249,7 @@ def _multiplied(quota: QuotaState) -> float:
 
 
 def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """Of the factors that concern the client the smallest, however far the limits are on their way there.
-
-    Words say why it is so; in shadow, too.
-    """
+    """The smallest factor that concerns the client, however far the limits are on their way, and why; in shadow, too."""
     since = f", since it {_writes(quota)}"
     aims: list[tuple[float, str]] = []
     if quota.type in answer.factor_types:
