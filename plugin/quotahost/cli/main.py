@@ -29,10 +29,9 @@ from quotahost.settings.broker import properties_table
 
 
 class Commands(TyperGroup):
-    """All commands. If one raises a QuotahostError, its message goes to stderr, without a traceback."""
+    """All commands. If one raises a QuotahostError, it ends with its message on stderr and its exit code."""
 
     def invoke(self, ctx: Any) -> Any:  # typer carries a Context of its own, or click's, by its version
-        """Run the command; the ``exit_code`` of an error becomes the process's."""
         try:
             return super().invoke(ctx)
         except QuotahostError as error:

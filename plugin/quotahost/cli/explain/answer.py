@@ -249,7 +249,7 @@ def _multiplied(quota: QuotaState) -> float:
 
 
 def _smallest(answer: Answer, quota: QuotaState) -> tuple[float, str]:
-    """The smallest factor that concerns the client, however far the limits are on their way, and why; in shadow, too."""
+    """The smallest factor that concerns the client, however far limits are on their way, and why; in shadow, too."""
     since = f", since it {_writes(quota)}"
     aims: list[tuple[float, str]] = []
     if quota.type in answer.factor_types:

@@ -87,10 +87,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Attached:
-    """Looks at a broker of this machine, found anew each time: it may have been restarted."""
+    """Looks at a broker (``broker_socket.connect``), found anew each time: it may have been restarted."""
 
     def __init__(self, which: str = "", most: int = MOST) -> None:
-        """Look at a broker (``broker_socket.connect``), at so many rows at most."""
         self._which, self._most = which, most
 
     def look(self) -> Look:
