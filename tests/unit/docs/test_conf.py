@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from quotahost.broker import discovery
-from quotahost.records.topics import GROUPS, TOPICS, AclRole
+from quotahost.records.topics import TOPICS, AclRole
 from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from tests.broker.support.prometheus import package
@@ -45,30 +44,6 @@ def test_every_file_is_listed() -> None:
     assert set(re.findall(r"^\| \[(.*?)\]", told, re.MULTILINE)) == {
         path.name for path in CONF.iterdir() if path.name != "README.md"
     }
-
-
-# ---- rights ----
-
-PRINCIPALS: Final = {
-    "User:quotahost": AclRole.PLUGINS, "User:quotahost-pipeline": AclRole.PIPELINE,
-    "User:quotahost-top": AclRole.WATCHERS, "User:quotahost-quotas": AclRole.OPERATORS,
-}  # fmt: skip
-
-
-def test_the_script_of_acls_gives_the_declared_rights_and_no_other() -> None:
-    """On groups, too; test_secured.py sees what a broker makes of those on topics."""
-    script = ["sh", str(CONF / "secured/acls.sh"), "echo"]
-    given: dict[tuple[AclRole, str], set[str]] = defaultdict(set)
-    for line in subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines():
-        words = line.split()[1:]  # behind --add
-        options = list(zip(words[::2], words[1::2], strict=True))
-        (role,) = (PRINCIPALS[value] for name, value in options if name == "--allow-principal")
-        prefixed = "*" if ("--resource-pattern-type", "prefixed") in options else ""
-        for of in (value + prefixed for name, value in options if name in ("--topic", "--group")):
-            given[role, of] |= {value for name, value in options if name == "--operation"}
-    declared = {(role, topic.name): set(topic.operations(role)) for topic in TOPICS for role in AclRole}
-    groups = {(role, f"{GROUPS}*"): {"Describe"} for role in (AclRole.PLUGINS, AclRole.WATCHERS, AclRole.OPERATORS)}
-    assert given == {which: operations for which, operations in (declared | groups).items() if operations}
 
 
 # ---- dashboard ----
