@@ -24,9 +24,7 @@ DASHBOARD: Final = json.loads((CONF / "grafana-quotahost.json").read_text(encodi
 RULES: Final = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"][0]["rules"]
 
 
-@pytest.mark.parametrize(
-    "path", [*sorted(CONF.glob("*.properties")), CONF / "secured/broker.properties"], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.properties")), ids=lambda path: path.stem)
 def test_properties_are_understood(path: Path) -> None:
     understood(javaproperties.loads(path.read_text(encoding="utf-8")))
 

@@ -137,10 +137,6 @@ def test_files_and_modules_that_comments_name_are_there() -> None:
             assert place.is_dir() or place.with_suffix(".py").exists(), f"{name_of(path)} names {module}"
 
 
-def test_every_command_says_what_it_does() -> None:
-    assert [name for name, command in {**COMMANDS, **NAMED}.items() if not command.help] == []
-
-
 def test_commands_and_options_that_they_name_are_there() -> None:
     for document, span in EACH_SPAN:
         words = span.split() or [""]

@@ -39,8 +39,6 @@ _CLASS: Final = f"{PREFIX}class"
 _SENSORS_LIVE: Final = timedelta(hours=1)  # Kafka's ClientQuotaManager.InactiveSensorExpirationTimeSeconds
 _ANONYMOUS: Final = "ANONYMOUS"  # Kafka's name of a principal that did not authenticate
 _EXCLUDED: Final = f"{PREFIX}static.excluded.principal.name.list"
-#: Seconds of all quota windows, up to which nobody notices the burst: 2 windows of 1 s.
-_EVEN: Final = 2
 
 # ---- how they are read -----------------------------------------------------------------------------------------
 
@@ -212,7 +210,7 @@ def _windows(broker: BrokerFile) -> Iterator[Finding]:
     except ValueError:
         return  # Kafka itself refuses it
     seconds = windows.number * windows.size
-    if seconds > _EVEN:
+    if seconds > 2:  # nobody notices the burst of 2 windows of 1 s
         text = (
             f"quotas are measured over {windows.number} windows of {windows.size} s: an eager client gets {seconds} s"
         )
@@ -227,8 +225,6 @@ _INNER: Final = f"{PREFIX}fence.authorizer"
 _OF_ACLS: Final = ("super.users", OPEN)
 _SESSION: Final = "broker.session.timeout.ms"
 _SESSION_MS: Final = 9000  # its default (KRaftConfigs)
-#: When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
-_SESSIONS: Final = 2
 _MESSAGE_MAX: Final = 1_048_588  # Kafka's default of message.max.bytes (ServerLogConfigs)
 #: Properties that a cluster of several nodes sets, to a number above 1 or a list.
 _OF_SEVERAL: Final = (
@@ -347,7 +343,8 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
         text = "the task publish-volumes is not named: no other broker learns of this one's disks"
         yield weak(f"factor.source is {source}, but {text}", f"add publish-volumes to {PREFIX}tasks")
     session = timedelta(milliseconds=_number(broker, _SESSION, _SESSION_MS))
-    least = _SESSIONS * session + settings.snapshots_period
+    # When a broker dies that is the active controller, the next one waits for a session of its own before it fences it.
+    least = 2 * session + settings.snapshots_period
     if settings.validity < least and settings.fenced_brokers != "unknown":
         yield weak(
             f"validity ({show_duration(settings.validity)}) is shorter than it may take Kafka to fence a broker that "

@@ -200,7 +200,6 @@ FACTS = {
     ("process", "changes", "words"),
     [*(("broker", *each) for each in [
         ({}, []),
-        ({"version": "3.11.0"}, []),
         ({"version": "3.14.0rc1"}, []),
         ({"version": "3.10.14"}, ["it is Python 3.10.14; 3.11 or newer is needed"]),
         ({"version": "3.13.1", "free-threaded": "true"}, ["free-threaded", "name an ordinary build"]),
@@ -213,8 +212,7 @@ FACTS = {
         ({"attach": ""}, ["no library for this platform", "linux x86-64 or aarch64", "python.process=child"])]),
      # A process of its own needs no library and no jpype1.
      ("child", {"libpython": "", "attach": "", "jpype1": "", "quotahost": "9.9.9"}, []),
-     ("child", {"quotahost": ""}, ["quotahost is not installed"]),
-     ("child", {"version": "3.10.1"}, ["3.11 or newer"])],
+     ("child", {"quotahost": ""}, ["quotahost is not installed"])],
 )  # fmt: skip
 def test_a_useless_interpreter_is_told_with_its_remedy(process: str, changes: dict[str, str], words: list[str]) -> None:
     told = ["; ".join(problem) for problem in problems(FACTS | changes, "0.1.0", "1.7.1", process)]
