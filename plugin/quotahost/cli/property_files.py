@@ -22,7 +22,6 @@ CLASSES: Final = (CLASS, "org.quotahost.MonitoredPythonQuotaCallback")
 AUTHORIZER: Final = "authorizer.class.name"
 FENCES: Final = ("org.quotahost.QuotaFence", "org.quotahost.MonitoredQuotaFence")
 _REFERENCE: Final = re.compile(r"\$\{[^}:{]+:")  # how ${provider:path:key} begins (KIP-297)
-_JAAS: Final = "sasl.jaas.config"
 #: Java's names for stores that are files of PEM texts, with librdkafka's; and for such texts themselves (KIP-651).
 #: One file holds key and certificate in Java. Of PKCS12 librdkafka reads keystores alone, and Python's own TLS none.
 _STORES: Final = {
@@ -33,9 +32,9 @@ _TEXTS: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }  # fmt: skip
-#: Names of what librdkafka decides itself, and refuses to be told, as they begin.
+#: As names begin that librdkafka refuses: the first is translated, the others are what it decides itself.
 _OF_JAVA_ALONE: Final = (
-    "ssl.enabled.protocols", "ssl.protocol", "ssl.provider", "ssl.keymanager.", "ssl.trustmanager.",
+    "sasl.jaas.config", "ssl.enabled.protocols", "ssl.protocol", "ssl.provider", "ssl.keymanager.", "ssl.trustmanager.",
     "ssl.secure.random.", "security.providers", "default.api.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes",
     "metric", "auto.include.jmx.reporter", "sasl.login.", "sasl.oauthbearer.client.credentials.",
 )  # fmt: skip
@@ -76,7 +75,7 @@ def read_client_config(path: Path | None) -> dict[str, str]:
 def in_librdkafkas_names(given: dict[str, str]) -> dict[str, str]:
     """The same for librdkafka; its own names stay. Raises QuotahostError if a keystore can't be read."""
     given = {name: value.strip() for name, value in given.items()}  # as Kafka
-    config = {n: value for n, value in given.items() if not n.startswith((*_STORES, _JAAS, *_OF_JAVA_ALONE))}
+    config = {n: value for n, value in given.items() if not n.startswith((*_STORES, *_OF_JAVA_ALONE))}
     return config | translate(given, _pem)
 
 

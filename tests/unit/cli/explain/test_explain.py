@@ -30,8 +30,6 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
     ("name", "options", "words"),
     [
         ("top", (*CLUSTER, "--most", "20"), "--bootstrap is about all brokers: leave --pid, --broker-id and"),
-        ("top", ("--sort", "size"), "--sort: invalid choice: 'size'"),
-        ("top", ("--type", "read"), "--type: invalid choice: 'READ'"),
         ("top", ("--most", "all"), "--most: 'all' is not a number"),
         *(("top", ("--most", text), f"--most: {text!r} must be") for text in ("0", "2147483648")),
         ("top", (*CLUSTER, "--once"), "127.0.0.1:1 doesn't answer: nobody listens there\n  -> another"),
@@ -42,7 +40,6 @@ NOBODY = "no such broker with quotahost was found that this user may ask on this
             ("--user", "alice"), ("--client", "a/b", "--user", "a"), ("--client", "a/b", "--client-id", "b"))),
         *(("explain", ("--client", client), f"--client {client!r} is not USER/CLIENT") for client in ("alice", "/app")),
         ("explain", ("--volume", "/d", "--client", "a/b"), "--volume is about no client"),
-        ("explain", ("--interval", "x", "--volume"), "--interval: 'x' "),
     ],
 )  # fmt: skip
 def test_options_that_are_wrong_end_with_2(name: str, options: tuple[str, ...], words: str) -> None:
