@@ -72,8 +72,8 @@ def doctor(
     # By the prefix: the executables of several environments may be links to the same file.
     is_here = interpreter is not None and interpreter.prefix == sys.prefix
     text = "not checked, nor are their properties: they are installed for the interpreter above"
-    own = Path(interpreter.executable if interpreter else named).with_name("quotahost")
-    elsewhere = Section("Plugins", [note(text, f"ask its own doctor: {own} doctor")])
+    own = f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
+    elsewhere = Section("Plugins", [note(text, own)])
     of_kafka = [installation.check_version(kafka_home), *installation.check_internals(kafka_home)] if kafka_home else []
     sections = [
         Section("Interpreter", of_interpreter),
