@@ -12,7 +12,7 @@ first is written; and cluster-wide quotas in properties of old versions.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -65,26 +65,22 @@ def _name(value: object) -> str | Default:
     return value
 
 
-def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity) -> float:
-    if value is None:
-        raise ValueError("is empty; write a rate such as 10M, or leave the key out")
+def _above_0(value: object) -> float:
     if value == UNLIMITED:
         remedy = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
         raise ValueError(f"can't be {UNLIMITED} in Kafka; {remedy}")
-    return float(read(value))
+    return parse.parse_quantity(value or "")
 
 
-def _bytes(value: object) -> int:
-    if value is None:
-        raise ValueError("is empty; write a size such as 500G")
-    return parse.parse_bytes(value)
+def _percent(value: object) -> float:
+    return _above_0(value.removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
 # None only where the key is left out: a key without a value is a mistake.
 _Name = Annotated[str | Default | None, BeforeValidator(_name)]
 # Of clients without a client-id: the empty one beside a user.
 _ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
-_Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse.parse_percent))]
+_Percent = Annotated[float | None, BeforeValidator(_percent)]
 _Rate = Annotated[float | None, BeforeValidator(_above_0)]
 _ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v == UNLIMITED else _above_0(v))]
 
@@ -166,7 +162,7 @@ class _BudgetEntry(_Entry):
 
     name: str | None = None
     topics: _Topics = Field(default_factory=list)
-    size: Annotated[int, BeforeValidator(_bytes)] = Field(alias="bytes")
+    size: Annotated[int, BeforeValidator(lambda value: parse.parse_bytes(value or ""))] = Field(alias="bytes")
     of: Of = "leaders"
 
     def entity(self) -> Entity:
@@ -291,8 +287,9 @@ class _Reading:
                 self.declared.labels[entity] = entry.label
                 if amounts.get("topics") == "":  # of a budget
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
-                    if wrong := self._topics_wrong(entry.label):
-                        self._problem(document, (*way, "label"), printable(entry.label), wrong)
+                    if not amounts["topics"]:
+                        lacking = "has no topics; write topics here, or the label's under topic-labels"
+                        self._problem(document, (*way, "label"), printable(entry.label), lacking)
             if other := places.get(entity):
                 self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
             places[entity] = document.place(way)
@@ -323,14 +320,6 @@ class _Reading:
                 within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a key that is wrong
                 self._problem(document, (*way, *within), *_words(details, model))
             return None
-
-    def _topics_wrong(self, label: str) -> str:
-        """What is wrong with the topics of a budget's label; "" if nothing is."""
-        count = len(self._topics.get(label, ()))
-        if count > MAX_PATTERNS:
-            remedy = "write beginnings of names with a * at the end, or several labels"
-            return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
-        return "" if count else "has no topics; write topics here, or the label's under topic-labels"
 
     def _problem(self, document: Document, way: Way, *words: str) -> None:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
