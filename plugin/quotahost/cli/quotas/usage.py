@@ -7,10 +7,7 @@ rest), bytes stored in byte-hours, for a bill; and hours without records.
    sums of all labels are those of all that is recorded.
 3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
 
-Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
-are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
-
-No more than a row for each label and hour is kept here, however many clients there are.
+A month, a day and an hour are those of UTC. No more than a row for each label and hour is kept here.
 """
 
 from collections import defaultdict
