@@ -21,7 +21,7 @@ from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
-from quotahost.cli.property_files import BrokerFile, read_broker_file
+from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
 from quotahost.settings.declaration import PREFIX
@@ -33,7 +33,7 @@ from quotahost.throttling import (
     samples_of_burst,
     simple_delay_s,
 )
-from quotahost.units.parse import MAX_SIZE, parse_bytes, parse_count, parse_duration, parse_quantity, parse_size
+from quotahost.units.parse import MAX_SIZE, parse_bytes, parse_count, parse_duration, parse_quantity
 from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
@@ -42,11 +42,8 @@ _LONGEST: Final = timedelta(hours=2)
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
 _DEMAND: Final = re.compile(r"(?:(\d{1,9})x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
-# Of an amount or a rate: with others the answers would be infinite.
-_LEAST: Final = 0.001
-_GREATEST: Final = 1e18
 _WORK: Final = 3_000_000  # requests: more take minutes
-_NO_FILE: Final = BrokerFile(Path(), {}, ())
+_NO_FILE: Final = BrokerFile(Path(), {AUTHORIZER: FENCES[0]}, ())
 
 Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
 
@@ -84,17 +81,17 @@ def disk(
     file = _NO_FILE if properties is None else read_broker_file(properties)
     own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
-    rate, request = parsed("--quota", quota, parse_amount), _size("--batch", batch)
+    rate, request = parsed("--quota", quota, parse_quantity), parsed("--batch", batch, parse_count)
     lasts = parsed("--time", time, _time)
     clients = _clients(demands, rate, request, lasts)
-    size = _size("--capacity", capacity) if budget is None else _size("--budget", budget)
+    option, text = ("--capacity", capacity) if budget is None else ("--budget", budget)
+    size = parsed(option, text, parse_bytes)
     most = size if budget is None else MAX_SIZE  # a budget may be lowered
     start = None if used is None else parsed("--used", used, lambda text: at_most(most, "bytes", parse_bytes(text)))
-    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
+    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
     lump = ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
-    has_fence = properties is None or file.has_fence
-    world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence))
+    world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, file.has_fence))
     _check_limits(world)
     played = record(world)
     _show(played, budget is not None)
@@ -120,21 +117,13 @@ def parse_limits(text: str) -> dict[str, str]:
     return names
 
 
-def parse_amount(text: str) -> float:
-    """Bytes or mutations, or so many a second. Raises ValueError for no number, and for one that no broker has."""
-    amount = parse_quantity(text)
-    if not _LEAST <= amount <= _GREATEST:
-        raise ValueError(f"is too small or too large; write {_LEAST:g} to {_GREATEST:g}")
-    return amount
-
-
 def parse_demand(text: str) -> list[Demand]:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
     if match is None or not 0 < count <= _MOST:
         raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return [(cast("Kind", match[3] or match[2]), parse_amount(match[4]) if match[3] else None)] * count
+    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
 def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> tuple[tuple[str, str], ...]:
@@ -177,13 +166,6 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
         what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
     return clients
-
-
-def _size(option: str, text: str) -> int:
-    size = parsed(option, text, parse_size)
-    if size is None:
-        raise typer.BadParameter("must be a size, such as 10G", param_hint=option)
-    return size
 
 
 def _time(text: str) -> timedelta:
@@ -274,7 +256,7 @@ def quota(
     window_ms = ms(parsed("--window", window, parse_duration))
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
-    limit = parsed("--rate", rate, parse_amount)
+    limit = parsed("--rate", rate, parse_quantity)
     number = _samples(samples, burst, limit, window_ms)
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
@@ -298,7 +280,7 @@ def parse_requests(text: str) -> list[Request]:
     match = _REQUEST.fullmatch(text)
     if match is None:
         raise ValueError("is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
-    amount = parse_amount(match[1])
+    amount = parse_quantity(match[1])
     start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
     if match[3] is None:
         return [Request(amount, start)]
@@ -312,7 +294,7 @@ def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
 
     def parse(text: str) -> int:
-        number = parse_count(text) if burst is None else samples_of_burst(rate, parse_amount(text), window_ms)
+        number = parse_count(text) if burst is None else samples_of_burst(rate, parse_quantity(text), window_ms)
         return at_most(_MOST_REQUESTS, "samples", number)
 
     return parsed("--samples", samples or "11", parse) if burst is None else parsed("--burst", burst, parse)
