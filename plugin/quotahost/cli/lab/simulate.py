@@ -17,7 +17,7 @@ from typing import Annotated, Final, NamedTuple, TypeAlias, cast
 import typer
 
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
+from quotahost.cli.asking import check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
@@ -33,7 +33,7 @@ from quotahost.throttling import (
     samples_of_burst,
     simple_delay_s,
 )
-from quotahost.units.parse import MAX_SIZE, parse_bytes, parse_count, parse_duration, parse_quantity
+from quotahost.units.parse import parse_bytes, parse_count, parse_duration, parse_quantity
 from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
@@ -86,8 +86,9 @@ def disk(
     clients = _clients(demands, rate, request, lasts)
     option, text = ("--capacity", capacity) if budget is None else ("--budget", budget)
     size = parsed(option, text, parse_bytes)
-    most = size if budget is None else MAX_SIZE  # a budget may be lowered
-    start = None if used is None else parsed("--used", used, lambda text: at_most(most, "bytes", parse_bytes(text)))
+    start = None if used is None else parsed("--used", used, parse_bytes)
+    if start is not None and start > size and budget is None:  # a budget may be lowered
+        raise typer.BadParameter("is more than --capacity", param_hint="--used")
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
     lump = ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
@@ -205,7 +206,7 @@ def _after(ms: int | None) -> str:
 # ---- a quota ---------------------------------------------------------------------------------------------------
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
-_MOST_REQUESTS: Final = 100_000  # requests of one pattern, or samples: more take minutes
+_MOST_REQUESTS: Final = 100_000  # of one pattern: more take minutes
 _SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
@@ -290,14 +291,11 @@ def parse_requests(text: str) -> list[Request]:
 
 
 def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:
-    if burst is not None and samples is not None:
+    if burst is None:
+        return parsed("--samples", samples or "11", parse_count)
+    if samples is not None:
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
-
-    def parse(text: str) -> int:
-        number = parse_count(text) if burst is None else samples_of_burst(rate, parse_quantity(text), window_ms)
-        return at_most(_MOST_REQUESTS, "samples", number)
-
-    return parsed("--samples", samples or "11", parse) if burst is None else parsed("--burst", burst, parse)
+    return parsed("--burst", burst, lambda text: samples_of_burst(rate, parse_quantity(text), window_ms))
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:
