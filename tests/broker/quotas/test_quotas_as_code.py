@@ -165,21 +165,35 @@ def test_what_is_refused_is_named_and_the_rest_is_done(client: list[str], file: 
     assert "Plan: 1 to add, 0 to change, 0 to remove." in run(client, "plan", file).output
 
 
-def test_a_refused_record_is_named_and_what_was_before_stays(node: KafkaNode, client: list[str], file: Path) -> None:
+def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(
+    node: KafkaNode, client: list[str], file: Path
+) -> None:
     assert applied(client, file, "cluster-quotas: [{client-id: kept, produce: 3M}]").exit_code == 0
     introduce_clients(node, ["kept"])
     eventually(lambda: limit_of(node, ANYONE, "kept") == 3e6)
     topic = CompactedTopic(node.client_config("root"), TOPIC, "test")
-    assert topic.write({b"clients/kept": b'{"version":1,"produce":-1}', b"users/\x1b[2J": b"{}"}) == {}
+    later = {b"users/\x1b[2J": b"{}", b"users/alice": b'{"version":2,"produce":1}'}
+    assert topic.write({b"clients/kept": b'{"version":1,"produce":-1}', **later}) == {}
     eventually(lambda: gauge(node, "Refused,name=schema", "Records") >= 1)
     assert limit_of(node, ANYONE, "kept") == 3e6
     drift = run(client, "drift", file)
     assert (drift.exit_code, "\x1b" in drift.output) == (1, False)
     assert "brokers refuse the record b'clients/kept' of __quotahost_quotas: produce" in drift.output
+    assert re.search(r"remove +record b'clients/kept' +refused +schema +-> +none", drift.output)
     assert "Applied 2 of 2 changes." in run(client, "apply", "--yes", file).output
-    drift = run(client, "drift", file)
+    drift = run(client, "drift", "--prune", file)
     assert (drift.exit_code, "b'users/" in drift.output, "kept" in drift.output) == (0, True, False)
-    assert topic.write({b"users/\x1b[2J": None}) == {}
+    # What a later version wrote isn't written over in silence.
+    file.write_text("cluster-quotas: [{user: alice, produce: 5}, {client-id: kept, produce: 3M}]")
+    removed = r"remove +record b'users/alice' +refused +version +-> +none"
+    planned = run(client, "plan", file)
+    assert re.search(removed, planned.output)
+    assert "Plan: 1 to add, 0 to change, 1 to remove." in planned.output
+    file.write_text("cluster-quotas: [{client-id: kept, produce: 3M}]")
+    planned = run(client, "plan", "--prune-refused", file)
+    assert (re.search(removed, planned.output) is not None, "\x1b" in planned.output) == (True, False)
+    assert "Applied 2 of 2 changes." in run(client, "apply", "--yes", "--prune-refused", file).output
+    assert run(client, "drift", file).output == "\nNo drift.\n"
 
 
 def test_what_others_changed_is_drift_and_what_they_added_stays_until_it_is_pruned(

@@ -46,7 +46,7 @@ class Run:
     factors: dict[str, list[tuple[float, float]]]
 
 
-def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 500) -> ClusterScene:
+def two_brokers(policy: str, soft: int, hard: int) -> ClusterScene:
     """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
     own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
     clients = (
@@ -57,7 +57,7 @@ def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 50
     others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
     first = BusyDisk(1000 * MB, 380 * MB, 1.0 * MB, 2000, others=others, cleanups=cleanups)
     second = DiskPlan(1000 * MB, 100 * MB, drain=0.5 * MB)
-    return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+    return ClusterScene(7, 600_000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
 def recorded(scene: ClusterScene) -> Run:
@@ -191,7 +191,7 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
 def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads_slows_no_producer(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
-    scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
+    scenes = [two_brokers(*then), two_brokers(*new)]
     before, direct = map(recorded, scenes)
     found = play(before.history, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
@@ -287,18 +287,6 @@ def report_of(curve: Curve) -> Report:
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
     (bucket,) = each_minute([consumed], soft, hard)
     return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
-
-
-def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
-    scene = two_brokers("limits")
-    new = settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
-    text = page(play(recorded(scene).history, plan(new, settings_of(scene.properties))))
-    assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /data", "broker 2: /data"]
-    assert text.count("<svg role") == 3
-    assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
-    assert re.search(r"521 MB → \d{3} MB of 1.00 GB", text)
-    assert not re.search(r"<(script|link|img)|url\(http|@import", text)
-    assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
 
 
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:

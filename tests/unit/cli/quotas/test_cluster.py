@@ -1,7 +1,6 @@
 """What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
 
 import math
-import re
 import socket
 import ssl
 import threading
@@ -147,11 +146,10 @@ class Topic:
     name = "quotas"
 
     def __init__(self) -> None:
-        self.records: list[tuple[bytes, bytes | None]] = [OLD]
         self.written: list[tuple[bytes, bool]] = []
 
-    def read(self) -> list[tuple[bytes, bytes | None]]:
-        return self.records
+    def read(self) -> list[tuple[bytes, bytes]]:
+        return [OLD]
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         self.written += [(key, value is None) for key, value in records.items()]
@@ -204,40 +202,6 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     for validate_only in (False, True):
         assert bool(cluster.change(plan, validate_only=validate_only)) is not prune
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
-
-
-def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(topic: Topic, tmp_path: Path) -> None:
-    # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
-    good, kept = b'{"version":1,"produce":5.0}', b"users/kept"
-    broken, later = b'{"version":1,"produce":-1}', b'{"version":2,"produce":1}'
-    topic.records = [
-        (b"users/\x1b[2J", broken), (b"users/alice", later), (b"clients/healed", broken), (b"clients/healed", good),
-        (b"\xff", broken), (b"\xff", None), (kept, good), (kept, broken), OLD,
-    ]  # fmt: skip
-    file = tmp_path / "quotas.yaml"
-    declared = "cluster-quotas: [{client-id: healed, produce: 5}, {user: kept, produce: 5}]"
-    file.write_text(f"prune: true\n{declared}\nbudgets: []")
-    asked = ("--bootstrap", "b", file)
-    done = run("quotas", "apply", "--yes", *asked)
-    assert done.output.count("; apply --prune-refused removes it") == 3
-    assert re.search(r"remove +budget old +bytes +1 byte +-> +none", done.output)
-    assert topic.written == [(OLD[0], True), (kept, False)]
-    topic.written.clear()
-    file.write_text(f"cluster-quotas: [{{user: alice, produce: 5}}, {{user: {'x' * 9999}, produce: 5}}]")
-    planned = run("quotas", "plan", *asked)  # what a later version wrote isn't written over in silence
-    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
-    assert "Plan: 2 to add, 0 to change, 1 to remove." in planned.output
-    file.write_text("cluster-quotas: []")  # who isn't named is let be
-    assert run("quotas", "drift", *asked).exit_code == 0
-    file.write_text(f"prune: true\n{declared}\nbudgets: []")
-    planned = run("quotas", "plan", "--prune-refused", *asked)
-    assert "Plan: 1 to add, 0 to change, 6 to remove." in planned.output
-    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
-    assert "\x1b" not in planned.output
-    assert "Applied 7 of 7 changes." in run("quotas", "apply", "--yes", "--prune-refused", *asked).output
-    assert sorted(topic.written) == [
-        (OLD[0], True), (b"users/\x1b[2J", True), (b"users/alice", True), (kept, False)
-    ]  # fmt: skip
 
 
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
