@@ -103,7 +103,6 @@ def _entry(name: str) -> tuple[Any, bool]:
     return entry, takes_clock
 
 
-@lru_cache
 def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
     """The settings of these properties, without ``client.quota.callback.``.
 
@@ -131,7 +130,7 @@ class Host:
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
-        self._shim, self._volumes = SmallShim(), ClusterVolumes(())
+        self._shim = SmallShim()
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
         limits: Any = SimpleNamespace(show=self._show, left_at_0=set(), show_budgets=lambda judged: None)
@@ -147,13 +146,14 @@ class Host:
         return self._shim.failed != ""
 
     def know(self, volumes: Iterable[Volume]) -> None:
-        self._volumes = ClusterVolumes(tuple(volumes))
+        """Without a factor source it is told of none, so nothing lowers the factor."""
+        self._volumes = ClusterVolumes(tuple(volumes) if self._settings.factor_source else ())
 
     def decide(self) -> None:
         share = self._settings.pause_resume_free_share
         evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced)
         self._in_force.replace(Scoped(evaluated.factor))
-        self.factor = self._in_force.factor.value if self._settings.factor_source else 1.0
+        self.factor = self._in_force.factor.value
         self._enforced = 1.0 if self._settings.shadow.factor else self.factor
         of_producers = self._enforced if QuotaType.PRODUCE in self._settings.factor_quota_types else 1.0
         held = of_producers <= 0
@@ -166,7 +166,7 @@ class Host:
 
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""
-        return self._factors.get(volume, 1.0) if self._settings.factor_source else 1.0
+        return self._factors.get(volume, 1.0)
 
     def share_of(self, volume: Key) -> float:
         """By what the limits of those who write to it are multiplied, as far as the history can tell."""

@@ -1,9 +1,8 @@
 """``quotahost simulate``: ``disk`` (limits, clients, a budget) and ``quota`` (five forms); their options and answers.
 
-``simulate disk`` is a disk that fills, or with ``--budget`` a budget of storage: the options become a scene of one
-broker, which ``world`` plays; clients and the disk are models. ``simulate quota`` plays the same requests under five
-forms of a quota, side by side. Two of the models of ``quotahost.throttling`` are Kafka's, which the tests compare with
-Kafka itself; three are a KIP's.
+The options of ``simulate disk`` become a scene of one broker, which ``world`` plays; clients and the disk are models.
+Of the models of ``quotahost.throttling`` that ``simulate quota`` plays side by side two are Kafka's, which the tests
+compare with Kafka itself; three are a KIP's.
 """
 
 import re
@@ -71,8 +70,7 @@ def disk(
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
     What is on the command line takes the place of what is in the file; without a file the broker has the fence. What
-    the file has in shadow is played as if it were enforced. With --budget show how who writes to its topics
-    is slowed as it fills, and when turned back.
+    the file has in shadow is played as if it were enforced.
     """
     check_plot("simulate disk", plot)
     if budget is not None and limits:

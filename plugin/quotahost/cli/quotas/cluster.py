@@ -117,8 +117,6 @@ class Cluster:
         """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
         self._manager, self._brokers, self._config, self._answering = manager, brokers, config, answering
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
-        self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self._refused: dict[Entity, Refused] = {}  # each record that no broker takes
         self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
@@ -134,7 +132,7 @@ class Cluster:
     def recorded(self) -> Quotas:
         """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self._refused = {}
+        self._refused: dict[Entity, Refused] = {}
         for key, value in self._topic.read():
             entity = Entity(in_cluster=True, refused=key or b"")
             self._refused.pop(entity, None)

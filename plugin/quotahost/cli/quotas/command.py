@@ -1,8 +1,5 @@
 """``quotahost quotas``: its commands from ``plan`` to ``usage``, what each asks, prints and leaves out, and with which
-code it ends. docs/quotas.md describes the files and the commands.
-
-A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
-``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
+code it ends. docs/quotas.md describes the files, the commands and their exit codes.
 
 ``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
 commands import them when they run.
