@@ -40,7 +40,6 @@ class SmallShim(FakeBroker):
         """``put`` takes each new factor, its cause, and the topics that it is for."""
         super().__init__()
         self._fence, self._put = fence, put
-        self._of_volumes: tuple[float, str, Affected | None] = 1.0, "", None
 
     @property
     def failed(self) -> str:
@@ -64,16 +63,10 @@ class SmallShim(FakeBroker):
         return Factor(1.0)  # a new broker begins open
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        self._of_volumes = value, cause, affected
-        self._put(*self._of_volumes)
+        self._put(value, cause, affected)
 
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
-        """Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
-        if not budgets:
-            self._put(*self._of_volumes)
-        for budget in budgets:
-            held = budget.topics if budget.factor <= 0 else frozenset[str]()
-            self._put(budget.factor, budget.place, Affected(dict.fromkeys(budget.topics, budget.place), held))
+        """A budget of storage is played as the volume by which the host judges it."""
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""

@@ -77,6 +77,8 @@ def disk(
         raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     file = _NO_FILE if properties is None else read_broker_file(properties)
+    if budget is not None and not file.has_fence:
+        raise QuotahostError(f"without the fence no budget slows anybody; set {AUTHORIZER}={FENCES[0]}")
     own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
     rate, request = parsed("--quota", quota, parse_quantity), parsed("--batch", batch, parse_count)
@@ -137,9 +139,9 @@ def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> t
     # Limits are of several forms that exclude each other: those on the command line take the place of all.
     if any(name.startswith("static.storage.") for name in given):
         without += ("static.storage.",)
-    # A broker has budgets with the source snapshots alone; what other brokers publish is not played.
-    source, budgets = ("snapshots", "on") if is_budget else ("local", "off")
-    played = {"factor.source": source, "budgets": budgets, "shadow": ""}
+    played = {"factor.source": "local", "budgets": "off", "shadow": ""}
+    if is_budget:  # it is for its writers alone, and a broker looks at the sizes of topics twice a second at most
+        played |= {"factor.scope": "topics", "volumes.period": "500ms"}
     kept = {name: text for name, text in own.items() if not name.startswith(without)}
     return tuple(sorted((kept | given | played).items()))
 

@@ -155,6 +155,8 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
     # A broker's file with budgets does for its disk, too.
     assert simulated(*DISK, "--properties", file, "--time", "10s").exit_code == 0
+    bare = simulated("disk", "--budget", "1G", "--properties", properties_file(tmp_path, lines))
+    assert (bare.exit_code, "without the fence no budget" in bare.stderr) == (1, True)
 
 
 # ---- quotas ----
