@@ -30,14 +30,14 @@ from quotahost.throttling import Tap
 log = logging.getLogger("quotahost.lab")
 _DEFAULT: Final = "limits"
 Key = tuple[str, str]  # a broker and a volume
-Put = Callable[[float, str, Affected | None], None]
+Put = Callable[[float, Affected | None], None]
 
 
 class SmallShim(FakeBroker):
     """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``; it remembers the numbers shown."""
 
-    def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
-        """``put`` takes each new factor, its cause, and the topics that it is for."""
+    def __init__(self, fence: bool = True, put: Put = lambda value, affected: None) -> None:
+        """``put`` takes each new factor, and the topics that it is for."""
         super().__init__()
         self._fence, self._put = fence, put
 
@@ -63,7 +63,7 @@ class SmallShim(FakeBroker):
         return Factor(1.0)  # a new broker begins open
 
     def set_factor(self, value: float, cause: str, affected: Affected | None = None, full: bool = False) -> None:
-        self._put(value, cause, affected)
+        self._put(value, affected)
 
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
         """A budget of storage is played as the volume by which the host judges it."""

@@ -95,7 +95,7 @@ def disk(
     world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, file.has_fence))
     _check_limits(world)
     played = record(world)
-    _show(played, budget is not None)
+    _show(played)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
 
@@ -176,20 +176,17 @@ def _time(text: str) -> timedelta:
     return time
 
 
-def _show(played: Recording, is_budget: bool) -> None:
+def _show(played: Recording) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
     silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
     bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
-    slowed = [
-        ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
-        ["turned back after", _after(played.first(State.PAUSE))],
-    ]
     rows = [
         ["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"],
-        *(slowed if is_budget else ()),
+        ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
+        ["paused after", _after(played.first(State.PAUSE))],
         ["at rest after", _after(played.rest_ms)],
         ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
         ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],

@@ -244,7 +244,7 @@ class Broker:
 
     # ---- the factor ----
 
-    def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
+    def _set_factor(self, value: float, affected: Affected | None) -> None:
         self.factor, self._affected = value, affected
         self._follow()
 

@@ -146,13 +146,13 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
-    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "turned back"))
+    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "paused"))
     assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
     assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
     assert found["PAUSEs"] == "1"
     assert "MB" not in found["beyond hard"], "a request that was let in before"
     kept = outcome(simulated("disk", "--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
-    assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
+    assert (kept["paused after"], kept["PAUSEs"]) == ("not within this time", "0")
     # A broker's file with budgets does for its disk, too.
     assert simulated(*DISK, "--properties", file, "--time", "10s").exit_code == 0
     bare = simulated("disk", "--budget", "1G", "--properties", properties_file(tmp_path, lines))
