@@ -7,8 +7,7 @@ file of HTML each, in which no name becomes markup.
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -38,14 +37,6 @@ NAME = Name("c", "1", "/data")
 # ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
 
 
-@dataclass(frozen=True)
-class Run:
-    """A history, and the factor of each broker every EVERY ms."""
-
-    history: Report
-    factors: dict[str, list[tuple[float, float]]]
-
-
 def two_brokers(policy: str, soft: int, hard: int) -> ClusterScene:
     """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
     own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
@@ -60,12 +51,12 @@ def two_brokers(policy: str, soft: int, hard: int) -> ClusterScene:
     return ClusterScene(7, 600_000, tuple(sorted(own.items())), clients, (first, second), windows=2)
 
 
-def recorded(scene: ClusterScene) -> Run:
-    """Play the scene, and keep what the brokers publish."""
+def recorded(scene: ClusterScene) -> tuple[Report, list[tuple[float, float]]]:
+    """The history of what the brokers of the scene publish, and the factor of the second one every EVERY ms."""
     world = Cluster(scene)
     assert world.topic is not None
     readings: dict[Name, list[Bucket]] = defaultdict(list)
-    factors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    factors: list[tuple[float, float]] = []
     publish = world.topic.publish
 
     def keep(snapshot: Snapshot) -> None:
@@ -80,14 +71,12 @@ def recorded(scene: ClusterScene) -> Run:
     world.topic.publish = keep  # type: ignore[method-assign]
 
     def look() -> None:
-        at = (EPOCH + timedelta(milliseconds=world.events.now)).timestamp()
-        for broker in world.brokers:
-            factors[str(broker.index + 1)].append((at, broker.factor))
+        factors.append((EPOCH.timestamp() + world.events.now / 1000, world.brokers[1].factor))
         world.events.after(EVERY, look)
 
     world.events.at(EVERY, look)
     world.run()
-    return Run(report(readings), dict(factors))
+    return report(readings), factors
 
 
 def each_minute(
@@ -192,17 +181,17 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
     scenes = [two_brokers(*then), two_brokers(*new)]
-    before, direct = map(recorded, scenes)
-    found = play(before.history, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
+    (before, _), (direct, factors) = map(recorded, scenes)
+    found = play(before, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
-    real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
+    real = [(bucket.at, bucket.last) for bucket in direct.curves[0].buckets]
     away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
     assert fmean(away) <= 8 * MB
     points = found.factors[0].points
-    errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
+    errors = [abs(value_at(points, at, 2) - factor) for at, factor in factors if at >= points[0].at]
     assert fmean(errors) <= 0.06
     for own, told in ((("shadow", "factor"), "in shadow"), (("factor.quota.types", "FETCH"), "without PRODUCE")):
-        without = play(before.history, plan(settings_of((*scenes[1].properties, own))))
+        without = play(before, plan(settings_of((*scenes[1].properties, own))))
         assert without.factors[0].new.lowest < 1
         assert all(point.new == point.then for volume in without.volumes for point in volume.points)
         assert any(told in note for note in without.notes)
