@@ -343,12 +343,9 @@ def read_properties(file: Path) -> Declared:
     """The cluster-wide quotas of a properties file, where earlier versions kept them.
 
     These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
-    ``.users``, ``.client-ids`` and ``.clients``. Raises Unusable if it has none, or a wrong one.
+    ``.users``, ``.client-ids`` and ``.clients``. Raises QuotahostError if it has none, or a wrong one.
     """
-    try:
-        broker = read_broker_file(file)
-    except QuotahostError as error:
-        raise Unusable(str(error)) from None
+    broker = read_broker_file(file)
     declared = Declared(sections={CLUSTER})
     hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
     problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
@@ -362,9 +359,9 @@ def read_properties(file: Path) -> Declared:
             except ValueError as error:
                 problems.append(f"{file}: {name}={printable(text)} {error}")
     if problems:
-        raise Unusable("\n".join(problems))
+        raise QuotahostError("\n".join(problems))
     if not declared.quotas:
-        raise Unusable(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+        raise QuotahostError(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
     return declared
 
 
@@ -386,9 +383,7 @@ def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | N
 def _user_and_client_id(name: str) -> tuple[str | Default | None, str | None]:
     pair = re.fullmatch(r"((?:\\.|[^\\/])+)/((?:\\.|[^\\/])*)", name, re.DOTALL)
     if pair is None:
-        raise ValueError(
-            f"has {name!r}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \\/ for a slash in a name"
-        )
+        raise ValueError(f"has {name!r}; write USER/CLIENT-ID:RATE, and \\/ for a slash in a name")
     return unescaped(pair[1]), unescaped(pair[2])
 
 
