@@ -23,7 +23,6 @@ from quotahost.broker.host.volume_evaluation import Judged, Scoped, VolumeEvalua
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import Tap
 
@@ -94,14 +93,6 @@ def _entry(name: str) -> tuple[Any, bool]:
         without = "depends on time and takes no argument clock, so that no simulated time can reach it; give it one"
         raise PluginError(Role.POLICY, name, without)
     return entry, takes_clock
-
-
-def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
-    """The settings of these properties, without ``client.quota.callback.``.
-
-    Raises SettingsError if one or more of them are unknown or wrong.
-    """
-    return Settings.from_properties({PREFIX + name: text for name, text in properties})
 
 
 @contextmanager

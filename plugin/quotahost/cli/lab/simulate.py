@@ -23,6 +23,7 @@ from quotahost.cli.lab.world import Recording, World, pauses, record
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.throttling import (
     RevisionDiffRate,
@@ -79,7 +80,7 @@ def disk(
     file = _NO_FILE if properties is None else read_broker_file(properties)
     if budget is not None and not file.has_fence:
         raise QuotahostError(f"without the fence no budget slows anybody; set {AUTHORIZER}={FENCES[0]}")
-    own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
+    settings, (count, window_ms) = settings_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
     rate, request = parsed("--quota", quota, parse_quantity), parsed("--batch", batch, parse_count)
     lasts = parsed("--time", time, _time)
@@ -92,7 +93,7 @@ def disk(
     drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
     lump = ms(parsed("--every", every, parse_duration))
     volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
-    world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, file.has_fence))
+    world = World(Scene(0, ms(lasts), settings, clients, (volume,), count, window_ms, file.has_fence))
     _check_limits(world)
     played = record(world)
     _show(played)
@@ -100,7 +101,7 @@ def disk(
         from quotahost.cli.lab.drawing import draw_run
 
         with writing(plot):
-            draw_run(played, f"policy {dict(own).get('policy', 'limits')}, {count} windows", plot)
+            draw_run(played, f"policy {settings.policy or 'limits'}, {count} windows", plot)
         say(f"\n{plot}")
 
 
@@ -127,8 +128,8 @@ def parse_demand(text: str) -> list[Demand]:
     return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
-def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> tuple[tuple[str, str], ...]:
-    """A broker's properties under our prefix, without it, with ``given`` in their place, for a scene of one broker.
+def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Settings:
+    """A broker's settings with ``given``, named without our prefix, in their place, for a scene of one broker.
 
     Of the policy and the factor sources that the scene replaces, the properties of their own go, too.
     """
@@ -143,7 +144,7 @@ def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> t
     if is_budget:  # it is for its writers alone, and a broker looks at the sizes of topics twice a second at most
         played |= {"factor.scope": "topics", "volumes.period": "500ms"}
     kept = {name: text for name, text in own.items() if not name.startswith(without)}
-    return tuple(sorted((kept | given | played).items()))
+    return Settings.from_properties({PREFIX + name: text for name, text in (kept | given | played).items()})
 
 
 def _check_limits(world: World) -> None:

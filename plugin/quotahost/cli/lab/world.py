@@ -18,7 +18,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
-from quotahost.cli.lab.host import SmallShim, policy_of, quiet, settings_of
+from quotahost.cli.lab.host import SmallShim, policy_of, quiet
 from quotahost.cli.lab.traffic import ClientPlan, Events, Scene, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
@@ -39,8 +39,7 @@ class World:
     """All that moves in a run: disks, brokers and clients are in the scene's order. Each broker knows its own disk."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.events = scene, Events()
-        self.settings = settings_of(scene.properties)
+        self.scene, self.events, self.settings = scene, Events(), scene.settings
         self.disks = [self.disk(index) for index in range(len(scene.disks))]
         self.brokers = [self.broker(index) for index in range(len(scene.disks))]
         self.clients = [Client(plan, self.brokers[plan.home], 37 + 61 * i) for i, plan in enumerate(scene.clients)]

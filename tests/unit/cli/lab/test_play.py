@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from harness.loop.cluster import EPOCH, BusyDisk, Cluster, ClusterScene
 from quotahost.cli.lab import play as play_module
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
-from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.past import plan_of, report_table, tables_of
 from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, play, replayed_client
@@ -37,18 +36,18 @@ NAME = Name("c", "1", "/data")
 # ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
 
 
-def two_brokers(policy: str, soft: int, hard: int) -> ClusterScene:
+def two_brokers(policy: str, soft: int, hard: int, /, **more: str) -> ClusterScene:
     """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
-    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
+    limits = {"static__storage__soft": f"{soft}M", "static__storage__hard": f"{hard}M"}
+    own = settings(factor__source="snapshots", policy=policy, volumes__period="250ms", **limits, **more)
     clients = (
         ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
         ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
     )
-    own |= {"static.storage.soft": f"{soft}M", "static.storage.hard": f"{hard}M"}
     others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
     first = BusyDisk(1000 * MB, 380 * MB, 1.0 * MB, 2000, others=others, cleanups=cleanups)
     second = DiskPlan(1000 * MB, 100 * MB, drain=0.5 * MB)
-    return ClusterScene(7, 600_000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+    return ClusterScene(7, 600_000, own, clients, (first, second), windows=2)
 
 
 def recorded(scene: ClusterScene) -> tuple[Report, list[tuple[float, float]]]:
@@ -182,7 +181,7 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads
 ) -> None:
     scenes = [two_brokers(*then), two_brokers(*new)]
     (before, _), (direct, factors) = map(recorded, scenes)
-    found = play(before, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
+    found = play(before, plan(scenes[1].settings, scenes[0].settings))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
     real = [(bucket.at, bucket.last) for bucket in direct.curves[0].buckets]
     away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
@@ -190,8 +189,8 @@ def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads
     points = found.factors[0].points
     errors = [abs(value_at(points, at, 2) - factor) for at, factor in factors if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    for own, told in ((("shadow", "factor"), "in shadow"), (("factor.quota.types", "FETCH"), "without PRODUCE")):
-        without = play(before, plan(settings_of((*scenes[1].properties, own))))
+    for own, told in (({"shadow": "factor"}, "in shadow"), ({"factor__quota__types": "FETCH"}, "without PRODUCE")):
+        without = play(before, plan(two_brokers(*new, **own).settings))
         assert without.factors[0].new.lowest < 1
         assert all(point.new == point.then for volume in without.volumes for point in volume.points)
         assert any(told in note for note in without.notes)
