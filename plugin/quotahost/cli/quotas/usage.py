@@ -48,7 +48,7 @@ class Bill:
     until: datetime  # that of the next one
     #: By cluster and label; the label "" is of what has none.
     sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
-    #: By cluster the hours of which something is recorded, counted from ``since``.
+    #: By cluster the hours of which something is recorded, counted from 1970 on.
     hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     #: The kinds of records that the history has none of, and what to turn on for them.
     missing: list[str] = field(default_factory=list)
@@ -110,7 +110,7 @@ def bill(
             made.missing.append(lacking)
             continue
         for row in hours:
-            made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
+            made.hours[row["cluster"]].add(row["hour"])
         add(made, rows, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""
