@@ -88,7 +88,8 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
             try:
                 # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
                 client = connect(config, _WAIT_MS / 1000)
-                # kafka-python would take any broker, also one that hangs.
+                # kafka-python would take any broker, also one that hangs. Asked anew: the first answer, to a bootstrap
+                # address, tells of no broker (librdkafka's orig_broker_id is -1).
                 answering, address = who_answers(client, _WAIT_MS / 1000) or (None, bootstrap)
                 options = {"bootstrap_servers": address.split(","), "client_id": _CLIENT_ID, **_options(config)}
                 network = NetworkSelector(**options)
