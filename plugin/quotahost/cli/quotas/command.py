@@ -190,8 +190,8 @@ def _declared(files: Sequence[Path]) -> "Declared":
 
     declared = read_declared(files)
     if declared.left_out:
-        names = ", ".join(bounded(declared.left_out, 5, "resources"))
-        say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
+        kinds = ", ".join(sorted({*declared.left_out}))
+        say(f"Left out {len(declared.left_out)} resources, which are no KafkaUser: {kinds}")
     if not declared.sections:
         raise Unusable("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
     return declared

@@ -240,7 +240,7 @@ class Declared:
     quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
     sections: set[str] = field(default_factory=set)  # what is managed at all, by the names of a file's sections
     prune: bool = False  # whether a file asks for the removal of what no file names
-    left_out: list[str] = field(default_factory=list)  # resources of Kubernetes that are no KafkaUser: kind and name
+    left_out: list[str] = field(default_factory=list)  # of resources of Kubernetes that are no KafkaUser the kind
     labels: dict[Entity, str] = field(default_factory=dict)  # by entity, of those that have one
 
 
@@ -305,9 +305,7 @@ class _Reading:
             if user := self._checked(document, way, content, _KafkaUser):
                 self._entries.append((document, way, user))
         else:
-            metadata = content.get("metadata")
-            name = metadata.get("name") if isinstance(metadata, dict) else None
-            self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
+            self.declared.left_out.append(printable(str(kind)))
 
     def _checked(self, document: Document, way: Way, content: Any, model: type[_M]) -> _M | None:
         try:
