@@ -90,9 +90,8 @@ def disk(
     start = None if used is None else parsed("--used", used, parse_bytes)
     if start is not None and start > size and budget is None:  # a budget may be lowered
         raise typer.BadParameter("is more than --capacity", param_hint="--used")
-    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_quantity)
-    lump = ms(parsed("--every", every, parse_duration))
-    volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
+    drained, lump = parsed("--drain", drain, parse_bytes), ms(parsed("--every", every, parse_duration))
+    volume = DiskPlan(size, start, drained, lump, is_budget=budget is not None)
     world = World(Scene(0, ms(lasts), settings, clients, (volume,), count, window_ms, file.has_fence))
     _check_limits(world)
     played = record(world)
@@ -129,21 +128,17 @@ def parse_demand(text: str) -> list[Demand]:
 
 
 def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Settings:
-    """A broker's settings with ``given``, named without our prefix, in their place, for a scene of one broker.
-
-    Of the policy and the factor sources that the scene replaces, the properties of their own go, too.
-    """
+    """A broker's settings with ``given``, named without our prefix, in their place, for a scene of one broker."""
     own = {name.removeprefix(PREFIX): text for name, text in file.properties.items() if name.startswith(PREFIX)}
-    replaced = {*map(str.strip, own.get("factor.source", "").split(",")), own.get("policy", "").strip()}
-    policy = given.get("policy", own.get("policy", "")).strip()
-    without = tuple(f"plugin.{name}." for name in replaced - {"", policy})
-    # Limits are of several forms that exclude each other: those on the command line take the place of all.
-    if any(name.startswith("static.storage.") for name in given):
-        without += ("static.storage.",)
+    policy = (own | given).get("policy", "").strip() or "limits"
+    # No other plugin is played. Limits are of several forms that exclude each other: given ones take the place of all.
+    limited = any(name.startswith("static.storage.") for name in given)
+    without = ("plugin.", "static.storage.") if limited else ("plugin.",)
     played = {"factor.source": "local", "budgets": "off", "shadow": ""}
     if is_budget:  # it is for its writers alone, and a broker looks at the sizes of topics twice a second at most
         played |= {"factor.scope": "topics", "volumes.period": "500ms"}
-    kept = {name: text for name, text in own.items() if not name.startswith(without)}
+    of_policy = f"plugin.{policy}."
+    kept = {name: text for name, text in own.items() if name.startswith(of_policy) or not name.startswith(without)}
     return Settings.from_properties({PREFIX + name: text for name, text in (kept | given | played).items()})
 
 
