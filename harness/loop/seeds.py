@@ -8,6 +8,8 @@ from typing import Final, Literal
 
 from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
+from quotahost.settings.broker import Settings
+from quotahost.settings.declaration import PREFIX
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
@@ -33,7 +35,7 @@ def scene_of_seed(seed: int) -> ClusterScene:
     return ClusterScene(
         seed,
         ms,
-        _properties(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local", soft, band),
+        _settings(rnd, "cluster-volumes" if pipeline else "snapshots" if several else "local", soft, band),
         clients,
         disks,
         rnd.choice([2, 2, 5, 11]),
@@ -45,22 +47,23 @@ def scene_of_seed(seed: int) -> ClusterScene:
     )
 
 
-def _properties(rnd: random.Random, source: str, soft: int, band: int) -> tuple[tuple[str, str], ...]:
-    return (
-        ("static.storage.soft", str(soft)),
-        ("static.storage.hard", str(soft + band)),
-        ("factor.source", source),
-        ("policy", rnd.choice(POLICIES)),
-        ("pause.resume.free-share", rnd.choice(["0", "0.1", "0.3"])),
-        ("max.mute", rnd.choice(["2s", "10s", "30s"])),
-        ("factor.interval", rnd.choice(["250ms", "500ms", "1s"])),
-        ("volumes.period", rnd.choice(["250ms", "500ms", "1s"])),
-        ("validity", "8s"),
-        ("startup.grace", "4s"),
-        ("snapshots.period", "3s"),
-        ("fallback.action", rnd.choice(["PAUSE", "PAUSE", "OPEN"])),
-        ("factor.scope", rnd.choice(["cluster", "topics"])),
-    )
+def _settings(rnd: random.Random, source: str, soft: int, band: int) -> Settings:
+    own = {
+        "static.storage.soft": str(soft),
+        "static.storage.hard": str(soft + band),
+        "factor.source": source,
+        "policy": rnd.choice(POLICIES),
+        "pause.resume.free-share": rnd.choice(["0", "0.1", "0.3"]),
+        "max.mute": rnd.choice(["2s", "10s", "30s"]),
+        "factor.interval": rnd.choice(["250ms", "500ms", "1s"]),
+        "volumes.period": rnd.choice(["250ms", "500ms", "1s"]),
+        "validity": "8s",
+        "startup.grace": "4s",
+        "snapshots.period": "3s",
+        "fallback.action": rnd.choice(["PAUSE", "PAUSE", "OPEN"]),
+        "factor.scope": rnd.choice(["cluster", "topics"]),
+    }
+    return Settings.from_properties({PREFIX + name: text for name, text in own.items()})
 
 
 def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
@@ -137,5 +140,5 @@ def _steady(seed: int, rnd: random.Random) -> ClusterScene:
     soft = 4 * band
     disk = DiskPlan(2 * (soft + band), int(soft + band * 0.3), drain, lump)
     return ClusterScene(
-        seed, 180_000, _properties(rnd, "local", soft, band), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
+        seed, 180_000, _settings(rnd, "local", soft, band), tuple(clients), (disk,), rnd.choice([2, 5]), steady=True
     )

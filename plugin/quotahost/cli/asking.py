@@ -60,14 +60,7 @@ def windows_of(file: BrokerFile, windows: str | None = None) -> tuple[int, int]:
     """The number of windows, by ``--windows`` or a broker's, and the length of one in ms. Raises typer.BadParameter."""
     option = "quota.window.num" if windows is None else "--windows"
     text = file.get(option, "11") if windows is None else windows
-    number = parsed(option, text, lambda text: at_most(100, "windows", parse_count(text)))
-    return number, 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
-
-
-def at_most(most: int, what: str, number: int) -> int:
-    if number > most:
-        raise ValueError(f"{what} are too many; take {most:,} at most")
-    return number
+    return parsed(option, text, parse_count), 1000 * parsed(_SECONDS, file.get(_SECONDS, "1"), parse_count)
 
 
 def parse_range(since: str | None, until: str | None) -> tuple[float | None, float | None]:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from harness.rollup import Record
 from quotahost.cli.lab.curves import Question
-from quotahost.cli.lab.history import everything, readings_asked, with_clients
+from quotahost.cli.lab.history import everything, readings_asked
 from quotahost.cli.main import app
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
@@ -120,7 +120,7 @@ def test_a_replay_reads_the_busiest_clients_of_its_time(spark: SparkSession, tmp
     assert [use.at - NOON.timestamp() for use in alice.uses] == [60.0 * i for i in range(10)]
     assert alice.uses[0][1:] == ("1", 10.0, None, 1e6)
     assert bob.uses[0][1:] == ("1", 5.0, 6.0, 1e6)
-    few = with_clients(spark, everything(spark, question), most=8).clients or ()
+    few = everything(spark, question, most=8).clients or ()
     assert [(len(each.uses), each.width) for each in few] == [(4, 180.0), (4, 180.0)]
 
 

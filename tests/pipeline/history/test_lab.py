@@ -35,6 +35,10 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return written(spark, fast + full + empty + silent, tmp_path_factory.mktemp("history"))
 
 
+#: What a page would have that needs something else.
+FETCHES = re.compile(r'<(script|link|img)|url\((?!#)|@import|(src|href|data|srcset)="(?!#)')
+
+
 def found(spark: SparkSession, history: Path, **question: Any) -> Report:
     return worst(spark, Question(str(history), **question))
 
@@ -126,7 +130,7 @@ def test_a_page_shows_each_volume_and_needs_nothing_else(history: Path, tmp_path
     result = report(history, tmp_path / "r.html")
     assert result.exit_code == 0, result.output
     text = (tmp_path / "r.html").read_text()
-    assert not re.search(r'<(script|link|img)|url\((?!#)|@import|(src|href|data|srcset)="(?!#)', text)
+    assert FETCHES.search(text) is None
     assert [f"broker {n}: /d" in text for n in "123"] == [True, True, True]
     assert text.count("<section") == 3
     assert "in 1 d 9 h (2026-11-24 20:00)" in text
@@ -184,12 +188,19 @@ def test_the_same_settings_give_what_was_recorded(hour: Path, tmp_path: Path) ->
     assert (second["broker"], second["new"]["lowest"]) == ("2", 1.0)
 
 
-def test_the_tables_show_then_and_with_these_settings(hour: Path, tmp_path: Path) -> None:
-    result = replay(hour, tmp_path, SAME | {"static.storage.hard": "1000"})
+def test_tables_and_page_show_then_and_with_these_settings(hour: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = replay(hour, tmp_path, SAME | {"static.storage.hard": "1000"}, "--out", str(page))
     assert result.exit_code == 0, result.output
     assert re.search(r"^cluster c  .*\bthen\b", result.stdout, re.MULTILINE)
     volume = next(line for line in result.stdout.splitlines() if line.startswith("broker 1: /d"))
     assert "10 min → –" in volume  # noqa: RUF001
+    text = page.read_text()
+    assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /d", "broker 2: /d"]
+    assert text.count("<svg role") == 3
+    assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
+    assert FETCHES.search(text) is None
+    assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
 
 
 def test_more_readings_than_fit_are_thinned_out(spark: SparkSession, hour: Path) -> None:

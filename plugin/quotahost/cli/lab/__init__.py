@@ -1,5 +1,4 @@
 """What operators run on a desk: before a broker has a setting ``simulate``, after it had one ``report`` and ``replay``.
 
 ``world`` plays one model of the loop; ``replay`` leads the same host and tap over the history of volumes (``play``).
-``report`` draws that history; ``quotahost quotas usage`` sums it for a bill, by the same readers.
 """

@@ -101,10 +101,7 @@ def _shade(axes: Any, states: Iterable[tuple[State, Any, Any]]) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as what follows ``<svg``; its colours are the page's variables ``--line``, ``--soft`` and so on.
-
-    The page, light or dark, shows through.
-    """
+    """The figure as what follows ``<svg``; its colours are the page's variables ``--line``, ``--soft`` and so on."""
     text, none = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with rc_context(_TEXT):
         figure.savefig(text, format="svg", transparent=True, metadata=none)

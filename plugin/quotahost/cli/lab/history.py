@@ -7,7 +7,7 @@ the time (buckets).
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -15,7 +15,7 @@ from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from quotahost.base.errors import QuotahostError, Unusable
@@ -78,7 +78,8 @@ def worst(spark: SparkSession, question: Question) -> Report:
     rates = {Name(*row[:3]): row["rate"] for row in rows}
     begin(f"Reading the curves of {len(rates)} of {rows[0]['known']:,} volumes")
     # Rounded up: otherwise the newest reading would begin a bucket of its own.
-    curves = _curves(buckets(readings, list(rates), since, (until - since) // MOST_BUCKETS + 1))
+    width = (until - since) // MOST_BUCKETS + 1
+    curves = _curves(readings.where(_one_of(_VOLUME, rates)), since, width)
     drawn = tuple(Curve(name, curves[name], rate) for name, rate in rates.items())
     return Report(question, since / 1e6, until / 1e6, recent, rows[0]["known"], drawn)
 
@@ -86,7 +87,8 @@ def worst(spark: SparkSession, question: Question) -> Report:
 def everything(spark: SparkSession, question: Question, most: int = MOST_READINGS) -> Report:
     """The curves of all volumes asked for, by name, without fill rates; and what clients used, if that is kept.
 
-    Of more than about ``most`` readings the last one of each part of the time. Raises QuotahostError as :func:`worst`.
+    Of more than about ``most`` readings the last one of each part of the time, and of clients' use likewise the mean.
+    Raises QuotahostError as :func:`worst`.
     """
     readings, since, until = _asked(spark, question)
     begin("Counting the readings")
@@ -95,27 +97,32 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
     begin(f"Reading the curves of {counts['volumes']:,} volumes")
     # With a width of 1 microsecond every reading is one by itself.
     width = 1 if counts["readings"] <= most else max(1, -(-(until - since) * counts["volumes"] // most))
-    curves = tuple(Curve(name, of, None) for name, of in _curves(buckets(readings, None, since, width)).items())
+    curves = tuple(Curve(name, of, None) for name, of in _curves(readings, since, width).items())
     report = Report(question, since / 1e6, until / 1e6, 0.0, len(curves), curves)
     begin("Reading what clients used")
-    return with_clients(spark, report)
+    return replace(report, clients=_clients(spark, report, most))
 
 
-def with_clients(spark: SparkSession, report: Report, most: int = MOST_READINGS) -> Report:
-    """The same with the busiest clients of its time; unchanged where the history has no usage of it."""
+def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse, ...] | None:
+    """The busiest clients of the report's time; None where the history has no usage of it."""
     # Until the last reading, and that included.
     question = replace(report.question, since=report.since, until=report.until + _MOMENT)
     rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
     if rows is None:
-        return report
+        return None
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
-        return report
+        return None
     # Parts of the time are whole minutes.
     width = -(-sum(row["minutes"] for row in busiest) // most) * MINUTE.total_seconds()
-    names = F.struct(*_CLIENT).isin([F.struct(*(F.lit(row[name]) for name in _CLIENT)) for row in busiest])
-    return replace(report, clients=_clients(rows.where(names), width))
+    part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
+    demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
+    theirs = rows.where(_one_of(_CLIENT, (row[:3] for row in busiest))).groupBy(*_CLIENT, part, "broker")
+    return tuple(
+        ClientUse(cluster, user, client, width, tuple(Use(*row[3:]) for row in of))
+        for (cluster, user, client), of in _by_name(theirs.agg(F.avg("rate"), demand, F.max("quota")), 3)
+    )
 
 
 def budget_uses(
@@ -197,12 +204,10 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     """A row for each volume with readings in the recent part, worst first.
 
     The worst volume is the one that will have consumed most of its hard limit (of its capacity, if it has none) when
-    as much time as ``recent`` has passed at its present fill rate. So the ranking finds a full volume that stands
-    still as well as an emptier one that fills fast.
-
-    The recent part ends at ``newest``, in microseconds since 1970, and is ``recent`` microseconds long. The rows have
-    cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of one time only;
-    ``expected``, the share described above; ``known``, how many volumes there are.
+    as much time as ``recent`` has passed at its present fill rate: a full one that stands still, or one that fills
+    fast. The recent part ends at ``newest``, in microseconds since 1970, and is ``recent`` microseconds long.
+    The rows have cluster, broker, volume; ``rate``, the fill rate in bytes/s by least squares, null with readings of
+    one time only; ``known``, how many volumes there are.
     """
     seconds = f"(unix_micros(at) - {newest}L) / 1e6D"  # since the newest, so that doubles keep their digits
     rows = readings.where(F.expr(f"unix_micros(at) BETWEEN {newest - recent}L AND {newest}L"))
@@ -219,35 +224,20 @@ def ranked(readings: DataFrame, newest: int, recent: int) -> DataFrame:
     return latest.select(*_VOLUME, "rate", expected, known).orderBy(F.desc("expected"), *_VOLUME)
 
 
-def buckets(readings: DataFrame, names: Sequence[Name] | None, since: int, width: int) -> DataFrame:
-    """The readings of these volumes, or of all, by parts of the time, in any order; parts without readings have no row.
+def _curves(readings: DataFrame, since: int, width: int) -> dict[Name, tuple[Bucket, ...]]:
+    """The readings by volume and parts of the time, the oldest first; parts without readings have no bucket.
 
-    The first part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long. The rows
-    have the fields of :class:`Name` and :class:`Bucket`; ``at`` in microseconds since 1970.
+    The first part begins at ``since``, in microseconds since 1970, and each is ``width`` microseconds long.
     """
-    if names is not None:
-        readings = readings.where(F.struct(*_VOLUME).isin([F.struct(*map(F.lit, name)) for name in names]))
-    last = {"consumed": "last", "capacity": "capacity", "soft": "soft", "hard": "hard"}
-    columns = ["unix_micros(max(at)) AS at", "min(consumed) AS low", "max(consumed) AS high"]
-    columns += [f"max_by({column}, at) AS {name}" for column, name in last.items()]
+    columns = ["unix_micros(max(at)) / 1e6D", "min(consumed)", "max(consumed)"]
+    columns += [f"max_by({column}, at)" for column in ("consumed", "capacity", "soft", "hard")]
     part = F.expr(f"(unix_micros(at) - {since}L) div {width}L AS bucket")
-    parts = readings.where(F.expr(f"unix_micros(at) >= {since}L")).groupBy(*_VOLUME, part)
-    return parts.agg(*map(F.expr, columns)).drop("bucket")
+    parts = readings.groupBy(*_VOLUME, part).agg(*map(F.expr, columns)).drop("bucket")
+    return {Name(*name): tuple(Bucket(*row[3:]) for row in of) for name, of in _by_name(parts, 3)}
 
 
-def _curves(parts: DataFrame) -> dict[Name, tuple[Bucket, ...]]:
-    return {Name(*name): tuple(Bucket(row[3] / 1e6, *row[4:]) for row in of) for name, of in _by_name(parts, 3)}
-
-
-def _clients(rows: DataFrame, width: float) -> tuple[ClientUse, ...]:
-    part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
-    demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
-    rate, quota = F.avg("rate").alias("rate"), F.max("quota").alias("quota")
-    parts = rows.groupBy(*_CLIENT, part, "broker").agg(rate, demand, quota)
-    return tuple(
-        ClientUse(cluster, user, client, width, tuple(Use(*row[3:]) for row in of))
-        for (cluster, user, client), of in _by_name(parts, 3)
-    )
+def _one_of(columns: Sequence[str], names: Iterable[Sequence[str]]) -> Column:
+    return F.struct(*columns).isin([F.struct(*map(F.lit, name)) for name in names])
 
 
 def _by_name(parts: DataFrame, length: int) -> Iterator[tuple[tuple[str, ...], Iterator[Row]]]:

@@ -24,24 +24,22 @@ from quotahost.broker.host.volume_evaluation import Judged, VolumeEvaluation
 from quotahost.model import ClusterVolumes, Factor, QuotaType, Volume
 from quotahost.model.volumes import Affected, SlowedBudget
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 from quotahost.testing.broker import FakeBroker
 from quotahost.throttling import Tap
 
 log = logging.getLogger("quotahost.lab")
 _DEFAULT: Final = "limits"
 Key = tuple[str, str]  # a broker and a volume
-Put = Callable[[float, str, Affected | None], None]
+Put = Callable[[float, Affected | None], None]
 
 
 class SmallShim(FakeBroker):
     """What a host's decisions need of ``quotahost.broker.host.protocol.Shim``; it remembers the numbers shown."""
 
-    def __init__(self, fence: bool = True, put: Put = lambda value, cause, affected: None) -> None:
-        """``put`` takes each new factor, its cause, and the topics that it is for."""
+    def __init__(self, fence: bool = True, put: Put = lambda value, affected: None) -> None:
+        """``put`` takes each new factor, and the topics that it is for."""
         super().__init__()
         self._fence, self._put = fence, put
-        self._of_volumes: tuple[float, str, Affected | None] = 1.0, "", None
 
     @property
     def failed(self) -> str:
@@ -65,16 +63,10 @@ class SmallShim(FakeBroker):
         return Scoped(Factor(1.0))  # a new broker begins open
 
     def set_factor(self, new: Scoped) -> None:
-        self._of_volumes = new.factor.value, new.factor.cause, new.affected
-        self._put(*self._of_volumes)
+        self._put(new.factor.value, new.affected)
 
     def set_budgets(self, budgets: Sequence[SlowedBudget]) -> None:
-        """Where a budget of storage is played it is alone, so its writers are all whom anything slows."""
-        if not budgets:
-            self._put(*self._of_volumes)
-        for budget in budgets:
-            held = budget.topics if budget.factor <= 0 else frozenset[str]()
-            self._put(budget.factor, budget.place, Affected(dict.fromkeys(budget.topics, budget.place), held))
+        """A budget of storage is played as the volume by which the host judges it."""
 
     def set_factors_of_types(self, factors: Mapping[QuotaType, Factor]) -> None:
         """Nothing here has a load: only the disks are played."""
@@ -104,15 +96,6 @@ def _entry(name: str) -> tuple[Any, bool]:
     return entry, takes_clock
 
 
-@lru_cache
-def settings_of(properties: tuple[tuple[str, str], ...]) -> Settings:
-    """The settings of these properties, without ``client.quota.callback.``.
-
-    Raises SettingsError if one or more of them are unknown or wrong.
-    """
-    return Settings.from_properties({PREFIX + name: text for name, text in properties})
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep the host's lines out of the log: nobody's broker changes its state."""
@@ -132,7 +115,7 @@ class Host:
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
-        self._shim, self._volumes = SmallShim(), ClusterVolumes(())
+        self._shim = SmallShim()
         self._factors: dict[Key, float] = {}
         shim = cast("Shim", self._shim)
         limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
@@ -148,13 +131,14 @@ class Host:
         return self._shim.failed != ""
 
     def know(self, volumes: Iterable[Volume]) -> None:
-        self._volumes = ClusterVolumes(tuple(volumes))
+        """Without a factor source it is told of none, so nothing lowers the factor."""
+        self._volumes = ClusterVolumes(tuple(volumes) if self._settings.factor_source else ())
 
     def decide(self) -> None:
         share = self._settings.pause_resume_free_share
         evaluated, _ = self._evaluation.evaluate(self._volumes, self._policy, share, self._enforced)
         self._in_force.replace(Scoped(evaluated.factor))
-        self.factor = self._in_force.last.factor.value if self._settings.factor_source else 1.0
+        self.factor = self._in_force.last.factor.value
         self._enforced = 1.0 if self._settings.shadow.factor else self.factor
         of_producers = self._enforced if QuotaType.PRODUCE in self._settings.factor_quota_types else 1.0
         held = of_producers <= 0
@@ -167,7 +151,7 @@ class Host:
 
     def factor_of(self, volume: Key) -> float:
         """The factor of one volume; 1 while it isn't known."""
-        return self._factors.get(volume, 1.0) if self._settings.factor_source else 1.0
+        return self._factors.get(volume, 1.0)
 
     def share_of(self, volume: Key) -> float:
         """By what the limits of those who write to it are multiplied, as far as the history can tell."""

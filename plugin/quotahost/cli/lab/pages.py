@@ -56,12 +56,8 @@ def _page(
         loader=PackageLoader("quotahost.cli.lab", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=StrictUndefined,
     )  # fmt: skip
-    figures = [(name, _figure(figure, name)) for name, figure in drawn]
-    given = {"title": title, "shown": shown, "notes": notes, "tables": tables, "key": key, "figures": figures}
-    return templates.get_template("page.html").render(words=show, **given)
-
-
-def _figure(figure: Any, label: str) -> Markup:
-    """An inline <svg>; a screen reader says the label, a plain text."""
-    # format escapes the label: a volume's name may come from anybody who writes to the topic.
-    return Markup('<svg role="img" aria-label="{}"').format(label) + Markup(svg(figure))
+    # format escapes the name, which a screen reader says: it may come from anybody who writes to the topic.
+    labelled = Markup('<svg role="img" aria-label="{}"')
+    figures = [(name, labelled.format(name) + Markup(svg(figure))) for name, figure in drawn]
+    page = templates.get_template("page.html")
+    return page.render(words=show, title=title, shown=shown, notes=notes, tables=tables, key=key, figures=figures)

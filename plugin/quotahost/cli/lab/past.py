@@ -1,7 +1,4 @@
-"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON.
-
-``history`` reads it, ``play`` has a replay's rules, ``drawing`` and ``pages`` make the page.
-"""
+"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace

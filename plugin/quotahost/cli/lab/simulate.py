@@ -1,9 +1,8 @@
 """``quotahost simulate``: ``disk`` (limits, clients, a budget) and ``quota`` (five forms); their options and answers.
 
-``simulate disk`` is a disk that fills, or with ``--budget`` a budget of storage: the options become a scene of one
-broker, which ``world`` plays; clients and the disk are models. ``simulate quota`` plays the same requests under five
-forms of a quota, side by side. Two of the models of ``quotahost.throttling`` are Kafka's, which the tests compare with
-Kafka itself; three are a KIP's.
+The options of ``simulate disk`` become a scene of one broker, which ``world`` plays; clients and the disk are models.
+Of the models of ``quotahost.throttling`` that ``simulate quota`` plays side by side two are Kafka's, which the tests
+compare with Kafka itself; three are a KIP's.
 """
 
 import re
@@ -17,13 +16,14 @@ from typing import Annotated, Final, NamedTuple, TypeAlias, cast
 import typer
 
 from quotahost.base.errors import QuotahostError
-from quotahost.cli.asking import at_most, check_plot, parsed, windows_of
+from quotahost.cli.asking import check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
 from quotahost.cli.lab.world import Recording, World, pauses, record
-from quotahost.cli.property_files import BrokerFile, read_broker_file
+from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
+from quotahost.settings.broker import Settings
 from quotahost.settings.declaration import PREFIX
 from quotahost.throttling import (
     RevisionDiffRate,
@@ -33,7 +33,7 @@ from quotahost.throttling import (
     samples_of_burst,
     simple_delay_s,
 )
-from quotahost.units.parse import MAX_SIZE, parse_bytes, parse_count, parse_duration, parse_quantity, parse_size
+from quotahost.units.parse import parse_bytes, parse_count, parse_duration, parse_quantity
 from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
@@ -42,11 +42,8 @@ _LONGEST: Final = timedelta(hours=2)
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
 _DEMAND: Final = re.compile(r"(?:(\d{1,9})x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
-# Of an amount or a rate: with others the answers would be infinite.
-_LEAST: Final = 0.001
-_GREATEST: Final = 1e18
 _WORK: Final = 3_000_000  # requests: more take minutes
-_NO_FILE: Final = BrokerFile(Path(), {}, ())
+_NO_FILE: Final = BrokerFile(Path(), {AUTHORIZER: FENCES[0]}, ())
 
 Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
 
@@ -74,35 +71,36 @@ def disk(
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
     What is on the command line takes the place of what is in the file; without a file the broker has the fence. What
-    the file has in shadow is played as if it were enforced. With --budget show how who writes to its topics
-    is slowed as it fills, and when turned back.
+    the file has in shadow is played as if it were enforced.
     """
     check_plot("simulate disk", plot)
     if budget is not None and limits:
         raise typer.BadParameter("a budget has no other limits", param_hint="--budget")
     given = {**({"policy": policy} if policy else {}), **(parsed("--limits", limits, parse_limits) if limits else {})}
     file = _NO_FILE if properties is None else read_broker_file(properties)
-    own, (count, window_ms) = properties_of(file, given, budget is not None), windows_of(file, windows)
+    if budget is not None and not file.has_fence:
+        raise QuotahostError(f"without the fence no budget slows anybody; set {AUTHORIZER}={FENCES[0]}")
+    settings, (count, window_ms) = settings_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
-    rate, request = parsed("--quota", quota, parse_amount), _size("--batch", batch)
+    rate, request = parsed("--quota", quota, parse_quantity), parsed("--batch", batch, parse_count)
     lasts = parsed("--time", time, _time)
     clients = _clients(demands, rate, request, lasts)
-    size = _size("--capacity", capacity) if budget is None else _size("--budget", budget)
-    most = size if budget is None else MAX_SIZE  # a budget may be lowered
-    start = None if used is None else parsed("--used", used, lambda text: at_most(most, "bytes", parse_bytes(text)))
-    drained = 0.0 if drain == "0" else parsed("--drain", drain, parse_amount)
-    lump = ms(parsed("--every", every, parse_duration))
-    volume = DiskPlan(size, start, drain=drained, lump=lump, is_budget=budget is not None)
-    has_fence = properties is None or file.has_fence
-    world = World(Scene(0, ms(lasts), own, clients, (volume,), count, window_ms, has_fence))
+    option, text = ("--capacity", capacity) if budget is None else ("--budget", budget)
+    size = parsed(option, text, parse_bytes)
+    start = None if used is None else parsed("--used", used, parse_bytes)
+    if start is not None and start > size and budget is None:  # a budget may be lowered
+        raise typer.BadParameter("is more than --capacity", param_hint="--used")
+    drained, lump = parsed("--drain", drain, parse_bytes), ms(parsed("--every", every, parse_duration))
+    volume = DiskPlan(size, start, drained, lump, is_budget=budget is not None)
+    world = World(Scene(0, ms(lasts), settings, clients, (volume,), count, window_ms, file.has_fence))
     _check_limits(world)
     played = record(world)
-    _show(played, budget is not None)
+    _show(played)
     if plot is not None:
         from quotahost.cli.lab.drawing import draw_run
 
         with writing(plot):
-            draw_run(played, f"policy {dict(own).get('policy', 'limits')}, {count} windows", plot)
+            draw_run(played, f"policy {settings.policy or 'limits'}, {count} windows", plot)
         say(f"\n{plot}")
 
 
@@ -120,40 +118,28 @@ def parse_limits(text: str) -> dict[str, str]:
     return names
 
 
-def parse_amount(text: str) -> float:
-    """Bytes or mutations, or so many a second. Raises ValueError for no number, and for one that no broker has."""
-    amount = parse_quantity(text)
-    if not _LEAST <= amount <= _GREATEST:
-        raise ValueError(f"is too small or too large; write {_LEAST:g} to {_GREATEST:g}")
-    return amount
-
-
 def parse_demand(text: str) -> list[Demand]:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
     count = int(match[1] or 1) if match else 0
     if match is None or not 0 < count <= _MOST:
         raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return [(cast("Kind", match[3] or match[2]), parse_amount(match[4]) if match[3] else None)] * count
+    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
 
 
-def properties_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> tuple[tuple[str, str], ...]:
-    """A broker's properties under our prefix, without it, with ``given`` in their place, for a scene of one broker.
-
-    Of the policy and the factor sources that the scene replaces, the properties of their own go, too.
-    """
+def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Settings:
+    """A broker's settings with ``given``, named without our prefix, in their place, for a scene of one broker."""
     own = {name.removeprefix(PREFIX): text for name, text in file.properties.items() if name.startswith(PREFIX)}
-    replaced = {*map(str.strip, own.get("factor.source", "").split(",")), own.get("policy", "").strip()}
-    policy = given.get("policy", own.get("policy", "")).strip()
-    without = tuple(f"plugin.{name}." for name in replaced - {"", policy})
-    # Limits are of several forms that exclude each other: those on the command line take the place of all.
-    if any(name.startswith("static.storage.") for name in given):
-        without += ("static.storage.",)
-    # A broker has budgets with the source snapshots alone; what other brokers publish is not played.
-    source, budgets = ("snapshots", "on") if is_budget else ("local", "off")
-    played = {"factor.source": source, "budgets": budgets, "shadow": ""}
-    kept = {name: text for name, text in own.items() if not name.startswith(without)}
-    return tuple(sorted((kept | given | played).items()))
+    policy = (own | given).get("policy", "").strip() or "limits"
+    # No other plugin is played. Limits are of several forms that exclude each other: given ones take the place of all.
+    limited = any(name.startswith("static.storage.") for name in given)
+    without = ("plugin.", "static.storage.") if limited else ("plugin.",)
+    played = {"factor.source": "local", "budgets": "off", "shadow": ""}
+    if is_budget:  # it is for its writers alone, and a broker looks at the sizes of topics twice a second at most
+        played |= {"factor.scope": "topics", "volumes.period": "500ms"}
+    of_policy = f"plugin.{policy}."
+    kept = {name: text for name, text in own.items() if name.startswith(of_policy) or not name.startswith(without)}
+    return Settings.from_properties({PREFIX + name: text for name, text in (kept | given | played).items()})
 
 
 def _check_limits(world: World) -> None:
@@ -179,13 +165,6 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
     return clients
 
 
-def _size(option: str, text: str) -> int:
-    size = parsed(option, text, parse_size)
-    if size is None:
-        raise typer.BadParameter("must be a size, such as 10G", param_hint=option)
-    return size
-
-
 def _time(text: str) -> timedelta:
     time = parse_duration(text)
     if not timedelta(seconds=10) <= time <= _LONGEST:
@@ -193,20 +172,17 @@ def _time(text: str) -> timedelta:
     return time
 
 
-def _show(played: Recording, is_budget: bool) -> None:
+def _show(played: Recording) -> None:
     # Only an eager client is silent because it is held: the others may have nothing to send.
     silences = [(played.silence(i), name) for i, name in enumerate(played.clients) if name.endswith("eager")]
     longest, who = max(silences, default=(0, ""))
     silence = f"{show_seconds(longest / 1000)} outside a PAUSE, client {who}"
     bounds = played.bounds
     place = f"{played.rest:.2f} of the way from soft to hard (mean of the last quarter)"
-    slowed = [
-        ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
-        ["turned back after", _after(played.first(State.PAUSE))],
-    ]
     rows = [
         ["limits", f"{show_bytes(bounds.soft)} soft, {show_bytes(bounds.hard)} hard"],
-        *(slowed if is_budget else ()),
+        ["slowed after", _after(played.first(State.THROTTLE, State.PAUSE))],
+        ["paused after", _after(played.first(State.PAUSE))],
         ["at rest after", _after(played.rest_ms)],
         ["place", place if bounds.soft < bounds.hard else "there is no way from soft to hard"],
         ["PAUSEs", str(pauses(sample.factor for sample in played.samples))],
@@ -223,7 +199,7 @@ def _after(ms: int | None) -> str:
 # ---- a quota ---------------------------------------------------------------------------------------------------
 
 FORMS: Final = ("KIP-13", "Kafka's sampled rate", "Kafka's token bucket", "KIP-599 diff's rate", "KIP-599 v15's rate")
-_MOST_REQUESTS: Final = 100_000  # requests of one pattern, or samples: more take minutes
+_MOST_REQUESTS: Final = 100_000  # of one pattern: more take minutes
 _SECONDS: Final = r"(\d{1,9}(?:\.\d+)?)"
 _REQUEST: Final = re.compile(rf"([^@]+)@{_SECONDS}(?:\.\.{_SECONDS}/{_SECONDS})?")
 
@@ -274,7 +250,7 @@ def quota(
     window_ms = ms(parsed("--window", window, parse_duration))
     patterns = [parsed("AMOUNT@SECONDS", text, parse_requests) for text in requests]
     arriving = sorted(chain.from_iterable(patterns), key=lambda request: request.ms)
-    limit = parsed("--rate", rate, parse_amount)
+    limit = parsed("--rate", rate, parse_quantity)
     number = _samples(samples, burst, limit, window_ms)
     outcomes = run(arriving, limit, number, window_ms)
     rows = [
@@ -298,7 +274,7 @@ def parse_requests(text: str) -> list[Request]:
     match = _REQUEST.fullmatch(text)
     if match is None:
         raise ValueError("is no request; write AMOUNT@SECONDS or AMOUNT@FROM..TO/STEP, such as 15K@0..3/0.5")
-    amount = parse_amount(match[1])
+    amount = parse_quantity(match[1])
     start, stop, step = (round(float(s) * 1000) if s else 0 for s in match.groups()[1:])
     if match[3] is None:
         return [Request(amount, start)]
@@ -308,14 +284,11 @@ def parse_requests(text: str) -> list[Request]:
 
 
 def _samples(samples: str | None, burst: str | None, rate: float, window_ms: int) -> int:
-    if burst is not None and samples is not None:
+    if burst is None:
+        return parsed("--samples", samples or "11", parse_count)
+    if samples is not None:
         raise typer.BadParameter("--burst stands for --samples; leave one of them out", param_hint="--burst")
-
-    def parse(text: str) -> int:
-        number = parse_count(text) if burst is None else samples_of_burst(rate, parse_amount(text), window_ms)
-        return at_most(_MOST_REQUESTS, "samples", number)
-
-    return parsed("--samples", samples or "11", parse) if burst is None else parsed("--burst", burst, parse)
+    return parsed("--burst", burst, lambda text: samples_of_burst(rate, parse_quantity(text), window_ms))
 
 
 def run(requests: Sequence[Request], rate: float, samples: int, window_ms: int) -> list[tuple[Outcome, ...]]:

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Final, Literal, TypeAlias
 
 from quotahost.model.volumes import Affected
+from quotahost.settings.broker import Settings
 from quotahost.throttling import SampledRate, rise
 
 NEVER: Final = -(10**9)  # ms
@@ -64,7 +65,7 @@ class Scene:
 
     seed: int
     ms: int
-    properties: tuple[tuple[str, str], ...]  # the brokers', under ``client.quota.callback.``, without that
+    settings: Settings  # the brokers'
     clients: tuple[ClientPlan, ...]
     disks: tuple[DiskPlan, ...]
     windows: int = 11  # quota.window.num

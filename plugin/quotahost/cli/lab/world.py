@@ -18,7 +18,7 @@ from quotahost.api.context import LoadedPlugin
 from quotahost.broker.host.factor import FactorLoop, PauseMemory
 from quotahost.broker.host.plugins import Guard, PluginSet
 from quotahost.broker.host.protocol import Shim
-from quotahost.cli.lab.host import SmallShim, policy_of, quiet, settings_of
+from quotahost.cli.lab.host import SmallShim, policy_of, quiet
 from quotahost.cli.lab.traffic import ClientPlan, Events, Scene, Slowing, ms
 from quotahost.model import ClusterVolumes, Factor, State, Volume
 from quotahost.model.budgets import BUDGET, Budget, as_volume
@@ -28,7 +28,6 @@ from quotahost.throttling import Tap, lowered
 BACKOFF: Final = 100  # retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # QuotaTable.BEAT_MS
 TAKE: Final = 100  # the longest that the host waits for work
-BUDGETS_EVERY: Final = 500  # quotahost.broker.disks.budgets
 VOLUME: Final = "/data"
 STEP: Final = 100  # what is shorter than that is not seen
 _NEAR: Final = 0.1  # of the way from soft to hard: as far from its resting point a volume counts as resting
@@ -40,8 +39,7 @@ class World:
     """All that moves in a run: disks, brokers and clients are in the scene's order. Each broker knows its own disk."""
 
     def __init__(self, scene: Scene) -> None:
-        self.scene, self.events = scene, Events()
-        self.settings = settings_of(scene.properties)
+        self.scene, self.events, self.settings = scene, Events(), scene.settings
         self.disks = [self.disk(index) for index in range(len(scene.disks))]
         self.brokers = [self.broker(index) for index in range(len(scene.disks))]
         self.clients = [Client(plan, self.brokers[plan.home], 37 + 61 * i) for i, plan in enumerate(scene.clients)]
@@ -134,15 +132,13 @@ class Client:
 class OwnDisk:
     """The factor source of a broker that knows its own disk, or what the topics of a budget take."""
 
-    known: ClusterVolumes  # its volume or budget when it looked last
+    known: ClusterVolumes  # its volume when it looked last
 
     def __init__(self, world: World, index: int) -> None:
         self._disk, self._events = world.disks[index], world.events
         # Those with a replica on the disk; each client's has the client's name.
         self._topics = frozenset(client.name for client in world.scene.clients if index in client.places)
-        # A broker looks at the sizes of budgeted topics twice a second at most.
-        self._is_budget = world.scene.disks[index].is_budget
-        self._period = max(ms(world.settings.volumes_period), BUDGETS_EVERY if self._is_budget else 0)
+        self._period = ms(world.settings.volumes_period)
         self.life = 0  # counts starts and deaths, the broker's, too
 
     def start(self) -> None:
@@ -162,10 +158,9 @@ class OwnDisk:
         if life != self.life:
             return
         used = self._disk.used
-        # As quotahost.broker.disks.monitor; who writes to a budget is always known.
-        topics = self._topics if self._is_budget or self._disk.bounds.may_lower(used) else None
-        seen = (replace(self._disk.volume, consumed=used, topics=topics),)
-        self.known = ClusterVolumes((), budgets=seen) if self._is_budget else ClusterVolumes(seen)
+        # As quotahost.broker.disks.monitor.
+        topics = self._topics if self._disk.bounds.may_lower(used) else None
+        self.known = ClusterVolumes((replace(self._disk.volume, consumed=used, topics=topics),))
         self.looked()
         self._events.after(self._period, lambda: self._look(life))
 
@@ -248,7 +243,7 @@ class Broker:
 
     # ---- the factor ----
 
-    def _set_factor(self, value: float, cause: str, affected: Affected | None) -> None:
+    def _set_factor(self, value: float, affected: Affected | None) -> None:
         self.factor, self._affected = value, affected
         self._follow()
 

@@ -1,11 +1,7 @@
 """Reads and changes a cluster's client quotas, cluster-wide ones and budgets; and which brokers don't enforce them.
 
-1. :func:`cluster_at` connects. Kafka's controller has the client quotas; the cluster-wide ones are records of
-   ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
-   Budgets of storage are records of the same topic.
-2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
-3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
-4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
+Kafka's controller has the client quotas. The cluster-wide ones, and budgets of storage, are records of
+``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
 
 librdkafka, by which all else is asked here, too, has no requests for client quotas (KIP-546). kafka-python has the
 messages, and no method of its admin client that sends them; so they are sent here by the classes on which that client
@@ -78,8 +74,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
 
     Raises Unusable for whatever can't be used; it shows no value of ``client_config``.
     """
-    logging.getLogger("kafka").propagate = False  # it would write to stderr, beside our own message
-    logging.getLogger("kafka").addHandler(logging.NullHandler())
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it would write to stderr, beside our own message
     who, remedy = "a client without credentials", "another listener, or --client-config FILE"
     try:
         if config := read_client_config(client_config):
@@ -89,7 +84,8 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
             try:
                 # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
                 client = connect(config, _WAIT_MS / 1000)
-                # kafka-python would take any broker, also one that hangs.
+                # kafka-python would take any broker, also one that hangs. Asked anew: the first answer, to a bootstrap
+                # address, tells of no broker (librdkafka's orig_broker_id is -1).
                 answering, address = who_answers(client, _WAIT_MS / 1000) or (None, bootstrap)
                 options = {"bootstrap_servers": address.split(","), "client_id": _CLIENT_ID, **_options(config)}
                 network = NetworkSelector(**options)
@@ -118,8 +114,6 @@ class Cluster:
         """By kafka-python's connections, and librdkafka's ``config``, with secrets of which nothing is shown."""
         self._manager, self._brokers, self._config, self._answering = manager, brokers, config, answering
         self._topic = CompactedTopic(config, topic, _CLIENT_ID)
-        self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self._refused: dict[Entity, Refused] = {}  # each record that no broker takes
         self.warnings: list[str] = []  # what a person should know before trusting what is shown
 
     def client_quotas(self) -> Quotas:
@@ -135,7 +129,7 @@ class Cluster:
     def recorded(self) -> Quotas:
         """The cluster-wide quotas and budgets of storage; a warning names each record that no broker takes."""
         quotas, sizes = self._read = records.LatestQuotas(), budgets.LatestBudgets()
-        self._refused = {}
+        self._refused: dict[Entity, Refused] = {}
         for key, value in self._topic.read():
             entity = Entity(in_cluster=True, refused=key or b"")
             self._refused.pop(entity, None)
@@ -225,10 +219,7 @@ class Cluster:
     def _lacking(self) -> str:
         """The right to write to the topic of the cluster-wide quotas, if this client lacks it; else ""."""
         topic = self._topic.name
-        try:
-            rights = ask_rights(connect(self._config, _WAIT_MS / 1000), [topic])
-        except QuotahostError as error:
-            raise QuotahostError(f"the cluster doesn't say who may write to {topic}: {error}") from None
+        rights = ask_rights(connect(self._config, _WAIT_MS / 1000), [topic])
         if rights.missing.get(topic) or rights.own.get(topic, frozenset()) & {"Write", "All"}:
             return ""
         return "; ".join(no_right("Create" if topic in rights.missing else "Write", f"--topic {topic}", self._config))

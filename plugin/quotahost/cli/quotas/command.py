@@ -1,8 +1,5 @@
 """``quotahost quotas``: its commands from ``plan`` to ``usage``, what each asks, prints and leaves out, and with which
-code it ends. docs/quotas.md describes the files and the commands.
-
-A command ends with 2 if a file or the cluster can't be used. ``drift`` ends with 1 if something differs, ``apply`` and
-``import-properties`` if something couldn't be changed, ``export`` if something had to be left out.
+code it ends. docs/quotas.md describes the files, the commands and their exit codes.
 
 ``files`` and ``cluster`` need the libraries of the extra ``quotas``, which a broker's environment may lack, so the
 commands import them when they run.
@@ -139,12 +136,10 @@ def import_properties(
     yes: _Yes = False,
 ) -> None:  # fmt: skip
     """Take over the cluster-wide quotas that earlier versions kept in brokers' properties."""
-    _check_libraries()
-    from quotahost.cli.quotas.files import read_properties
-
-    declared = read_properties(file)
     with _cluster(bootstrap, client_config, quotas_topic) as cluster:
-        _apply(cluster, declared, yes)
+        from quotahost.cli.quotas.files import read_properties
+
+        _apply(cluster, read_properties(file), yes)
 
 
 @quotas.command()
@@ -195,8 +190,8 @@ def _declared(files: Sequence[Path]) -> "Declared":
 
     declared = read_declared(files)
     if declared.left_out:
-        names = ", ".join(bounded(declared.left_out, 5, "resources"))
-        say(f"Left out {len(declared.left_out)}, which are no KafkaUser: {names}")
+        kinds = ", ".join(sorted({*declared.left_out}))
+        say(f"Left out {len(declared.left_out)} resources, which are no KafkaUser: {kinds}")
     if not declared.sections:
         raise Unusable("the files declare nothing; write quotas, cluster-quotas, budgets, or a KafkaUser")
     return declared

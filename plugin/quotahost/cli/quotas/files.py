@@ -1,18 +1,15 @@
 """Files of quotas, labels and budgets: quotahost's own YAML and Strimzi's KafkaUser resources are read and checked, the
 first is written; and cluster-wide quotas in properties of old versions.
 
-1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
-   as one.
-2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
-   Every problem of all files is told at once, with file, line, path, value and remedy.
-   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
-3. :func:`in_yaml` writes quotas as such a file.
+Several files count as one. The models below are the form of a YAML document (``plain_yaml``), checked by pydantic; the
+parsers of their fields say what to write. Every problem of all files is told at once, with file, line, path, value and
+remedy. A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
 """
 
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -65,26 +62,22 @@ def _name(value: object) -> str | Default:
     return value
 
 
-def _above_0(value: object, read: Callable[[object], Any] = parse.parse_quantity) -> float:
-    if value is None:
-        raise ValueError("is empty; write a rate such as 10M, or leave the key out")
+def _above_0(value: object) -> float:
     if value == UNLIMITED:
         remedy = "leave the key out, which leaves the next level's quota, or write a large rate such as 1000T"
         raise ValueError(f"can't be {UNLIMITED} in Kafka; {remedy}")
-    return float(read(value))
+    return parse.parse_quantity(value or "")
 
 
-def _bytes(value: object) -> int:
-    if value is None:
-        raise ValueError("is empty; write a size such as 500G")
-    return parse.parse_bytes(value)
+def _percent(value: object) -> float:
+    return _above_0(value.removesuffix("%").rstrip() if isinstance(value, str) else value)
 
 
 # None only where the key is left out: a key without a value is a mistake.
 _Name = Annotated[str | Default | None, BeforeValidator(_name)]
 # Of clients without a client-id: the empty one beside a user.
 _ClientId = Annotated[str | Default | None, BeforeValidator(lambda value: value if value == "" else _name(value))]
-_Percent = Annotated[float | None, BeforeValidator(lambda value: _above_0(value, parse.parse_percent))]
+_Percent = Annotated[float | None, BeforeValidator(_percent)]
 _Rate = Annotated[float | None, BeforeValidator(_above_0)]
 _ClusterRate = Annotated[float | None, BeforeValidator(lambda v: math.inf if v == UNLIMITED else _above_0(v))]
 
@@ -166,7 +159,7 @@ class _BudgetEntry(_Entry):
 
     name: str | None = None
     topics: _Topics = Field(default_factory=list)
-    size: Annotated[int, BeforeValidator(_bytes)] = Field(alias="bytes")
+    size: Annotated[int, BeforeValidator(lambda value: parse.parse_bytes(value or ""))] = Field(alias="bytes")
     of: Of = "leaders"
 
     def entity(self) -> Entity:
@@ -247,7 +240,7 @@ class Declared:
     quotas: dict[Entity, dict[str, Amount]] = field(default_factory=dict)
     sections: set[str] = field(default_factory=set)  # what is managed at all, by the names of a file's sections
     prune: bool = False  # whether a file asks for the removal of what no file names
-    left_out: list[str] = field(default_factory=list)  # resources of Kubernetes that are no KafkaUser: kind and name
+    left_out: list[str] = field(default_factory=list)  # of resources of Kubernetes that are no KafkaUser the kind
     labels: dict[Entity, str] = field(default_factory=dict)  # by entity, of those that have one
 
 
@@ -291,8 +284,9 @@ class _Reading:
                 self.declared.labels[entity] = entry.label
                 if amounts.get("topics") == "":  # of a budget
                     amounts["topics"] = _joined(self._topics.get(entry.label, ()))
-                    if wrong := self._topics_wrong(entry.label):
-                        self._problem(document, (*way, "label"), printable(entry.label), wrong)
+                    if not amounts["topics"]:
+                        lacking = "has no topics; write topics here, or the label's under topic-labels"
+                        self._problem(document, (*way, "label"), printable(entry.label), lacking)
             if other := places.get(entity):
                 self._problem(document, way, f"{entity} is declared in {other}, too; keep one of both")
             places[entity] = document.place(way)
@@ -311,9 +305,7 @@ class _Reading:
             if user := self._checked(document, way, content, _KafkaUser):
                 self._entries.append((document, way, user))
         else:
-            metadata = content.get("metadata")
-            name = metadata.get("name") if isinstance(metadata, dict) else None
-            self.declared.left_out.append(printable(f"{kind} {name or ''}".strip()))
+            self.declared.left_out.append(printable(str(kind)))
 
     def _checked(self, document: Document, way: Way, content: Any, model: type[_M]) -> _M | None:
         try:
@@ -323,14 +315,6 @@ class _Reading:
                 within = [part for part in details["loc"] if part != "[key]"]  # pydantic's mark of a key that is wrong
                 self._problem(document, (*way, *within), *_words(details, model))
             return None
-
-    def _topics_wrong(self, label: str) -> str:
-        """What is wrong with the topics of a budget's label; "" if nothing is."""
-        count = len(self._topics.get(label, ()))
-        if count > MAX_PATTERNS:
-            remedy = "write beginnings of names with a * at the end, or several labels"
-            return f"has {count} topics, and a budget has at most {MAX_PATTERNS}; {remedy}"
-        return "" if count else "has no topics; write topics here, or the label's under topic-labels"
 
     def _problem(self, document: Document, way: Way, *words: str) -> None:
         self.problems.append(" ".join((f"{document.place(way)}:", *words)))
@@ -357,12 +341,9 @@ def read_properties(file: Path) -> Declared:
     """The cluster-wide quotas of a properties file, where earlier versions kept them.
 
     These are ``client.quota.callback.plugin.cluster-quota.``, then ``produce`` or ``fetch``, each with ``.default``,
-    ``.users``, ``.client-ids`` and ``.clients``. Raises Unusable if it has none, or a wrong one.
+    ``.users``, ``.client-ids`` and ``.clients``. Raises QuotahostError if it has none, or a wrong one.
     """
-    try:
-        broker = read_broker_file(file)
-    except QuotahostError as error:
-        raise Unusable(str(error)) from None
+    broker = read_broker_file(file)
     declared = Declared(sections={CLUSTER})
     hidden = "has a value that only the broker's config provider knows; write it for ${...} in a copy of the file"
     problems = [f"{file}: {name} {hidden}" for name in broker.unresolved if name.startswith(_OLD)]
@@ -376,9 +357,9 @@ def read_properties(file: Path) -> Declared:
             except ValueError as error:
                 problems.append(f"{file}: {name}={printable(text)} {error}")
     if problems:
-        raise Unusable("\n".join(problems))
+        raise QuotahostError("\n".join(problems))
     if not declared.quotas:
-        raise Unusable(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
+        raise QuotahostError(f"{file} has no quotas of {_OLD}*; nothing is to be taken over from it")
     return declared
 
 
@@ -400,9 +381,7 @@ def _old_rates(kind: str, names: str, text: str) -> dict[tuple[str | Default | N
 def _user_and_client_id(name: str) -> tuple[str | Default | None, str | None]:
     pair = re.fullmatch(r"((?:\\.|[^\\/])+)/((?:\\.|[^\\/])*)", name, re.DOTALL)
     if pair is None:
-        raise ValueError(
-            f"has {name!r}; write USER/CLIENT-ID:RATE, such as alice/app:4M, and \\/ for a slash in a name"
-        )
+        raise ValueError(f"has {name!r}; write USER/CLIENT-ID:RATE, and \\/ for a slash in a name")
     return unescaped(pair[1]), unescaped(pair[2])
 
 

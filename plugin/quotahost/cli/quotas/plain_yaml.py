@@ -1,8 +1,7 @@
-"""YAML of strangers as plain values, with the line of each: too large, too deep, or with an alias it is refused.
+"""YAML of strangers as plain values, with the line of each; with an alias it is refused.
 
-:func:`documents` goes event by event, so that nothing is built of a file before it is refused: one that is too large,
-nested too deeply, or has an anchor or an alias, by which 300 bytes stand for gigabytes. All scalars stay text: a user
-``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
+:func:`documents` goes event by event, so that nothing is built of an anchor or an alias, by which 300 bytes stand for
+gigabytes. All scalars stay text: a user ``007``, ``no`` or ``1e3`` is that name, and not a number or a truth value.
 """
 
 from collections.abc import Iterator
@@ -18,8 +17,6 @@ from quotahost.base.text import escaped, printable
 #: From a document's root to a value: keys of mappings and numbers in lists.
 Way: TypeAlias = tuple[str | int, ...]
 _NOTHING: Final = ("", "~", "null", "Null", "NULL")
-_MOST_BYTES: Final = 64 * 1024 * 1024  # 100,000 entities are about 7 MB
-_DEEPEST: Final = 20
 # libyaml's where PyYAML was built with it: ten times as quick.
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _DUMPER: Final[type[yaml.SafeDumper]] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -49,8 +46,6 @@ class Document:
             raise Unusable(f"{self.place(way)}: has an alias or anchor (* or &); write out what it stands for")
         if isinstance(event, yaml.ScalarEvent):
             return None if not event.style and event.value in _NOTHING else event.value
-        if len(way) >= _DEEPEST:
-            raise Unusable(f"{self.place(way[:3])}: is nested too deeply; see docs/quotas.md for the form")
         if isinstance(event, yaml.SequenceStartEvent):
             return [self.value(item, events, (*way, number)) for number, item in enumerate(_until_end(events))]
         content: dict[str, Any] = {}
@@ -77,14 +72,10 @@ def _until_end(events: Iterator[Any]) -> Iterator[Any]:
 def documents(file: Path) -> Iterator[Document]:
     """The documents of a file; empty ones are left out. Raises Unusable, with place and remedy."""
     try:
-        with file.open("rb") as stream:
-            raw = stream.read(_MOST_BYTES + 1)
-        text = raw.decode("utf-8")
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Unusable(f"{file} can't be read: {reason}; name a YAML file, see docs/quotas.md") from None
-    if len(raw) > _MOST_BYTES:
-        raise Unusable(f"{file} has more than {_MOST_BYTES:,} bytes; divide it into several files")
     try:
         events = yaml.parse(text, Loader=_LOADER)
         for event in events:
@@ -93,11 +84,9 @@ def documents(file: Path) -> Iterator[Document]:
                 document.content = document.value(next(events), events)
                 if document.content is not None:
                     yield document
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{file}:{mark.line + 1}" if mark else str(file)
-        problem = getattr(error, "problem", None) or error
-        raise Unusable(f"{where}: is no YAML: {problem}; mend the line or the one before") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        problem = " ".join(str(error).split())  # of lines, in which it also stands where that is
+        raise Unusable(f"{file} is no YAML: {problem}; mend the line or the one before") from None
 
 
 def dumped(content: Any) -> str:

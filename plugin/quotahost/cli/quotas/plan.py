@@ -23,7 +23,6 @@ UNITS: Final = {
 }
 #: The sections of a file that are managed or not, and what an entity belongs to.
 CLIENTS, CLUSTER, BUDGETS = "quotas", "cluster-quotas", "budgets"
-_MOST_SHOWN: Final = 200  # bytes of a key
 
 Name: TypeAlias = str | Default | None  # None: not part of the entity
 
@@ -48,7 +47,7 @@ class Entity:
     def parts(self) -> dict[str, str | Default]:
         """The names that it has, by Kafka's words for their kinds."""
         names = {"user": self.user, "client-id": self.client_id, "ip": self.ip, "budget": self.budget}
-        names["record"] = None if self.refused is None else repr(self.refused[:_MOST_SHOWN])
+        names["record"] = None if self.refused is None else repr(self.refused)
         return {kind: name for kind, name in names.items() if name is not None}
 
     def as_budget(self, keys: "Mapping[str, Amount]") -> Budget:

@@ -1,16 +1,9 @@
 """``quotahost quotas usage``: who used what in a month, by the labels of the declared files (``(no label)`` for the
 rest), bytes stored in byte-hours, for a bill; and hours without records.
 
-1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
-   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
-2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
-   sums of all labels are those of all that is recorded.
-3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
-
-Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
-are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
-
-No more than a row for each label and hour is kept here, however many clients there are.
+Spark sums the month of the pipeline's history (``quotahost.pipeline.history``). What has no label goes to the label "",
+so that the sums of all labels are those of all that is recorded. The hours of which nothing is recorded are counted, as
+a bill must not take them for hours without use. A month, a day and an hour are those of UTC.
 """
 
 from collections import defaultdict
@@ -51,7 +44,7 @@ class Bill:
     until: datetime  # that of the next one
     #: By cluster and label; the label "" is of what has none.
     sums: dict[tuple[str, str], Sum] = field(default_factory=lambda: defaultdict(Sum))
-    #: By cluster the hours of which something is recorded, counted from ``since``.
+    #: By cluster the hours of which something is recorded, counted from 1970 on.
     hours: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     #: The kinds of records that the history has none of, and what to turn on for them.
     missing: list[str] = field(default_factory=list)
@@ -113,7 +106,7 @@ def bill(
             made.missing.append(lacking)
             continue
         for row in hours:
-            made.hours[row["cluster"]].add(row["hour"] - int(made.since.timestamp()) // 3600)
+            made.hours[row["cluster"]].add(row["hour"])
         add(made, rows, labels)
     if not made.sums:
         of = f" of cluster {' or '.join(clusters)}" if clusters else ""

@@ -7,8 +7,7 @@ file of HTML each, in which no name becomes markup.
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -20,7 +19,6 @@ from hypothesis import strategies as st
 from harness.loop.cluster import EPOCH, BusyDisk, Cluster, ClusterScene
 from quotahost.cli.lab import play as play_module
 from quotahost.cli.lab.curves import Bucket, ClientUse, Curve, Name, Question, Report, Use
-from quotahost.cli.lab.host import settings_of
 from quotahost.cli.lab.pages import replay_page, report_page
 from quotahost.cli.lab.past import plan_of, report_table, tables_of
 from quotahost.cli.lab.play import FactorPoint, Growth, Plan, Replay, play, replayed_client
@@ -38,34 +36,26 @@ NAME = Name("c", "1", "/data")
 # ---- histories: of numbers, and of runs of the simulator, kept as the pipeline would ----
 
 
-@dataclass(frozen=True)
-class Run:
-    """A history, and the factor of each broker every EVERY ms."""
-
-    history: Report
-    factors: dict[str, list[tuple[float, float]]]
-
-
-def two_brokers(policy: str, seconds: int = 240, soft: int = 400, hard: int = 500) -> ClusterScene:
+def two_brokers(policy: str, soft: int, hard: int, /, **more: str) -> ClusterScene:
     """The disk of the first broker fills to its hard limit (MB), is freed, and fills again."""
-    own = {"factor.source": "snapshots", "policy": policy, "volumes.period": "250ms"}
+    limits = {"static__storage__soft": f"{soft}M", "static__storage__hard": f"{hard}M"}
+    own = settings(factor__source="snapshots", policy=policy, volumes__period="250ms", **limits, **more)
     clients = (
         ClientPlan("a", "eager", 2 * MB, 200_000, 50 * MB, replicas=(1,)),
         ClientPlan("b", "paced", 1 * MB, 100_000, 0.6 * MB),
     )
-    own |= {"static.storage.soft": f"{soft}M", "static.storage.hard": f"{hard}M"}
     others, cleanups = ((60_000, 80_000, 4.0 * MB),), ((120_000, 120 * MB),)
     first = BusyDisk(1000 * MB, 380 * MB, 1.0 * MB, 2000, others=others, cleanups=cleanups)
     second = DiskPlan(1000 * MB, 100 * MB, drain=0.5 * MB)
-    return ClusterScene(7, seconds * 1000, tuple(sorted(own.items())), clients, (first, second), windows=2)
+    return ClusterScene(7, 600_000, own, clients, (first, second), windows=2)
 
 
-def recorded(scene: ClusterScene) -> Run:
-    """Play the scene, and keep what the brokers publish."""
+def recorded(scene: ClusterScene) -> tuple[Report, list[tuple[float, float]]]:
+    """The history of what the brokers of the scene publish, and the factor of the second one every EVERY ms."""
     world = Cluster(scene)
     assert world.topic is not None
     readings: dict[Name, list[Bucket]] = defaultdict(list)
-    factors: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    factors: list[tuple[float, float]] = []
     publish = world.topic.publish
 
     def keep(snapshot: Snapshot) -> None:
@@ -80,14 +70,12 @@ def recorded(scene: ClusterScene) -> Run:
     world.topic.publish = keep  # type: ignore[method-assign]
 
     def look() -> None:
-        at = (EPOCH + timedelta(milliseconds=world.events.now)).timestamp()
-        for broker in world.brokers:
-            factors[str(broker.index + 1)].append((at, broker.factor))
+        factors.append((EPOCH.timestamp() + world.events.now / 1000, world.brokers[1].factor))
         world.events.after(EVERY, look)
 
     world.events.at(EVERY, look)
     world.run()
-    return Run(report(readings), dict(factors))
+    return report(readings), factors
 
 
 def each_minute(
@@ -191,18 +179,18 @@ def test_the_limits_of_then_give_what_was_recorded_and_without_limits_no_volume_
 def test_it_comes_near_to_what_the_simulator_does_and_in_shadow_or_for_who_reads_slows_no_producer(
     then: tuple[str, int, int], new: tuple[str, int, int]
 ) -> None:
-    scenes = [two_brokers(policy, 600, soft, hard) for policy, soft, hard in (then, new)]
-    before, direct = map(recorded, scenes)
-    found = play(before.history, plan(settings_of(scenes[1].properties), settings_of(scenes[0].properties)))
+    scenes = [two_brokers(*then), two_brokers(*new)]
+    (before, _), (direct, factors) = map(recorded, scenes)
+    found = play(before, plan(scenes[1].settings, scenes[0].settings))
     volume = next(volume for volume in found.volumes if volume.name.broker == "1")
-    real = [(bucket.at, bucket.last) for bucket in direct.history.curves[0].buckets]
+    real = [(bucket.at, bucket.last) for bucket in direct.curves[0].buckets]
     away = [abs(p.new - value_at(real, p.at, 1)) for p in volume.points if p.at >= real[0][0]]
     assert fmean(away) <= 8 * MB
     points = found.factors[0].points
-    errors = [abs(value_at(points, at, 2) - factor) for at, factor in direct.factors["2"] if at >= points[0].at]
+    errors = [abs(value_at(points, at, 2) - factor) for at, factor in factors if at >= points[0].at]
     assert fmean(errors) <= 0.06
-    for own, told in ((("shadow", "factor"), "in shadow"), (("factor.quota.types", "FETCH"), "without PRODUCE")):
-        without = play(before.history, plan(settings_of((*scenes[1].properties, own))))
+    for own, told in (({"shadow": "factor"}, "in shadow"), ({"factor__quota__types": "FETCH"}, "without PRODUCE")):
+        without = play(before, plan(two_brokers(*new, **own).settings))
         assert without.factors[0].new.lowest < 1
         assert all(point.new == point.then for volume in without.volumes for point in volume.points)
         assert any(told in note for note in without.notes)
@@ -287,18 +275,6 @@ def report_of(curve: Curve) -> Report:
 def curve(consumed: int, rate: float | None, soft: int | None = 800, hard: int | None = 900) -> Curve:
     (bucket,) = each_minute([consumed], soft, hard)
     return Curve(Name("c", "1", "/d"), (bucket._replace(at=TIME),), rate)
-
-
-def test_each_factor_and_each_volume_has_a_figure_and_a_row_and_nothing_is_fetched() -> None:
-    scene = two_brokers("limits")
-    new = settings(factor__source="snapshots", static__storage__soft="300M", static__storage__hard="450M")
-    text = page(play(recorded(scene).history, plan(new, settings_of(scene.properties))))
-    assert re.findall(r"<h2>(.*?)</h2>", text) == ["Factor of cluster c", "broker 1: /data", "broker 2: /data"]
-    assert text.count("<svg role") == 3
-    assert [each for each in ("What server.properties would have done", "estimated") if each not in text] == []
-    assert re.search(r"521 MB → \d{3} MB of 1.00 GB", text)
-    assert not re.search(r"<(script|link|img)|url\(http|@import", text)
-    assert "#1f6feb" not in text.partition("</style>")[2], "colours are those of the page"
 
 
 def test_the_figures_are_of_the_brokers_that_would_be_held_back_longest() -> None:

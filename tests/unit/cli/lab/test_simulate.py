@@ -42,24 +42,19 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         (["disk", "--limits", "soft=1G,soft=2G"], 2, "are no limits"),
         ([*DISK, "--budget", "1G"], 2, "has no other limits"),
         (["disk", "--budget", ""], 2, "'' is not a number"),  # of a variable that is not set
-        ([*DISK, "--used", "101G"], 2, "take 100,000,000,000 at most"),
+        ([*DISK, "--used", "101G"], 2, "is more than --capacity"),
         ([*DISK, "--demand", "fast"], 2, "write eager, paced:5M or bursty:5M"),
         ([*DISK, "--policy", "nope"], 1, "there is none"),
         ([*DISK, "--time", "1s"], 2, "write 10s to 2h"),
-        ([*DISK, "--windows", "101"], 2, "too many; take 100 at most"),
-        ([*DISK, "--batch", "none"], 2, "must be a size"),
+        ([*DISK, "--batch", "none"], 2, "is not a number"),
         ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
-        # Beyond what doubles and whole milliseconds can tell apart, the answers would be infinite, or a traceback.
-        ([*DISK, "--demand", "bursty:1e308"], 2, "write 0.001 to 1e+18"),
-        (["quota", "--rate", "1e-300", "5@0"], 2, "write 0.001 to 1e+18"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
         (["quota", "--rate", 5, "5"], 2, "is no request"),
         (["quota", "--rate", 5, "5@2..1/1"], 2, "FROM must not exceed TO"),
         (["quota", "--rate", 5, "5@0..1/0"], 2, "STEP be 0.001 or more"),
         (["quota", "--rate", 5, "--window", "1", "5@0"], 2, "has no unit"),
-        (["quota", "--rate", 5, "--samples", "1M", "5@0"], 2, "too many; take 100,000 at most"),
         (["quota", "--rate", 5, "--burst", "0", "5@0"], 2, "above 0"),
         (["quota", "--rate", 5, "--burst", "500", "--samples", "100", "5@0"], 2, "leave one of them out"),
     ],
@@ -151,15 +146,17 @@ def test_writers_to_a_budget_are_slowed_from_its_soft_share_on_and_turned_back_a
     options = ("--quota", "1M", "--windows", "2", "--time", "5m")
     found = outcome(simulated("disk", "--budget", "100M", "--used", "40M", "--properties", file, *options))
     assert found["limits"] == "50.0 MB soft, 100 MB hard"
-    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "turned back"))
+    slowed, stopped = (float(found[f"{what} after"].split()[0]) for what in ("slowed", "paused"))
     assert slowed == pytest.approx(10, abs=2)  # 10 MB at 1 MB/s
     assert stopped > slowed + 100, "half of the bytes took twice as long as at the full rate"
     assert found["PAUSEs"] == "1"
     assert "MB" not in found["beyond hard"], "a request that was let in before"
     kept = outcome(simulated("disk", "--budget", "100M", "--drain", "500K", "--policy", "setpoint", *options))
-    assert (kept["turned back after"], kept["PAUSEs"]) == ("not within this time", "0")
+    assert (kept["paused after"], kept["PAUSEs"]) == ("not within this time", "0")
     # A broker's file with budgets does for its disk, too.
     assert simulated(*DISK, "--properties", file, "--time", "10s").exit_code == 0
+    bare = simulated("disk", "--budget", "1G", "--properties", properties_file(tmp_path, lines))
+    assert (bare.exit_code, "without the fence no budget" in bare.stderr) == (1, True)
 
 
 # ---- quotas ----

@@ -1,12 +1,11 @@
 """What a running cluster is asked for and told about quotas, how it is connected to, and what its use is billed to."""
 
 import math
-import re
 import socket
 import ssl
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any, Final
 from unittest.mock import Mock
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 from kafka.net.manager import KafkaConnectionManager
 
 from quotahost.base.errors import Unusable
@@ -28,8 +26,7 @@ from quotahost.cli.quotas.cluster import Cluster, cluster_at, not_enforced
 from quotahost.cli.quotas.command import show_bill
 from quotahost.cli.quotas.plan import BUDGETS, CLUSTER, Entity, compare
 from quotahost.cli.quotas.usage import label_of, last_month, parse_month
-from quotahost.kafka.admin import BrokerConfig
-from quotahost.kafka.client import who_answers
+from quotahost.kafka.client import NoAnswer, who_answers
 from quotahost.model import DEFAULT
 from quotahost.model.budgets import Budget
 from quotahost.records import budgets
@@ -39,44 +36,24 @@ from tests.unit.cli.commands import run
 BUDGETS_ON: Final[dict[str, str | None]] = {"client.quota.callback.budgets": None}  # Kafka hides the value
 LACKS: Final = "budgets of storage are not enforced; set "
 NO_FENCE: Final = "authorizer.class.name=org.quotahost.QuotaFence"
-
-
 SASL: Final = {"security.protocol": "SASL_SSL", "sasl.username": "ops", "sasl.password": "hush"}
-MAY_NOT_SEE: Final = (
-    "User:ops may not DescribeConfigs cluster; "
-    "kafka-acls.sh --add --allow-principal User:ops --operation DescribeConfigs --cluster (docs/security.md)"
-)
-
-
-def one_broker(**answer: Any) -> Any:
-    """Connections to a cluster of one broker, which answers so whatever it is asked."""
-    return Answer(send=None, run=lambda *_: Answer(**answer))
 
 
 def test_who_may_not_change_client_quotas_is_told_so_by_a_plan_as_by_apply() -> None:
     planned = compare({Entity("alice"): {"producer_byte_rate": 1e6}}, {}, prune=False)
     user = Answer(entity_type="user", entity_name="alice")
     of_4_3_1 = Answer(error_code=31, error_message="Cluster authorization failed.", entity=[user])
-    connection = one_broker(entries=[of_4_3_1])
+    connection = Answer(send=None, run=lambda *_: Answer(entries=[of_4_3_1]))
     for validate_only in (True, False):
         refused = Cluster(connection, {}, SASL, "quotas").change(planned, validate_only=validate_only)
         give = "kafka-acls.sh --add --allow-principal User:ops --operation AlterConfigs --cluster (docs/security.md)"
         assert refused == {Entity("alice"): f"User:ops may not AlterConfigs cluster; {give}"}
 
 
-@pytest.mark.parametrize(
-    ("problem", "told"),
-    [
-        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, f"can't be seen: {MAY_NOT_SEE}"),
-        (KafkaError._TIMED_OUT, "whether it enforces what is set here can't be seen: Local: Timed out"),
-    ],
-)
-def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing(problem: int, told: str) -> None:
-    asked: Future[dict[str, Any]] = Future()
-    asked.set_exception(KafkaException(KafkaError(problem)))
-    client: Any = Answer(describe_configs=lambda resources, request_timeout: dict.fromkeys(resources, asked))
-    (warning,) = not_enforced(BrokerConfig(client, 1, SASL), [CLUSTER])
-    assert told in warning
+def test_a_broker_that_may_not_be_asked_is_not_said_to_enforce_nothing() -> None:
+    broker: Any = Answer(properties=Mock(side_effect=NoAnswer("Local: Timed out")))
+    told = "whether it enforces what is set here can't be seen: Local: Timed out"
+    assert list(not_enforced(broker, [CLUSTER])) == [told]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +124,10 @@ class Topic:
     name = "quotas"
 
     def __init__(self) -> None:
-        self.records: list[tuple[bytes, bytes | None]] = [OLD]
         self.written: list[tuple[bytes, bool]] = []
 
-    def read(self) -> list[tuple[bytes, bytes | None]]:
-        return self.records
+    def read(self) -> list[tuple[bytes, bytes]]:
+        return [OLD]
 
     def write(self, records: Mapping[bytes, bytes | None]) -> dict[bytes, str]:
         self.written += [(key, value is None) for key, value in records.items()]
@@ -204,40 +180,6 @@ def test_no_more_is_added_than_brokers_keep_and_what_is_removed_makes_room(
     for validate_only in (False, True):
         assert bool(cluster.change(plan, validate_only=validate_only)) is not prune
     assert topic.written == ([(budgets.key_of("old"), True), (budgets.key_of("new"), False)] if prune else [])
-
-
-def test_what_files_declare_overwrites_refused_records_others_go_by_word_alone(topic: Topic, tmp_path: Path) -> None:
-    # Of a key only the newest record counts: healed was broken, gone is removed. Brokers keep what kept had before.
-    good, kept = b'{"version":1,"produce":5.0}', b"users/kept"
-    broken, later = b'{"version":1,"produce":-1}', b'{"version":2,"produce":1}'
-    topic.records = [
-        (b"users/\x1b[2J", broken), (b"users/alice", later), (b"clients/healed", broken), (b"clients/healed", good),
-        (b"\xff", broken), (b"\xff", None), (kept, good), (kept, broken), OLD,
-    ]  # fmt: skip
-    file = tmp_path / "quotas.yaml"
-    declared = "cluster-quotas: [{client-id: healed, produce: 5}, {user: kept, produce: 5}]"
-    file.write_text(f"prune: true\n{declared}\nbudgets: []")
-    asked = ("--bootstrap", "b", file)
-    done = run("quotas", "apply", "--yes", *asked)
-    assert done.output.count("; apply --prune-refused removes it") == 3
-    assert re.search(r"remove +budget old +bytes +1 byte +-> +none", done.output)
-    assert topic.written == [(OLD[0], True), (kept, False)]
-    topic.written.clear()
-    file.write_text(f"cluster-quotas: [{{user: alice, produce: 5}}, {{user: {'x' * 9999}, produce: 5}}]")
-    planned = run("quotas", "plan", *asked)  # what a later version wrote isn't written over in silence
-    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
-    assert "Plan: 2 to add, 0 to change, 1 to remove." in planned.output
-    file.write_text("cluster-quotas: []")  # who isn't named is let be
-    assert run("quotas", "drift", *asked).exit_code == 0
-    file.write_text(f"prune: true\n{declared}\nbudgets: []")
-    planned = run("quotas", "plan", "--prune-refused", *asked)
-    assert "Plan: 1 to add, 0 to change, 6 to remove." in planned.output
-    assert re.search(r"remove +record b'users/alice' +refused +version +-> +none", planned.output)
-    assert "\x1b" not in planned.output
-    assert "Applied 7 of 7 changes." in run("quotas", "apply", "--yes", "--prune-refused", *asked).output
-    assert sorted(topic.written) == [
-        (OLD[0], True), (b"users/\x1b[2J", True), (b"users/alice", True), (kept, False)
-    ]  # fmt: skip
 
 
 def test_a_certificate_and_a_key_may_stand_in_the_clients_file(tmp_path: Path) -> None:
