@@ -1,10 +1,9 @@
 """Budgets of storage: which topics belong to which, how brokers' bytes add up, and a budget judged as a volume.
 
 1. A :class:`Budget` names topics, and bytes of leaders or of all replicas.
-2. Each broker sums the bytes of its own replicas by budget; :func:`in_cluster` adds these sums up, those of brokers out
-   of service only where the bytes of all replicas count.
-3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`): so thresholds, policy and the end
-   of a PAUSE are those of volumes. Its factor is for those alone who write to its topics.
+2. Each broker sums the bytes of its own replicas by budget; :func:`in_cluster` adds these sums up.
+3. The host has the policy judge a budget as if it were a volume (:func:`as_volume`). Its factor is for those alone who
+   write to its topics.
 
 Private; it imports nothing else of quotahost but volumes and limits.
 """

@@ -116,15 +116,11 @@ def end_host() -> None:
 class Source(Moody):
     """Says that one volume of another machine is as full as the file ROLES/consumed says, in thousandths."""
 
-    volumes: ClusterVolumes | None = None
-
     def read(self) -> Any:
         if (failed := self.fail()) is not None:
             return failed
-        volume = Volume("elsewhere", "/data", CAPACITY, int((self.folder / "consumed").read_text()))
-        if self.volumes is None or self.volumes.volumes != (volume,):
-            self.volumes = ClusterVolumes((volume,))
-        return self.volumes
+        consumed = int((self.folder / "consumed").read_text())
+        return ClusterVolumes((Volume("elsewhere", "/data", CAPACITY, consumed),))
 
 
 class Policy(Moody):
