@@ -110,21 +110,10 @@ class PrometheusSettings(sections.Section):
 # ---- asking ----
 
 
-class QueryFailed(QuotahostError):
-    """The answer is of no use; the message says why."""
-
-
-class Series(NamedTuple):
-    """One element of an instant vector."""
-
-    labels: Mapping[str, str]
-    value: float
-
-
 class Answer(NamedTuple):
     """An instant vector, and the server's warnings."""
 
-    series: tuple[Series, ...]
+    series: tuple[tuple[Mapping[str, str], float], ...]  # labels and value of each
     warnings: tuple[str, ...] = ()
 
 
@@ -169,7 +158,7 @@ class PromQL:
         """Why there is no usable answer, in one line and without secrets."""
         if isinstance(error, TimeoutError):
             return f"no whole answer within {self._timeout:g} s"
-        return self._clean(str(error) if isinstance(error, QueryFailed) else f"{type(error).__name__}: {error}")
+        return self._clean(str(error) if isinstance(error, QuotahostError) else f"{type(error).__name__}: {error}")
 
     def _clean(self, text: str) -> str:
         # Secrets are hidden before the text is cut off: half a secret would not be found.
@@ -187,10 +176,10 @@ class PromQL:
                     if time.monotonic() > until:
                         raise TimeoutError
         if len(content) > MAX_BYTES:
-            raise QueryFailed(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
+            raise QuotahostError(f"the answer is larger than {MAX_BYTES // 1024**2} MiB")
         if answer.status in (301, 302, 303, 307, 308):
             to = answer.headers.get("Location", "nowhere")
-            raise QueryFailed(f"the server redirects to {to}; write as url where it answers itself")
+            raise QuotahostError(f"the server redirects to {to}; write as url where it answers itself")
         return answer.status, answer.reason, content
 
 
@@ -199,19 +188,19 @@ def _answer(status: int, reason: str, content: bytearray) -> Answer:
         reply = json.loads(content)
         # The API reports errors as JSON, too, with another HTTP status.
         if reply["status"] == "error":
-            raise QueryFailed(f"the server says {reply['errorType']}: {reply['error']}")
+            raise QuotahostError(f"the server says {reply['errorType']}: {reply['error']}")
         result, kind = reply["data"]["result"], reply["data"]["resultType"]
         if kind != "vector":
-            raise QueryFailed(f"the query makes a {kind}; write one that makes an instant vector")
+            raise QuotahostError(f"the query makes a {kind}; write one that makes an instant vector")
         return Answer(tuple(map(_series, result)), tuple(map(str, reply.get("warnings") or ())))
     # Brackets that are nested by the thousand end in a RecursionError.
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
         other = "the answer is not the JSON of a Prometheus server"
-        raise QueryFailed(other if status == 200 else f"HTTP status {status} {reason}".rstrip()) from None
+        raise QuotahostError(other if status == 200 else f"HTTP status {status} {reason}".rstrip()) from None
 
 
-def _series(element: Any) -> Series:
-    return Series({name: str(value) for name, value in element["metric"].items()}, float(element["value"][1]))
+def _series(element: Any) -> tuple[Mapping[str, str], float]:
+    return {name: str(value) for name, value in element["metric"].items()}, float(element["value"][1])
 
 
 # ---- pairing ----
@@ -224,8 +213,8 @@ def volumes_of(capacity: Answer, used: Answer, section: PrometheusSettings) -> C
     problems = [f"the server warns: {warning}" for warning in (*capacity.warnings, *used.warnings)]
     values: dict[tuple[str, str], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for side, answer in enumerate((capacity, used)):
-        for series in answer.series:
-            values[series.labels.get(labels[0], ""), series.labels.get(labels[1], "")][side].append(series.value)
+        for named, value in answer.series:
+            values[named.get(labels[0], ""), named.get(labels[1], "")][side].append(value)
     volumes = []
     for place, told in values.items():
         # Nothing says which of several series is right.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.system.waiting import eventually
-from quotahost.broker.plugins.factor_sources.prometheus import Answer, Prometheus, PromQL, Series, volumes_of
+from quotahost.broker.plugins.factor_sources.prometheus import Answer, Prometheus, PromQL, volumes_of
 from quotahost.model import ClusterVolumes, Volume
 from quotahost.settings.declaration import SettingsError
 from quotahost.settings.sections import read_section
@@ -53,8 +53,8 @@ def test_an_expression_arrives_as_it_is_and_an_instant_vector_is_read_with_warni
     expression = 'sum by (a) (x{b=~"/data.+", c="ä&=%"}) > 0'
     server.replies[expression] = success({("a", "/"): "1.5", ("b", "/"): "NaN"}, warnings=["one shard is down"])
     answer = promql_client(server.url + "/prom/").query(expression)
-    assert [dict(s.labels) for s in answer.series] == [{"instance": name, "mountpoint": "/"} for name in "ab"]
-    assert (answer.series[0].value, math.isnan(answer.series[1].value)) == (1.5, True)
+    assert [labels for labels, _ in answer.series] == [{"instance": name, "mountpoint": "/"} for name in "ab"]
+    assert (answer.series[0][1], math.isnan(answer.series[1][1])) == (1.5, True)
     assert answer.warnings == ("one shard is down",)
     (asked,) = server.asked
     assert (asked.path, asked.authorization) == ("/prom/api/v1/query", None)
@@ -160,7 +160,7 @@ FINE: Rows = [("1", "/", 100.0)]
 
 def volumes(capacity: Rows, available: Rows, *warnings: str, expected: str = "") -> ClusterVolumes:
     def answer(rows: Rows, warnings: tuple[str, ...] = ()) -> Answer:
-        return Answer(tuple(Series({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
+        return Answer(tuple(({"broker": b, "disk": v}, value) for b, v, value in rows), warnings)
 
     section = section_of(broker_label="broker", volume_label="disk", expected=expected)
     return volumes_of(answer(capacity), answer(available, warnings), section)
