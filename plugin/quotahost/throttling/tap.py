@@ -43,11 +43,11 @@ def rise(since_ms: int, windows: int, window_ms: int) -> float:
 
 
 class Tap:
-    """The number that quotas are multiplied by, on its way to a factor. It begins at 1, as if that had always been."""
+    """The ``value`` that quotas are multiplied by, on its way to a factor; it begins at 1, as if it had always been."""
 
     def __init__(self, windows: int = 11, window_ms: int = 1000, max_mute_ms: int = 30_000) -> None:
         """The arguments are those of ``configure``."""
-        self._value = 1.0
+        self.value = 1.0
         self._held, self._held_since_ms, self._clients_wait_until_ms = False, 0, -(2**63)
         self._factor = 1.0  # as it counts for the mean
         # Each with when it was left, in ms, the oldest first: the factors that the mean still reaches back to, and the
@@ -66,11 +66,6 @@ class Tap:
         self._least = 1.0 / windows
         self._step_share = self._kafka_ms / (self._kafka_ms + max_mute_ms)
 
-    @property
-    def value(self) -> float:
-        """The number (0..1) by which quotas are multiplied."""
-        return self._value
-
     def step(self, factor: float, held: bool, now_ms: int) -> bool:
         """Move as far towards a factor (0..1) as is allowed now (monotonic); whether the value has changed.
 
@@ -78,17 +73,17 @@ class Tap:
         those who pass the fence the value goes no lower than where it begins after the release.
         """
         self._remember(self._counted(factor, held, now_ms), now_ms)
-        least = min(self._value, self._least) if held else self._least * factor
+        least = min(self.value, self._least) if held else self._least * factor
         # How full a client's windows are isn't known here: the larger mean delays nobody for what it hasn't sent.
         target = max(self._mean(self._full_ms, now_ms), self._mean(self._empty_ms, now_ms), least)
-        value = max(target, min(self._value, self._lowest(now_ms)))
+        value = max(target, min(self.value, self._lowest(now_ms)))
         settled = value == target and (value == self._factor or not self._factors)
-        if value == self._value or not (settled or abs(value - self._value) >= STEP * self._value):
+        if value == self.value or not (settled or abs(value - self.value) >= STEP * self.value):
             return False
-        while self._past and self._past[-1][0] <= self._value:
+        while self._past and self._past[-1][0] <= self.value:
             self._past.pop()
-        self._past.append((self._value, now_ms))
-        self._value = value
+        self._past.append((self.value, now_ms))
+        self.value = value
         return True
 
     def _counted(self, factor: float, held: bool, now_ms: int) -> float:
@@ -120,6 +115,6 @@ class Tap:
         """The lowest value that mutes nobody for longer than ``max.mute`` (``tests/throttling/test_tap.py``)."""
         while self._past and now_ms - self._past[0][1] >= self._kafka_ms:
             self._past.popleft()
-        highest = max(self._value, self._past[0][0]) if self._past else self._value
+        highest = max(self.value, self._past[0][0]) if self._past else self.value
         lowest = highest * self._step_share
         return 0.0 if lowest < NEGLIGIBLE else lowest
