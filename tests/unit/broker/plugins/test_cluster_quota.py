@@ -306,7 +306,7 @@ def test_only_a_tenth_is_handed_on_at_once_and_less_when_it_has_settled(client: 
 def test_that_shares_have_come_or_gone_is_handed_on_however_small_the_difference(client: Client) -> None:
     client.share(1.001e6)
     assert (client.look(5e5), client.look(5e5, after=61)) == ([KEY], [KEY])
-    assert (client.given, client.rates.shared, client.look(5e5)) == (1e6, 0, [])
+    assert (client.given, client.rates.shared, client.look(5e5)) == (1e6, {}, [])
 
 
 def test_a_client_that_is_silent_here_has_its_equal_part_and_keeps_it_for_its_first_seconds(client: Client) -> None:
@@ -355,4 +355,4 @@ def test_an_equal_part_may_be_below_the_floor_and_goes_with_the_quota(client: Cl
     client.look(1.0)
     assert client.given == 3e3
     remove(client.quotas, "alice")
-    assert (client.look(1.0), client.rates.shared) == ([], 0)
+    assert (client.look(1.0), client.rates.shared) == ([], {})

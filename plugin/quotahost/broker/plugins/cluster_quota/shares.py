@@ -62,18 +62,14 @@ class GivenRates:
         self._clock, self._window = clock, window
         self._demands = Demands(window)
         self.newest: LatestRecord[Shares] = LatestRecord(clock, wall)
-        self._given: dict[ClientKey, _Given] = {}
+        #: The clients that have a share, or are still on their way from one to their equal part.
+        self.shared: dict[ClientKey, _Given] = {}
         self._begun: dict[ClientKey, float] = {}
         self.brokers = 1  # that are registered, 1 or more; the supplier sets it
 
-    @property
-    def shared(self) -> int:
-        """How many clients have a share, or are still on their way from one to their equal part."""
-        return len(self._given)
-
     def rate(self, key: ClientKey, quota: float) -> float:
         """Bytes/s that a client with this cluster-wide quota is given on this broker now."""
-        given = self._given.get(key)
+        given = self.shared.get(key)
         # A quota that was lowered live holds at once, and not only from the next look on.
         return min(given.rate, quota) if given else self._part(quota)
 
@@ -88,12 +84,12 @@ class GivenRates:
         changed: list[ClientKey] = []
         given: dict[ClientKey, _Given] = {}
         # Clients that have lost their share, as all do once the shares are stale, go to their equal part in steps, too.
-        for key in self._given.keys() | shares.keys():
+        for key in self.shared.keys() | shares.keys():
             quota = quotas.rate(*key)
             if quota is None or quota == math.inf:
                 continue
             share = shares.get(key)
-            before = self._given.get(key) or _Given(self._part(quota), now - _SETTLED, False)
+            before = self.shared.get(key) or _Given(self._part(quota), now - _SETTLED, False)
             wanted = self._wanted(key, quota, share, now, settings.floor_bytes)
             after = self._step(before, wanted, uses.get(key), settings.max_mute.total_seconds())
             if after != before.rate and _worth_it(before, after, share is not None, now):
@@ -103,7 +99,7 @@ class GivenRates:
             if share is not None or before.rate != self._part(quota):
                 given[key] = before
         # Replaced as a whole: clients whose quota is gone are forgotten.
-        self._given = given
+        self.shared = given
         return changed
 
     def _part(self, quota: float) -> float:
@@ -263,7 +259,7 @@ class ClusterQuota:
             self._context.answers_changed(principal=key.principal, client_id=key.client_id)
         self._quotas.show()
         (shares, age), brokers = self._given.newest.known(), self._given.brokers
-        numbers = {"Age": age, "Stale": float(age > validity), "Clients": self._given.shared, "Brokers": brokers}
+        numbers = {"Age": age, "Stale": float(age > validity), "Clients": len(self._given.shared), "Brokers": brokers}
         for attribute, number in numbers.items():
             if number < math.inf:
                 self._context.metrics.gauge("Shares", "", attribute, number)
