@@ -17,6 +17,7 @@ yet. Then the standby goes on, and is closed after the first complete record.
 
 import logging
 import math
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -186,7 +187,7 @@ class ClusterVolumesSource:
         self._registered_brokers = brokers(context, self._state.register)
         self._by_standby = False
         self.newest: LatestRecord[ClusterRecord] = LatestRecord(clock, wall)
-        self._topic, self._absent = context.settings.cluster_volumes_topic, False
+        self._topic, self._absent = context.settings.cluster_volumes_topic, threading.Event()
         self._new_follower = follower
         self._follower: Follower | None = None
         self._follow()
@@ -195,7 +196,7 @@ class ClusterVolumesSource:
         """The id may be unknown until the disks have answered."""
         if self._follower is None and self._disks.cluster_id:
             self._follower = self._new_follower(
-                self._context, self._topic, self.record, lambda: _SILENCE, absent=self._on_absent
+                self._context, self._topic, self.record, lambda: _SILENCE, absent=self._absent.set
             )
 
     def read(self) -> ClusterVolumes:
@@ -230,7 +231,7 @@ class ClusterVolumesSource:
         if self._follower is None:
             return NO_CLUSTER_ID
         # Of a topic that doesn't exist nothing can be read, so the standby needn't wait for it.
-        return "" if self._absent else self._follower.waits_for
+        return "" if self._absent.is_set() else self._follower.waits_for
 
     def _switch(self, by_standby: bool) -> None:
         self._by_standby = by_standby
@@ -302,6 +303,3 @@ class ClusterVolumesSource:
         elif live:
             text = f"the pipeline is behind: the newest snapshot in its records is older than validity ({validity:g} s)"
             raise Refused("behind", text)
-
-    def _on_absent(self) -> None:
-        self._absent = True

@@ -344,7 +344,7 @@ def test_without_a_fresh_record_at_the_start_the_standby_source_answers_at_once(
     if why == "tombstone":
         follower(world.source).take(b"c-1", None, True)
     if why == "absent":
-        world.source._on_absent()
+        world.source._absent.set()
     elif why == "unread":
         world.passes(60)
         assert world.number("Answers") == 1, "it may be read yet"
