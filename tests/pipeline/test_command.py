@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -175,12 +175,6 @@ def test_what_executors_reach_is_taken(directory: str, default: str) -> None:
     assert refusal("checkpoint", directory, "spark://h:7077", default) == ""
 
 
-def taken(*directories: object) -> ExitStack:
-    locks = lock(map(str, directories))
-    assert locks is not None
-    return locks
-
-
 def test_a_checkpoint_that_is_the_history_or_lies_in_it_is_refused(tmp_path: Path) -> None:
     link, place = tmp_path / "link", tmp_path / "a%20b#c"  # for Hadoop a name like any other
     link.symlink_to(place)
@@ -193,7 +187,9 @@ def test_a_checkpoint_that_is_the_history_or_lies_in_it_is_refused(tmp_path: Pat
 def test_while_it_stands_by_a_signal_ends_it(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
-    with taken(tmp_path):
+    locks = lock([str(tmp_path)])
+    assert locks
+    with locks:
         assert wait_for([str(tmp_path)], Progress(), stop) is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft7Validator
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from harness import rollup as model
 from harness.rollup import Record
@@ -102,14 +102,10 @@ CASES: dict[str, tuple[Record, str | None]] = {
 }
 
 
-def parsed(spark: SparkSession, given: Sequence[Record], of_clusters: bool = False) -> list[Row]:
-    return PARSED(spark, given, of_clusters)
-
-
 def test_a_record_is_refused_for_the_same_reason_by_pipeline_and_brokers(spark: SparkSession) -> None:
     given = [replace(each, offset=n) for n, (each, _) in enumerate(CASES.values())]
     expected = {name: reason for name, (_, reason) in CASES.items()}
-    rows = parsed(spark, given, of_clusters=True)
+    rows = PARSED(spark, given, True)
     assert {name: row["error"] for name, row in zip(CASES, rows, strict=True)} == expected
     assert {name: model.refusal(each, CLUSTERS) for name, each in zip(CASES, given, strict=True)} == expected
     of_topic = [row["cluster"] for row in rows if row["topic"] == "mirrored" and not row["error"]]
@@ -149,7 +145,7 @@ def test_an_integer_of_json_is_one_in_all_its_forms_for_pipeline_and_brokers(spa
         record(n, "7", with_other(*place, number))
         for n, (place, number) in enumerate((place, number) for place in PLACES for number in NUMBERS)
     ]
-    rows = parsed(spark, given)
+    rows = PARSED(spark, given, False)
     refused = [each.value for each, row in zip(given, rows, strict=True) if row["error"]]
     assert refused == [each.value for each in given if model.refusal(each)]
     for each, row in zip(given, rows, strict=True):
@@ -252,7 +248,7 @@ def differently(
 ) -> list[tuple[bytes, str | None, str | None]]:
     """The values that the pipeline takes and brokers refuse, or the other way round, with both reasons."""
     given = [record(n, broker, value) for n, value in enumerate(values)]
-    rows = parsed(spark, given)
+    rows = PARSED(spark, given, False)
     both = [(each.value or b"", model.refusal(each), row["error"]) for each, row in zip(given, rows, strict=True)]
     return [found for found in both if (found[1] is None) != (found[2] is None)]
 
@@ -282,7 +278,7 @@ def test_a_broker_whose_clock_is_far_off_is_dated_by_kafka_and_makes_no_day_of_1
 def test_times_are_taken_and_refused_as_by_the_brokers(spark: SparkSession) -> None:
     texts = [*times.TAKEN, *times.REFUSED]
     given = [record(n, "1", snapshot("1", NOW, GOOD, snapshotAt=text)) for n, text in enumerate(texts)]
-    rows = parsed(spark, given)
+    rows = PARSED(spark, given, False)
     taken = {text: row["at"].replace(tzinfo=UTC) for text, row in zip(texts, rows, strict=True) if not row["error"]}
     by_brokers = {text for text, each in zip(texts, given, strict=True) if model.refusal(each) is None}
     read = {text: decode(b"1", snapshot("1", NOW, GOOD, snapshotAt=text)).captured_at for text in by_brokers}
