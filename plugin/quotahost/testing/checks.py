@@ -111,7 +111,6 @@ def _check(
 
 @contextmanager
 def _breaking(number: int, what: str, *errors: type[Exception]) -> Iterator[None]:
-    """These errors break this sentence of the contract."""
     try:
         yield
     except errors as error:

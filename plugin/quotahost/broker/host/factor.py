@@ -166,7 +166,6 @@ class FactorLoop:
         self._in_force.replace(replace(new, factor=Factor(factor.value, factor.cause + _FOR_WRITERS + topics)))
 
     def _show(self, lacking: bool, unknown: bool) -> None:
-        """Show whether lack of data lowers the factor in force, and whether anything is unknown."""
         self._shown.show({"": {"LackOfData": float(lacking), "Unknown": float(unknown)}})
         if not unknown and self._unknown.healed():
             log.info("nothing is unknown any more")
@@ -284,7 +283,6 @@ class FactorInForce:
         self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
-        """The same for the budgets with factors below 1."""
         before = {budget.name: budget for budget in self._budgets or ()}
         new = tuple(replace(b, factor=_stepped(before.get(b.name, b).factor, b.factor)) for b in new)
         if new != self._budgets:

@@ -137,7 +137,6 @@ class LiveChange:
     # ---- Kafka's events ----
 
     def on_validate(self, fields: tuple[Any, ...]) -> None:
-        """Answer with the verdict: why the properties are refused, or nothing."""
         ticket, given = fields
         problem = "the host failed at the change; the broker's log says why"  # whatever was raised
         try:

@@ -78,7 +78,6 @@ class Host:
         self._opened = ExitStack()  # what closes after the plugins
 
     def run(self) -> None:
-        """Start the plugins, report to the shim that they are ready, and serve until it closes."""
         try:
             changes = self._start()
         # Anything else goes to serve.py, and the shim refuses the start with the traceback.

@@ -245,7 +245,6 @@ class AnswerTable:
         self._numbers: dict[frozenset[str], int] = {}  # also EACH, of those for which there is no room
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
-        """The number of the row with these answers, one for each quota type."""
         row = Row(answers, EACH if distinct is None else self._numbered(distinct), shadow_text(would))
         if row not in self.rows and not self._takes(len(row.shadow)):
             row = row._replace(shadow="")  # it is for people to read, and may be left out
@@ -260,7 +259,6 @@ class AnswerTable:
         return self._numbers[ids]
 
     def _takes(self, characters: int) -> bool:
-        """Whether there is room for so many more."""
         if characters > self._room:
             return False
         self._room -= characters

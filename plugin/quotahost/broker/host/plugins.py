@@ -92,7 +92,6 @@ class Guard:
         return answer
 
     def call_if_there(self, name: str, plugin: object, method: str, consequence: str, *arguments: object) -> None:
-        """Call a method that not every plugin has."""
         if callable(found := getattr(plugin, method, None)):
             self.call(name, f"{method}()", consequence, lambda: found(*arguments))
 
@@ -168,7 +167,6 @@ def _section_text(plugin: LoadedPlugin, settings: Settings) -> dict[str, str]:
 
 
 def adopt(plugins: PluginSet, settings: Settings, sections: Sections, guard: Guard) -> None:
-    """Give every plugin the settings in force, and call ``reconfigure`` where its own properties changed."""
     for loaded in plugins:
         name, before = loaded.context.name, _section_text(loaded, loaded.context.settings)
         loaded.context.settings = settings
@@ -325,7 +323,6 @@ class Scheduler:
         self._running: dict[int, tuple[str, Periodic]] = {}  # by the task's id()
 
     def set(self, tasks: Iterable[LoadedPlugin[DataSourceTask]]) -> None:
-        """Stop and close the tasks that are no longer in the list, start the new ones."""
         wanted = {id(loaded.plugin): loaded for loaded in tasks}
         ended = [self._running.pop(key) for key in self._running.keys() - wanted.keys()]
         for name, thread in ended:

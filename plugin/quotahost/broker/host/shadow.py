@@ -210,7 +210,6 @@ def compare(ask: Ask) -> Comparison:
 
 
 def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]:
-    """One for each pair of tags."""
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
