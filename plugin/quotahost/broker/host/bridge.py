@@ -4,12 +4,10 @@
 carries the calls. No other module knows JPype.
 
 **In a process of its own** (``python.process=child``) the shim starts ``main`` (``org.quotahost.host.Child``,
-``child.py`` in the jar) and speaks with it by pipes, which ``child.py`` has moved away from standard input and output.
-Frames go both ways: a length (4 bytes), the number of the call (8 bytes; 0 where nobody waits), a message of
-``protocol``. Any thread calls; one thread reads the answers, and hands each to the one that waits for it. The process
-ends when the host does, when the pipe ends, and on Linux when the broker's process or the shim's host thread ends,
-whatever Python does then. Signals that a terminal or systemd sends to all of the broker's processes are left to the
-broker, which ends the host.
+``child.py`` in the jar) and speaks with it by pipes, which ``child.py`` has moved away from standard input and output
+(their frames: docs/reference/host-protocol.md). The process ends when the host does, when the pipe ends, and on Linux
+when the broker's process or the shim's host thread ends, whatever Python does then. Signals that a terminal or systemd
+sends to all of the broker's processes are left to the broker, which ends the host.
 """
 
 import faulthandler
@@ -130,7 +128,7 @@ def _die_with(parent: int) -> None:
 
 
 class Pipe:
-    """The transport by a pair of pipes."""
+    """The transport by a pair of pipes: any thread calls, and one hands each answer to the one that waits for it."""
 
     def __init__(self, read: int, write: int) -> None:
         # A process that a plugin forks must not hold the shim's end of them open.

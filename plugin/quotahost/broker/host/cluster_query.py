@@ -29,9 +29,10 @@ _STORED: Final = ("DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 class ClusterQuery:
     """Asks on a thread of its own, since an answer may take ten seconds; the host thread fetches what it hears."""
 
-    def __init__(self, shim: Shim) -> None:
+    def __init__(self, shim: Shim, broker: int | None) -> None:
+        """``broker`` is None for a controller alone, which doesn't say what is stored."""
         self._shim = shim
-        self._broker: int | None = None  # until it has said what is stored
+        self._broker = broker  # until it has said what is stored
         self._stored: tuple[str, ...] = ()  # names of properties, which are not handed on yet
         self._answer: Cluster | None = None  # the newest, which is not handed on yet
         self._kafka_tells = False
@@ -40,12 +41,8 @@ class ClusterQuery:
 
     # ---- the host thread ----
 
-    def start(self, broker: int | None) -> Periodic:
-        """A thread that asks, in a moment: this broker's own listener isn't open yet, and Kafka may tell.
-
-        ``broker`` is None for a controller alone, which doesn't say what is stored.
-        """
-        self._broker = broker
+    def start(self) -> Periodic:
+        """A thread that asks, in a moment: this broker's own listener isn't open yet, and Kafka may tell."""
         return Periodic("cluster", self._turn, lambda: EVERY)
 
     def kafka_tells(self) -> None:

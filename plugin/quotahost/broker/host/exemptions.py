@@ -50,11 +50,7 @@ _KAFKAS_BUILDER: Final = "org.apache.kafka.common.security.authenticator.Default
 
 
 class Exemptions:
-    """Knows who is exempt, and why.
-
-    Where nobody authenticates, everybody is ANONYMOUS, the brokers and quotahost's clients too. That principal as a
-    whole is exempt only if it is listed; otherwise the brokers and quotahost's clients are known by their client-ids.
-    """
+    """Knows who is exempt, and why. The principal ANONYMOUS as a whole is only if it is listed."""
 
     internal_client_ids: str  # the forms of the client-ids of Kafka's own clients and quotahost's; "" for none
     client_ids: set[str]  # by which ANONYMOUS clients are exempt besides these

@@ -73,7 +73,6 @@ class Host:
         self._shadow = Shadow(shim, clock)
         self._tick_at = clock()
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
-        self._cluster = ClusterQuery(shim)
         self._look_at_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
         self._opened = ExitStack()  # what closes after the plugins
 
@@ -118,8 +117,8 @@ class Host:
         # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         self._ask_for_fence_at = self._clock() + _SETTLED
-        asking = self._cluster.start(node_id(self._broker.properties()) if self._roles.broker else None)
-        self._opened.callback(asking.close)
+        self._cluster = ClusterQuery(self._shim, node_id(self._broker.properties()) if self._roles.broker else None)
+        self._opened.callback(self._cluster.start().close)
         log.info("quotahost serves with suppliers %s", ", ".join(name for name, _ in self._plugins.suppliers))
         return changes
 

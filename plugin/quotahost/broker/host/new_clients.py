@@ -240,8 +240,8 @@ class AnswerTable:
         self.untried: set[str] = set()  # the principals of whom Java doesn't know that one failed
         self._room = MOST_CHARACTERS
         self._quotas: dict[tuple[int, str], tuple[Quota, Answer]] = {}  # by the quota's id() and the supplier
-        self._ids: dict[int, tuple[Collection[str], frozenset[str]]] = {}  # by the collection's id()
-        self._unions: dict[tuple[int, ...], frozenset[str]] = {}  # by the sets' id()s
+        self._checked: set[frozenset[str]] = set()
+        self._unions: dict[tuple[frozenset[str], ...], frozenset[str]] = {}
         self._numbers: dict[frozenset[str], int] = {}  # also EACH, of those for which there is no room
 
     def row(self, answers: tuple[Answer, ...], distinct: Distinct, would: Would = ()) -> int:
@@ -282,21 +282,19 @@ class AnswerTable:
 
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
-        known = self._ids.get(id(ids))
-        if known is None:
-            # First, since of a generator nothing is left by the second time.
-            named = frozenset(ids)
+        named = frozenset(ids)  # a frozenset is taken as it is, and has its hash already
+        if named not in self._checked:
             # A text is a collection of texts, too, but of letters.
             if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
                 raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
-            known = self._ids[id(ids)] = (ids, named)
-        return known[1]
+            self._checked.add(named)
+        return named
 
     def union(self, sets: Sequence[frozenset[str]]) -> frozenset[str]:
-        """Of what :meth:`frozen` answered. The same sets make one object, which may have 100,000 names, hashed once."""
-        key = tuple(map(id, sets))
+        """The same sets make one object, which may have 100,000 names, hashed once."""
+        key = tuple(sets)
         if key not in self._unions:
-            self._unions[key] = sets[0] if len(sets) == 1 else NOBODY.union(*sets)
+            self._unions[key] = NOBODY.union(*sets)
         return self._unions[key]
 
 

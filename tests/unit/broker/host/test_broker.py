@@ -240,7 +240,7 @@ def heard(look: ClusterQuery) -> list[Cluster]:
 
 def test_a_kafka_that_does_not_tell_is_asked(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    look, found = ClusterQuery(shim := FakeShim()), list[Cluster]()
+    look, found = ClusterQuery(shim := FakeShim(), None), list[Cluster]()
     silent, one = ConnectionError("TimeoutException: no answer"), ["id", [[1, False]]]
     for answer in (silent, silent, ["id", [[10, False], [1, False], [2, True]]], one):
         shim.told["cluster"] = answer
@@ -266,8 +266,8 @@ ROWS = [
 
 @pytest.mark.parametrize(("problem", "times"), [("TimeoutException: no answer", 3), ("AuthorizationException: no", 1)])
 def test_which_of_our_names_are_stored_is_asked_until_the_broker_answers_or_denies_it(problem: str, times: int) -> None:
-    look, told = ClusterQuery(shim := FakeShim()), list[tuple[str, ...]]()
-    thread = look.start(7)  # its thread waits for longer than this test
+    look, told = ClusterQuery(shim := FakeShim(), 7), list[tuple[str, ...]]()
+    thread = look.start()  # its thread waits for longer than this test
     silent = ConnectionError(problem)
     for answer in (silent, silent, ROWS, ROWS):
         shim.told["configs"] = answer
