@@ -283,11 +283,10 @@ class AnswerTable:
     def frozen(self, ids: Collection[str]) -> frozenset[str]:
         """The client-ids that a supplier returned. Raises TypeError if they are no collection of texts."""
         named = frozenset(ids)  # a frozenset is taken as it is, and has its hash already
-        if named not in self._checked:
-            # A text is a collection of texts, too, but of letters.
-            if isinstance(ids, str) or not all(isinstance(name, str) for name in named):
-                raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
-            self._checked.add(named)
+        # A text is a collection of texts, too, but of letters.
+        if isinstance(ids, str) or not (named in self._checked or all(isinstance(name, str) for name in named)):
+            raise TypeError(f"distinct_client_ids must answer a collection of texts or None, not {ids!r:.200}")
+        self._checked.add(named)
         return named
 
     def union(self, sets: Sequence[frozenset[str]]) -> frozenset[str]:

@@ -151,9 +151,6 @@ def test_a_supplier_ticks_once_a_second_and_its_failure_is_its_own(mine: Any, mo
 # ---- changes of properties: built before an administrator hears that they hold, and never in Kafka's way ----
 
 
-UNKNOWN = {"static.prodcue": "1M", "plugin.gone.key": "1", "plugin.mine.shrae": "1", "plugin": "1"}
-
-
 def share(text: str) -> dict[str, str]:
     return {"plugin.mine.share": text}
 
@@ -245,14 +242,6 @@ def test_exemptions_taken_by_half_end_the_host_too(mine: Any, monkeypatch: pytes
     with pytest.raises(RuntimeError):
         serve(shim)
     assert mine.CLOSED == [0.5]
-
-
-def test_a_wrong_value_beside_an_unknown_name_is_refused_by_the_value_alone(mine: Any) -> None:
-    shim = FakeShim({"supplier": "mine"})
-    shim.validate("1", **UNKNOWN, **share("much"))
-    serve(shim)
-    assert "plugin.mine.share=much" in shim.answered["1"]
-    assert [name for name in ("prodcue", "shrae") if name in shim.answered["1"]] == []
 
 
 @pytest.fixture
