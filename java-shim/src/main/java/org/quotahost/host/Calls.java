@@ -286,12 +286,12 @@ final class Calls {
     }
 
     private void setFactor(Arguments a) {
-        Fence.diskFull(a.get(6));
         boolean byTopics = a.get(2);
         host.table.factor(a.get(0), a.get(1), !byTopics ? null
                 : new SlowedTopics(SlowedTopics.VOLUMES, a.get(0), Fence.CLOSED, a.texts(3), a.texts(4),
                         new HashSet<>(List.of(a.texts(5)))));
-        host.factor = a.all;
+        Fence.diskFull(a.get(6));
+        host.factor = a.all; // only now: where the heap is full nothing of it is in force, and the next Python sets it again
     }
 
     private void setBudgets(Arguments a) {
