@@ -1,4 +1,7 @@
-"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), and checks."""
+"""Options of several commands (``--cluster``, ``--from``, ``--to``, ``--client-config``), checks before Spark starts.
+
+``explain`` and ``top`` have none of it: they start without typer (``quotahost.cli.start``).
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,8 @@
-"""The entry of the command ``quotahost``: ``explain`` and ``top``, which start without typer, and all others."""
+"""The entry of the command ``quotahost``: ``explain`` and ``top``, which start without typer, and all others.
+
+An operator who asks why a client is slow, while a broker suffers, doesn't wait for typer and pydantic, which take
+longer to import than the broker to answer. So ``explain`` and ``top`` have argparse's parsers.
+"""
 
 import os
 import sys

@@ -1,8 +1,15 @@
 """The broker's properties as one typed, frozen object, ``Settings``: read, checked together, those gone named, shown.
 
-The host (at the start and at each live change), ``doctor`` and the testing kit read them by :func:`read_properties` or
-:meth:`Settings.from_properties`, and hand on the object. The properties are declared in ``settings.properties``.
-Strimzi's names are translated first (``settings.strimzi``).
+Properties come in here: the host (at the start and at each live change), ``doctor`` and the testing kit call
+:func:`read_properties` or :meth:`Settings.from_properties`, and hand on the object. The properties are declared in
+``settings.properties``.
+
+1. Strimzi's names are translated first (``settings.strimzi``).
+2. Each text is put at the attribute that its declaration names. Pydantic parses and checks all of them, and pydantic's
+   errors become the operator's: property, value, what would be right.
+3. The values are checked against each other. All problems are raised together.
+4. :func:`describe` shows every property as it was understood, for ``doctor``; :func:`properties_table` lists the
+   declarations, for the documents. No secret is shown.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,12 @@
 """How full is too full: ``static.storage.*``, its overrides, and whose limits judge a volume: its own, else these.
 
-The names are proposal 035's ("Configuring the plugin", snapshot note 2). An override names a volume or a log directory
-that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text, and
-:func:`match` finds the volumes each time that the disks were read.
+The names are proposal 035's ("Configuring the plugin", snapshot note 2).
+
+1. :class:`StorageSettings` declares a soft and a hard limit of this broker's volumes. A limit stands in one of three
+   properties a side, by its type: bytes consumed, bytes free, share free.
+2. ``static.storage.overrides`` has limits of single volumes. An operator writes a volume's name or a log directory
+   that lies on it; which volume that is, only the broker's disks can tell. So :func:`parse_overrides` reads the text,
+   and :func:`match` finds the volumes each time that the disks were read.
 """
 
 import os

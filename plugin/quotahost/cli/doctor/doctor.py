@@ -1,4 +1,8 @@
-"""``quotahost doctor`` and ``plugins``: facts, checks, output; and clients' libraries that give up early in a PAUSE."""
+"""``quotahost doctor`` and ``plugins``: facts, checks, output; and which clients' libraries give up early in a PAUSE.
+
+The facts are a broker's properties, its interpreter, a folder of Kafka, and a running cluster; each may be missing.
+Every other module is checks, from some of these facts to findings (:class:`quotahost.cli.console.Finding`).
+"""
 
 import sys
 from collections import Counter

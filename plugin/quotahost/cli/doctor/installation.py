@@ -1,11 +1,17 @@
 """Checks what is installed: the Python that the broker would start, plugins, quotahost's jar, Kafka's insides, Java.
 
-The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
-one that runs this command: then only that environment's own doctor can look at them.
+1. :func:`ask` runs ``broker.host.probe`` with the interpreter, the script that the shim itself runs before it starts
+   Python, and :func:`check_python` shows its answer: version 3.11 or newer, no free-threaded build, the packages
+   quotahost and jpype1, and inside the broker's process a shared libpython.
+2. :func:`check_jar` compares quotahost's jar with these packages. It carries Java's half and JPype's Java classes, and
+   both must be of the versions that are installed, or the broker's start fails. A Python in a process of its own
+   (``python.process=child``) needs no Java classes, and may be of another release that has the same protocol.
+3. :func:`check_version` looks at Kafka's version, and :func:`check_internals` at what quotahost uses of Kafka's insides
+   (``org.quotahost.internals.Internals``, in a JVM with both jars, says what the broker's log would say).
 
-The jar carries Java's half and JPype's Java classes, and both must be of the versions that are installed, or the
-broker's start fails. A Python in a process of its own (``python.process=child``) needs no Java classes, and may be of
-another release that has the same protocol.
+The plugins of a broker are installed in the environment of the broker's interpreter, which may be another than the
+one that runs this command: then only that environment's own doctor can look at them. The probe is isolated (``-I``), as
+the broker's own Python is: no file in the working directory can stand in for a module.
 """
 
 import inspect

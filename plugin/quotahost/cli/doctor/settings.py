@@ -1,7 +1,11 @@
 """Checks a broker's properties: whether they are understood, what they leave weak (listeners, windows, fence, floor).
 
-What is weak is allowed and works, but exempts somebody or protects less than it seems to. The broker starts with it, so
-few of these findings are ``wrong``. Rights to topics are in ``topics``.
+1. :func:`check_settings` reads them as the broker does. Its section's table lists every property as understood, with
+   full units and without secrets.
+2. :func:`check_weaknesses` looks for what is allowed and works, but exempts somebody or protects less than it seems to:
+   listeners, the plugins' login, quotas and their windows, topic quotas, and what keeps a factor from protecting the
+   disks (:func:`check_protection`). Rights to topics are in ``topics``. The broker starts with these
+   settings, so few of these findings are ``wrong``.
 """
 
 import ipaddress

@@ -1,6 +1,12 @@
 """Checks who may do what with our topics, and how they are kept, in a file or a cluster (``--against``, ``--as``).
 
-``quotahost.records.topics`` declares the topics and who needs which rights. Nothing is written to the cluster.
+``quotahost.records.topics`` declares the topics and who needs which rights.
+
+1. :func:`check_rights` sees from a properties file whether there is an authorizer at all.
+2. :func:`check_cluster` asks a running cluster (``quotahost doctor --against``), as somebody without credentials or
+   with those that it is given: whom ACLs let in, what the client itself may do and lacks, and how the topics are kept.
+
+Nothing is written to the cluster.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

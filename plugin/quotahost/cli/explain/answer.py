@@ -1,5 +1,9 @@
 """What ``quotahost explain`` says of a client, in an operator's words: facts of the broker and of each quota, tokens,
 what is in shadow, and one sentence that says what limits it now.
+
+The sentence says what limits the client. The active controller alone counts partition mutations (KIP-599). Kafka keeps
+a bucket of tokens for each such quota there (``quotahost.throttling.TokenBucket``) and refuses mutations while fewer
+than 0 are left. Buckets of other nodes are never charged, so their tokens say nothing.
 """
 
 import math

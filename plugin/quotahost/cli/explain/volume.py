@@ -1,8 +1,12 @@
 """``quotahost explain --volume``: what fills a volume, how fast, who writes, what makes room; and all budgets.
 
-Two looks at the log directories, some seconds apart, say what takes room and grows (``broker.disks.topics``). They are
-made in this process, as the broker's user, so a slow disk holds up no thread of the broker. ``quotahost top`` shows the
-same of a volume that it opens; of a cluster's by a record, and without what a shorter retention would free.
+1. The broker says what it knows (:func:`ask_volumes`): its log directories, its volumes' limits, who writes.
+2. Two looks at the log directories, some seconds apart, say what takes room and grows
+   (``quotahost.broker.disks.topics``). They are made in this process, as the broker's user, so a slow disk holds up
+   no thread of the broker.
+3. The broker says how long the largest topics are kept, and ``retention`` works out what less of it would free.
+
+``quotahost top`` shows the same of a volume that it opens, on this machine or, without the third part, by a record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

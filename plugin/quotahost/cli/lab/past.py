@@ -1,4 +1,7 @@
-"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON."""
+"""``quotahost report`` and ``quotahost replay``: what they ask of the history, their tables, and a replay's JSON.
+
+``history`` reads it, ``play`` has a replay's rules, ``drawing`` and ``pages`` make the page.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace

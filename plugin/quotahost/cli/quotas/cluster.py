@@ -1,7 +1,11 @@
 """Reads and changes a cluster's client quotas, cluster-wide ones and budgets; and which brokers don't enforce them.
 
-Kafka's controller has the client quotas. The cluster-wide ones, and budgets of storage, are records of
-``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
+1. :func:`cluster_at` connects. Kafka's controller has the client quotas; the cluster-wide ones are records of
+   ``__quotahost_quotas``, one for each entity, which are read here as brokers read them.
+   Budgets of storage are records of the same topic.
+2. :meth:`Cluster.compare` asks for the sections that the files have, and makes the plan.
+3. :meth:`Cluster.change` has the plan validated, or makes it; it returns what was refused.
+4. :meth:`Cluster.not_made` waits until brokers have what the controller has taken.
 
 librdkafka, by which all else is asked here, too, has no requests for client quotas (KIP-546). kafka-python has the
 messages, and no method of its admin client that sends them; so they are sent here by the classes on which that client

@@ -1,9 +1,12 @@
 """Files of quotas, labels and budgets: quotahost's own YAML and Strimzi's KafkaUser resources are read and checked, the
 first is written; and cluster-wide quotas in properties of old versions.
 
-Several files count as one. The models below are the form of a YAML document (``plain_yaml``), checked by pydantic; the
-parsers of their fields say what to write. Every problem of all files is told at once, with file, line, path, value and
-remedy. A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
+1. :func:`read_declared` reads files of one or more YAML documents (``plain_yaml``) of either kind; several files count
+   as one.
+2. The models below are the form of a document, checked by pydantic; the parsers of their fields say what to write.
+   Every problem of all files is told at once, with file, line, path, value and remedy.
+   A budget without topics gets those that ``topic-labels`` has of its label, in whichever file they stand.
+3. :func:`in_yaml` writes quotas as such a file.
 """
 
 import math

@@ -1,9 +1,16 @@
 """``quotahost quotas usage``: who used what in a month, by the labels of the declared files (``(no label)`` for the
 rest), bytes stored in byte-hours, for a bill; and hours without records.
 
-Spark sums the month of the pipeline's history (``quotahost.pipeline.history``). What has no label goes to the label "",
-so that the sums of all labels are those of all that is recorded. The hours of which nothing is recorded are counted, as
-a bill must not take them for hours without use. A month, a day and an hour are those of UTC.
+1. Spark sums the month of the pipeline's history (``quotahost.pipeline.history``): a row for each client, with the
+   bytes that it wrote and read, and one for each budget of storage, with the bytes that it held.
+2. Each row goes to the label of the most specific entity that has one. What has none goes to the label "", so that the
+   sums of all labels are those of all that is recorded.
+3. The hours of which nothing is recorded are counted, as a bill must not take them for hours without use.
+
+Storage is billed by bytes times time: a team that fills a budget on the last day pays for a day. So a budget's bytes
+are summed as byte-hours, each recorded part of the time with its mean. A month, a day and an hour are those of UTC.
+
+No more than a row for each label and hour is kept here, however many clients there are.
 """
 
 from collections import defaultdict

@@ -1,8 +1,12 @@
 """Looks at all brokers of a cluster for ``top``: says that somebody watches, and takes the newest look of each broker.
 
-A client or volume that the user opens is asked for by the record that says so, and the brokers' next looks have the
-answers. A look whose broker the cluster doesn't list is a stranger's, and isn't kept. Whoever may write to the two
-topics can invent all that is shown here; ``quotahost doctor --against`` says who may.
+1. :class:`Cluster` writes to ``__quotahost_watch`` that somebody watches, and again every ten seconds.
+2. Every broker then writes a look to ``__quotahost_looks`` every two seconds, and the newest of each broker is kept. A
+   look whose broker the cluster doesn't list is a stranger's, and isn't. ``rows.merged`` makes one look of them.
+3. A client or volume that the user opens is asked for by such a record, too, and the brokers' next looks have the
+   answers: the explanations of all brokers that have the client, or what fills the volume.
+
+Whoever may write to these topics can invent all that is shown here. ``quotahost doctor --against`` says who may.
 """
 
 import json

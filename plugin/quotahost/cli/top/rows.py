@@ -1,5 +1,10 @@
 """A look as ``top`` shows it: brokers' looks merged (the worst state, who is silent, a row for each client), chosen,
 sorted, as a table or as JSON.
+
+1. :func:`merged` makes one look of the looks at several brokers: a client that uses several of them is one row.
+2. :class:`Choice`, which keys or options change, filters and sorts the rows.
+3. ``_COLUMNS`` says of each column where its value comes from and how people read it. :func:`table` and :func:`whole`
+   draw by it, and :func:`values` gives the same to programs.
 """
 
 from collections import defaultdict

@@ -1,7 +1,10 @@
 """``quotahost top``: the command and its options; a look of one broker by its socket, or of a cluster.
 
-``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all. In a terminal ``live`` looks again
-and again and reads keys. A row or a volume that the user opens is a question to the broker or the cluster.
+1. A look comes from one broker of this machine, by its socket (:class:`Attached`), or from all brokers of a cluster, by
+   the records that they publish for those who watch (``cluster``).
+2. ``rows`` chooses, sorts and draws; without a terminal, or for programs, that is all.
+3. In a terminal ``live`` looks again and again and reads keys. A row or a volume that the user opens is a question,
+   which :meth:`Attached.answer` or the cluster answers.
 """
 
 import sys
