@@ -18,7 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final, Self, TypeAlias
 from urllib.parse import unquote
 
-from quotahost.model import Factor, QuotaType, State
+from quotahost.model import QuotaType, State
 from quotahost.model.use import LimitedBy
 
 UNLIMITED: Final = "<unlimited>"  # the user tag of clients that nobody needs to measure apart
@@ -101,7 +101,7 @@ class BrokerState:
 
     @property
     def state(self) -> State:
-        return Factor(self.factor).state
+        return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
 
     @property
     def where(self) -> str:
