@@ -54,7 +54,6 @@ log = logging.getLogger("quotahost.factor")
 # of the factor: near the hard limit small steps are large ones.
 STEP: Final = 0.01
 SHARE: Final = 0.1
-_FAILED: Final = object()  # a source's answer; not None, by which it says that it knows nothing
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
 _FOR_WRITERS: Final = "; for writers of "  # and of how many topics, at the end of a cause
 
@@ -108,7 +107,7 @@ class FactorLoop:
         """What the known makes; why the rest is unknown, "" if nothing is, and for how many seconds it may be so."""
         name, plugin = source
         answer: object = self._guard.call(
-            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}"), _FAILED
+            name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}")
         )
         grace, validity = settings.startup_grace.total_seconds(), settings.validity.total_seconds()
         patience = grace if self._known_at is None else validity
@@ -116,8 +115,7 @@ class FactorLoop:
             self._volumes.hide()
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
-            why = "fails" if answer is _FAILED else "doesn't know"
-            return Scoped(OPEN), f"the factor source {name} {why}", patience
+            return Scoped(OPEN), f"the factor source {name} has no answer", patience
         # In shadow no factor has any effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.last.factor.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)

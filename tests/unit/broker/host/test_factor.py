@@ -73,8 +73,7 @@ def test_the_last_factor_of_a_source_that_fails_or_knows_nothing_holds_for_valid
     assert (world.number("LackOfData"), world.number("Unknown")) == (0, 1), "the last factor was known"
     assert world.step(silent) == 0.0
     assert world.number("LackOfData") == 1
-    why = "fails" if failed else "doesn't know"
-    assert world.cause == f"fallback.action=PAUSE: the factor source mine {why}"
+    assert world.cause == "fallback.action=PAUSE: the factor source mine has no answer"
     assert world.shim.failed == ["mine"] * (VALIDITY + 1) * failed
     assert world.step(cluster(EMPTY)) == 1.0
 
