@@ -1,9 +1,7 @@
 package org.quotahost.fence;
 
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
@@ -62,7 +60,9 @@ public final class TurnedBack {
         try {
             note(new Client(principal.getName(), Names.kept(context.clientId())),
                     new Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
-            counter.add(count(actions, results));
+            long records = Requests.recordBytes();
+            counter.add(records);
+            add(name(actions, results), records);
             long size = Requests.bytes();
             if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
             int key = 31 * principal.hashCode() + topic.hashCode();
@@ -103,38 +103,18 @@ public final class TurnedBack {
     // ---- bytes -----------------------------------------------------------------------------------------------
 
     /**
-     * The bytes of record batches that the client may write. From Produce v13 on a request names its topics by ids, which no
-     * authorizer can translate. A request to one topic is counted under the name that Kafka asks the authorizer about; one to
-     * several is counted under SEVERAL.
+     * The name under which the bytes of a request are counted. From Produce v13 on it names its topics by ids, which no
+     * authorizer can translate, so it is that which Kafka asks the authorizer about; for several topics it is SEVERAL.
      */
-    private static long count(List<Action> actions, List<AuthorizationResult> results) {
-        List<Requests.Records> topics = Requests.records();
-        Set<String> allowed = new HashSet<>();
+    static String name(List<Action> actions, List<AuthorizationResult> results) {
+        String name = null;
         for (int i = 0; i < results.size(); i++) {
             String topic = Fence.writable(actions.get(i), results.get(i));
-            if (topic != null) allowed.add(topic);
+            if (topic == null) continue;
+            // Where everything is allowed, the name may be anything.
+            name = name != null ? SEVERAL : Requests.isTopicName(topic) ? topic : OTHERS;
         }
-        long all = 0;
-        for (Requests.Records records : topics) {
-            String name = name(records.topic(), topics.size(), allowed);
-            if (name == null) continue;
-            add(name, records.bytes());
-            all += records.bytes();
-        }
-        return all;
-    }
-
-    /**
-     * The name under which a topic's bytes are counted, or null if the client may not write to it.
-     *
-     * @param inRequest its name in the request, "" if that has its id; number is how many topics the request has
-     * @param allowed those that the client may write to, of those that Kafka asks about
-     */
-    static String name(String inRequest, int number, Set<String> allowed) {
-        if (inRequest.isEmpty()) return number == 1 && allowed.size() == 1 ? allowed.iterator().next() : SEVERAL;
-        if (!allowed.contains(inRequest)) return null;
-        // Where everything is allowed, the name may be anything.
-        return Requests.isTopicName(inRequest) ? inRequest : OTHERS;
+        return name;
     }
 
     static void add(String topic, long records) {

@@ -2,33 +2,30 @@ package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.Set;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
 
 /** Under which name the bytes of a turned back request are counted, of how many clients it is known, and what they may send on. */
 class TurnedBackTest {
-    @Test
-    void aTopicIsCountedUnderTheNameInTheRequestOrElseTheOnlyOneThatKafkaAsksAbout() {
-        assertEquals("a", TurnedBack.name("a", 2, Set.of("a", "b")));
-        assertEquals("a", TurnedBack.name("", 1, Set.of("a")));
-        assertEquals(TurnedBack.SEVERAL, TurnedBack.name("", 2, Set.of("a", "b")));
-        assertEquals(TurnedBack.SEVERAL, TurnedBack.name("", 2, Set.of("a")), "an id that Kafka doesn't know");
+    private static String name(AuthorizationResult first, String... topics) {
+        List<AuthorizationResult> results = new ArrayList<>(Collections.nCopies(topics.length, AuthorizationResult.ALLOWED));
+        results.set(0, first);
+        return TurnedBack.name(FenceFixture.write(topics), results);
     }
 
     @Test
-    void aTopicToWhichTheClientMayNotWriteIsNotCounted() {
-        assertNull(TurnedBack.name("invented", 2, Set.of("a")));
-    }
-
-    @Test
-    void aNameThatNoTopicCanHaveIsNotKept() {
-        assertEquals(TurnedBack.OTHERS, TurnedBack.name("no topic", 1, Set.of("no topic")));
-        String tooLong = "a".repeat(250);
-        assertEquals(TurnedBack.OTHERS, TurnedBack.name(tooLong, 1, Set.of(tooLong)));
+    void aRequestIsCountedUnderTheOnlyTopicThatKafkaAsksAboutIfOneCanHaveThatName() {
+        assertEquals("a", name(AuthorizationResult.ALLOWED, "a"));
+        assertEquals("b", name(AuthorizationResult.DENIED, "a", "b"));
+        assertEquals(TurnedBack.SEVERAL, name(AuthorizationResult.ALLOWED, "a", "b", "c"));
+        assertEquals(TurnedBack.OTHERS, name(AuthorizationResult.ALLOWED, "no topic"));
+        assertEquals(TurnedBack.OTHERS, name(AuthorizationResult.ALLOWED, "a".repeat(250)));
     }
 
     @Test
