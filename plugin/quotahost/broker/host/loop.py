@@ -236,8 +236,6 @@ class Host:
         if self._exemptions.know(now.brokers):
             with whole():  # they would not be handed over again
                 self._exempt()
-            # A client that is exempt now may stand in the table with a quota.
-            self._clients.answers_changed()
         self._notifier.tell(self._plugins, now)
 
     def _tick(self) -> None:

@@ -52,11 +52,6 @@ public final class Exemptions {
         return listed != null || !isAnonymous(user) ? listed : now.reasonById(clientId);
     }
 
-    /** Whether that is by the client-id, as a user who is not exempt as a whole. */
-    public static boolean isKnownById(String user, String clientId) {
-        return isAnonymous(user) && reason(user, null) == null && reason(user, clientId) != null;
-    }
-
     /**
      * Whether a client-id has a form, as Kafka makes them of a node's id: "broker-#-*", say. "#" stands for digits, and
      * "*" at the end for one or more characters that are no white space. A regular expression would allocate.

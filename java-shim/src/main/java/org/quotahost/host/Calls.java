@@ -129,7 +129,10 @@ final class Calls {
                 act("set_budgets", this::setBudgets),
                 act("set_factors_of_types", a -> table.factorsOfTypes(a.get(0), a.texts(1))),
                 entry("load", a -> KafkaBeans.load(System.nanoTime())),
-                act("exempt", a -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2))),
+                act("exempt", a -> {
+                    Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2));
+                    table.forgetExempt();
+                }),
                 act("spare", a -> Exemptions.spare(a.texts(0))),
                 act("log", a -> log(a.get(0), a.get(1), a.get(2))));
     }
@@ -213,7 +216,11 @@ final class Calls {
         host.lease.renew();
         taken.clients().forEach(host.inbox::askAgain); // it failed at them
         // No longer than a second: the life after this one waits for the call.
-        taken = life.closing() ? Batch.EMPTY : host.table.answerExempt(host.inbox.take(Math.min(timeoutMs, 1_000)));
+        taken = Batch.EMPTY;
+        if (!life.closing()) {
+            taken = host.inbox.take(Math.min(timeoutMs, 1_000));
+            taken.clients().removeIf(each -> Exemptions.reason(each.principal(), each.clientId()) != null);
+        }
         host.lease.renew();
         return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
                 taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), life.closing());
@@ -267,8 +274,7 @@ final class Calls {
                     given.shared(3));
         }
         int distinct = row.number(1);
-        return distinct < 0 ? new Answer(quotas, Answer.Reach.EACH, Set.of(), row.get(2))
-                : new Answer(quotas, Answer.Reach.ALIKE, ids.get(distinct), row.get(2));
+        return new Answer(quotas, distinct >= 0, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */

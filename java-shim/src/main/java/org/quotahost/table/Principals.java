@@ -114,6 +114,7 @@ final class Principals {
         /** @param before what was in its place, and has the principal's clients; null for a new principal */
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
+            // Anybody may be ANONYMOUS, an exempt broker, too: no look-up ends before the client-id has been asked about.
             super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
                     before, now);
             user = before == null ? Sanitized.tag(name) : before.user;
@@ -136,9 +137,9 @@ final class Principals {
             return answer != Answer.NONE;
         }
 
-        /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
+        /** Whether a client-id needs something of its own. */
         boolean needs(String clientId) {
-            return !complete || distinct.contains(clientId) || Exemptions.isKnownById(principal, clientId);
+            return !complete || distinct.contains(clientId);
         }
 
         TagHolder client(String clientId) {
@@ -228,7 +229,7 @@ final class Principals {
         quick(entry.principal, before, client);
     }
 
-    private void remove(Entry entry) {
+    void remove(Entry entry) {
         entries.remove(entry.principal);
         size = size - Math.max(1, entry.clients.size());
         quick(entry.principal, entry, null);

@@ -61,14 +61,13 @@ final class Publication {
 
     /** The answer tells of all client-ids of the principal but the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
-        boolean alike = answer.reach() == Answer.Reach.ALIKE;
         Scope[] all = new Scope[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
-        for (int type = 0; type < all.length && alike; type++) {
+        for (int type = 0; type < all.length && answer.alike(); type++) {
             all[type] = scopes.shared(answer.quotas()[type], type, before.user);
             rates[type] = answer.quotas()[type].rate();
         }
-        // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
+        // The host is asked again by a client-id that is like the others, and not by a distinct one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
         String sample = asksByThis ? lookup.clientId() : before.sample;
         return entry(before, all, rates, answer.distinct(), sample, answer, false);
@@ -81,9 +80,8 @@ final class Publication {
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean failed = answer.failed();
         boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
-        boolean tells = !failed && answer.reach() == Answer.Reach.ALIKE;
         return entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, null,
-                tells ? answer.distinct() : before.distinct, before.sample, blank ? Answer.NONE : before.answer,
+                failed ? before.distinct : answer.distinct(), before.sample, blank ? Answer.NONE : before.answer,
                 failed || before.failed);
     }
 
@@ -134,7 +132,7 @@ final class Publication {
             else if (old != null && !Scopes.isOfNewcomers(next[type])) quotas[type] = old.answer.quotas()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.reach(), answer.distinct(), "") : answer;
+        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.alike(), answer.distinct(), "") : answer;
         principals.put(entry, new TagHolder(entry.principal, clientId, next, told, answer.failed(), old, now));
         return differs;
     }

@@ -71,7 +71,6 @@ public final class QuotaTable {
     private final Inbox inbox;
     private final LongSupplier clock;
     final Scopes scopes = new Scopes();
-    private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
@@ -112,14 +111,13 @@ public final class QuotaTable {
             own = holder.tags(type);
             holder.see(now);
         } else {
+            boolean isExempt = Exemptions.exempt(principal, clientId);
             if (entry != null) entry.see(now);
-            if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
-            own = scopeOf(type, entry, Exemptions.exempt(principal, clientId)).own;
+            if (!isExempt && (entry == null || entry.needs(clientId))) ask(entry, name, clientId);
+            own = scopeOf(type, entry, isExempt).own;
         }
-        // The host knows names alone, but only a name of this type exempts (Exemptions).
-        if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule rule = factorInForce.rule();
-        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
+        String group = !own.scope.isExempt() && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
@@ -216,19 +214,19 @@ public final class QuotaTable {
         return Arrays.stream(ids).filter(Names::keeps).collect(Collectors.toSet());
     }
 
-    /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */
-    public Batch answerExempt(Batch batch) {
-        Map<Boolean, List<Batch.Lookup>> clients = batch.clients().stream()
-                .collect(Collectors.partitioningBy(each -> Exemptions.reason(each.principal(), each.clientId()) != null));
-        List<Batch.Lookup> exempt = clients.get(true);
-        if (exempt.isEmpty()) return batch;
-        publish(new Batch(exempt, List.of()), new int[exempt.size()], List.of(Answer.NONE));
-        return new Batch(clients.get(false), batch.events());
+    /** Forgets who is exempt from now on: of the exempt the table keeps nothing, and asks the host nothing. */
+    public synchronized void forgetExempt() {
+        principals.forEach(entry -> {
+            for (TagHolder client : entry.clients.values()) {
+                if (Exemptions.reason(entry.principal, client.clientId) != null) principals.remove(entry, client);
+            }
+            if (Exemptions.reason(entry.principal, null) != null) principals.remove(entry);
+        });
     }
 
     /**
      * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
-     * batch has that at numbers[i], unless it is exempt.
+     * batch has that at numbers[i], unless it is exempt since the host has taken the batch.
      *
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
@@ -238,9 +236,8 @@ public final class QuotaTable {
         try {
             for (int i = 0; i < batch.clients().size(); i++) {
                 Batch.Lookup lookup = batch.clients().get(i);
-                // Also of who is exempt only since the host has taken the batch: an event in it may have said so.
-                Answer exempt = Answer.ofExempt(lookup.principal(), lookup.clientId());
-                if (publication.store(lookup, exempt != null ? exempt : answers.get(numbers[i]))) changed++;
+                if (Exemptions.reason(lookup.principal(), lookup.clientId()) != null) continue;
+                if (publication.store(lookup, answers.get(numbers[i]))) changed++;
                 if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
             }
         } finally {
@@ -331,7 +328,7 @@ public final class QuotaTable {
 
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
-        boolean asked = entry.answer.reach() == Answer.Reach.ALIKE && matches.test(entry);
+        boolean asked = entry.answer.alike() && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
         for (TagHolder client : entry.clients.values()) {
             if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));

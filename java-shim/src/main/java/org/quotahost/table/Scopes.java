@@ -16,7 +16,7 @@ import org.quotahost.util.Sanitized;
  */
 final class Scopes {
     /** Codes of scopes in an Answer. */
-    static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
+    static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
 
@@ -54,7 +54,6 @@ final class Scopes {
 
     /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
     Scope shared(Quota quota, int type, String user) {
-        if (quota.code() == EXEMPT) return exempt;
         if (Double.isNaN(quota.rate()) && !measured[type]) return unlimited;
         return switch (quota.code()) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
