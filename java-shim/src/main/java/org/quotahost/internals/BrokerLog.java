@@ -2,7 +2,6 @@ package org.quotahost.internals;
 
 import java.util.Arrays;
 import java.util.Set;
-import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.SecurityDisabledException;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
@@ -16,36 +15,20 @@ import org.apache.logging.log4j.core.filter.AbstractFilter;
 import org.apache.logging.log4j.message.Message;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.LineLimit;
-import org.slf4j.LoggerFactory;
 
 /**
  * Keeps lines out of the broker's own log that Kafka would write again and again because of quotahost: an error with a stack
  * trace for each request that the fence turns back, an error for each change of metadata while a broker is down
- * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs), in whose place
- * there is one line a minute; and the values of a change that was refused, of which some are secrets.
+ * (KAFKA-20746), and a line for each sensor whose limit changes (ClientQuotaManager.updateQuotaMetricConfigs); and the values
+ * of a change that was refused, of which some are secrets.
  */
 public final class BrokerLog {
-    private static final org.slf4j.Logger LOG = LoggerFactory.getLogger("quotahost.log");
-    /** The lines about limits that were left out since the last summary. */
-    private static final LongAdder limits = new LongAdder();
-    private static final LineLimit summaries = new LineLimit(1);
-
     private BrokerLog() {}
 
     /** A RuntimeException is another implementation behind log4j2's API, a LinkageError no log4j2. */
     static boolean install() {
         Filter.install();
         return true;
-    }
-
-    /**
-     * Writes one line in place of those that were left out, at most once a minute; called often. By the factor of
-     * a budget limits may have changed, too, which has lines of its own.
-     */
-    public static void summarize(double limitFactor) {
-        if (limits.sum() == 0 || summaries.pass() == LineLimit.NO) return;
-        LOG.info("Kafka has taken over {} changed limits; disks and load multiply produce limits by {} now",
-                limits.sumThenReset(), Math.round(limitFactor * 10_000) / 10_000.0);
     }
 
     /**
@@ -87,9 +70,7 @@ public final class BrokerLog {
             // Level by level, so that what is off, which is most, ends here.
             if (level == Level.ERROR) return isOurs(last) || showsValues(text) ? Result.DENY : Result.NEUTRAL;
             if (level != Level.INFO || !MANAGERS.contains(logger.getName())) return Result.NEUTRAL;
-            if (text == null || !text.toString().contains("already exists")) return Result.NEUTRAL;
-            limits.increment();
-            return Result.DENY;
+            return text != null && text.toString().contains("already exists") ? Result.DENY : Result.NEUTRAL;
         }
 
         /**
