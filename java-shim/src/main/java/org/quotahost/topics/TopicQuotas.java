@@ -57,7 +57,6 @@ public final class TopicQuotas {
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
     private final LineLimit lines = new LineLimit(1);
-    private boolean warnedOfNoFence;
 
     // ---- the host --------------------------------------------------------------------------------------------
 
@@ -165,14 +164,8 @@ public final class TopicQuotas {
 
     private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
         uses.values().forEach(TopicUse::countInShadow);
-        Over next = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
-        if (!uses.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
-            warnedOfNoFence = true;
-            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
-                    + " nothing is turned back", uses.keySet());
-        }
-        over = next;
-        Fence.turnBack(uses.isEmpty() ? null : next);
+        over = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
+        Fence.turnBack(uses.isEmpty() ? null : over);
     }
 
     /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */

@@ -273,13 +273,4 @@ class TopicQuotasTest {
 
         assertEquals(TopicQuotas.TOPICS_PER_LINE, log.split("where").length - 2, log);
     }
-
-    @Test
-    void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() {
-        Fence.uninstall();
-        configure(TOTAL, Map.of());
-        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
-
-        assertEquals(1, LogCapture.lines(log, "authorizer.class.name is not org.quotahost.QuotaFence"), log);
-    }
 }
