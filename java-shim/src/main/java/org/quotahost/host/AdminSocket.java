@@ -32,8 +32,8 @@ import org.slf4j.LoggerFactory;
  * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Connections, of which
- * each costs a thread, and questions have no bounds: whoever can connect can end the broker, too.
+ * JSON (Questions). Connections, of which each costs a thread, and questions have no bounds: whoever can connect can end the
+ * broker, too.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -125,15 +125,7 @@ final class AdminSocket implements AutoCloseable {
 
     private void begin(SocketChannel channel) {
         connections.add(channel);
-        try {
-            Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
-            thread.setDaemon(true);
-            thread.start();
-        } catch (Throwable e) { // no thread can be made: whoever asks would wait for good
-            connections.remove(channel);
-            close(channel);
-            throw e;
-        }
+        Child.daemon(() -> serve(channel), "quotahost-admin").start();
     }
 
     private void serve(SocketChannel channel) {
