@@ -22,10 +22,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which requests are turned back on this node: produce requests (NOT_ENOUGH_REPLICAS; of topic quotas TopicQuotas says which,
- * and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who passes. All of
- * it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback,
- * in one JVM. Which creations pass docs/adr/0021-creation-in-a-pause.md says.
+ * Which requests are turned back on this node: produce requests (NOT_ENOUGH_REPLICAS; of topic quotas TopicQuotas says
+ * which, and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who
+ * passes. All of it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the
+ * quota callback, in one JVM. Which creations pass docs/adr/0021-creation-in-a-pause.md says.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");

@@ -125,8 +125,9 @@ public final class TurnedBack {
     // ---- the allowance ---------------------------------------------------------------------------------------
 
     /**
-     * How many bytes a client may send on in requests that are turned back, before its connections are muted. Each slot holds until when its bytes are paid for (the
-     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
+     * How many bytes a client may send on in requests that are turned back, before its connections are muted. Each slot
+     * holds until when its bytes are paid for (the generic cell rate algorithm). Clients whose keys have one hash share a
+     * slot: one may be muted for the other's bytes.
      */
     static final class Allowance {
         /** What a client may save up, in seconds of its rate. */

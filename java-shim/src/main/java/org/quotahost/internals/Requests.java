@@ -96,7 +96,8 @@ public final class Requests {
 
     /** The bytes of the request's record batches, as Kafka's BytesInPerSec counts them; 0 if this Kafka doesn't tell. */
     public static long recordBytes() {
-        return body() instanceof ProduceRequest produce ? produce.data().topicData().stream().mapToLong(Requests::bytes).sum() : 0;
+        if (!(body() instanceof ProduceRequest produce)) return 0;
+        return produce.data().topicData().stream().mapToLong(Requests::bytes).sum();
     }
 
     /**

@@ -31,7 +31,8 @@ import org.slf4j.LoggerFactory;
  * The quota table: what the host has answered, for the request threads, which only read; it forgets silent clients, and
  * lets Kafka ask for limits.
  *
- * <p>Who writes and reads what docs/architecture.md says ("The centre"). Writing is under the table's lock, but for stand-ins and marks; request threads take none.
+ * <p>Who writes and reads what docs/architecture.md says ("The centre"). Writing is under the table's lock, but for
+ * stand-ins and marks; request threads take none.
  */
 public final class QuotaTable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -347,9 +348,9 @@ public final class QuotaTable {
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, factorInForce.rule());
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now);
             if (clientId != null) continue;
-            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, factorInForce.rule());
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now);
         }
     }
 

@@ -10,9 +10,9 @@ import java.util.ArrayDeque;
  * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
  * newcomers' rate stands in until then.
  *
- * <p>Who is measured when docs/internals.md says ("Requests"). When limits of those who share the scope are back where they were, it is forgotten,
- * also while other limits are low: until then Kafka's windows have what was sent by lower limits, and if the factor falls
- * again, limits follow at once. All of it is the watch's.
+ * <p>Who is measured when docs/internals.md says ("Requests"). When limits of those who share the scope are back where they
+ * were, it is forgotten, also while other limits are low: until then Kafka's windows have what was sent by lower limits, and
+ * if the factor falls again, limits follow at once. All of it is the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */

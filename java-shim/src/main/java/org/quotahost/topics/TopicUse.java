@@ -8,7 +8,8 @@ import org.quotahost.internals.Meters;
  * Whether one topic is over its threshold: by its mean over a minute and a credit of bytes; what each principal may
  * send on, and how many requests were turned back.
  *
- * <p>Why there is a credit docs/internals.md says ("The fence"). The thread that reads the meters writes it; request threads count what they turn back, and read the rest.
+ * <p>Why there is a credit docs/internals.md says ("The fence"). The thread that reads the meters writes it; request threads
+ * count what they turn back, and read the rest.
  */
 final class TopicUse {
     /** The credit in seconds of the expected rate: saved up while a client waits to try again, owed after a burst. */

@@ -216,7 +216,8 @@ class QuotaTableNamesTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void whoBecomesExemptAfterTheHostHasAnsweredOrWhileItDoesIsExemptAndHasNoPlaceUntilThatEnds(boolean meanwhile) {
-        var asked = List.of(new Batch.Lookup("ANONYMOUS", "4", 0), new Batch.Lookup("root", "x", 0), new Batch.Lookup("root", "y", 0));
+        var asked = List.of(new Batch.Lookup("ANONYMOUS", "4", 0), new Batch.Lookup("root", "x", 0),
+                new Batch.Lookup("root", "y", 0));
         double[] rates = DoubleStream.generate(() -> 7).limit(12).toArray();
         Runnable answer = () -> Tables.publish(table, new Batch(asked, List.of()), new int[12], rates, new String[0], Set.of());
         if (!meanwhile) answer.run();
