@@ -49,7 +49,7 @@ public final class Internals {
             + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
             + " request that the fence turns back, and a line of Kafka's for each client whenever the factor moves",
-            BrokerLog::install);
+            () -> BrokerLog.install()); // a reference to the method would load log4j2 here
     public static final Internal<Consumer<Authorizer>> AUTHORIZER_METRICS = new Internal<>("AuthorizerMetrics",
             "StandardAuthorizer answers no request behind a QuotaFence, but does behind a MonitoredQuotaFence",
             Internals::authorizerMetrics);
@@ -76,8 +76,6 @@ public final class Internals {
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
             "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
 
-    private static boolean started;
-
     private Internals() {}
 
     /**
@@ -87,8 +85,7 @@ public final class Internals {
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
         if (!unserved.isEmpty()) throw new ConfigException(sentence(ours, unserved));
-        String sentence = started ? null : untested(kafkasVersion(), Resources.versions().getProperty("kafka", ""));
-        started = true;
+        String sentence = REQUESTS.tried ? null : untested(kafkasVersion(), Resources.versions().getProperty("kafka", ""));
         if (sentence != null) LOG.warn(sentence);
         tryAll();
         log();
