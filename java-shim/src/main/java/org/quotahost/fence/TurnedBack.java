@@ -35,7 +35,13 @@ public final class TurnedBack {
     /** A power of two. */
     private static final int SLOTS = 4_096;
 
-    private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
+    /** What a client may save up, in seconds of its rate. */
+    static final long SAVED_SECONDS = 4;
+    private static final long SECOND = 1_000_000_000L;
+    /** By System.nanoTime, which may be anything and overflow: all times are after it. */
+    static final long ORIGIN = System.nanoTime();
+
+    private static final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
     /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(SLOTS);
     /** The bytes of record batches turned back since the start of this JVM, by topic. */
@@ -66,7 +72,7 @@ public final class TurnedBack {
             long size = Requests.bytes();
             if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
             int key = 31 * principal.hashCode() + topic.hashCode();
-            if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
+            if (allows(key, size, bytesPerSecond, System.nanoTime())) return;
             if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);
         } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
             Internals.REQUESTS.failed(e);
@@ -125,35 +131,20 @@ public final class TurnedBack {
     // ---- the allowance ---------------------------------------------------------------------------------------
 
     /**
-     * How many bytes a client may send on in requests that are turned back, before its connections are muted. Each slot
-     * holds until when its bytes are paid for (the generic cell rate algorithm). Clients whose keys have one hash share a
-     * slot: one may be muted for the other's bytes.
+     * Takes so many bytes that a client may send on in requests that are turned back, before its connections are muted, if they
+     * are still allowed; key is the hash of whose they are. Each slot holds until when its bytes are paid for (the generic cell
+     * rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
      */
-    static final class Allowance {
-        /** What a client may save up, in seconds of its rate. */
-        static final long SAVED_SECONDS = 4;
-        private static final long SECOND = 1_000_000_000L;
-
-        private final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
-        private final long origin;
-
-        /** All times are after the origin, both by System.nanoTime. */
-        Allowance(long origin) {
-            this.origin = origin;
-        }
-
-        /** Takes so many bytes, if they are still allowed; key is the hash of whose they are. */
-        boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
-            if (!(bytesPerSecond > 0)) return false;
-            int slot = slot(key);
-            long now = nanos - origin;
-            long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
-            while (true) {
-                long before = paidUntil.get(slot);
-                long after = Math.max(before, now) + cost;
-                if (after - now > SAVED_SECONDS * SECOND) return false;
-                if (paidUntil.compareAndSet(slot, before, after)) return true;
-            }
+    static boolean allows(int key, long bytes, double bytesPerSecond, long nanos) {
+        if (!(bytesPerSecond > 0)) return false;
+        int slot = slot(key);
+        long now = nanos - ORIGIN;
+        long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
+        while (true) {
+            long before = paidUntil.get(slot);
+            long after = Math.max(before, now) + cost;
+            if (after - now > SAVED_SECONDS * SECOND) return false;
+            if (paidUntil.compareAndSet(slot, before, after)) return true;
         }
     }
 }
