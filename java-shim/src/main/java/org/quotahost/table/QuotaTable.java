@@ -56,6 +56,7 @@ public final class QuotaTable {
     private final Inbox inbox;
     private final LongSupplier clock;
     final Scopes scopes = new Scopes();
+    private final Tags exempt = scopes.exempt.own;
     final Principals principals = new Principals();
     final Marks marks = new Marks(() -> this.now, this::markEnded);
     private final StandIns standIns = new StandIns(scopes);
@@ -102,7 +103,7 @@ public final class QuotaTable {
             own = scopeOf(type, entry, isExempt).own;
         }
         Rule rule = factorInForce.rule();
-        String group = !own.scope.isExempt() && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
+        String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
         // A client that was marked before has another scope: it rises as if the mark began now. After a mere pause nothing begins:
         // Kafka may still have the whole limit. If the client sends by that and gets a smaller one, it is muted beyond max.mute.
