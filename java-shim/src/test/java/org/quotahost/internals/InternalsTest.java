@@ -15,6 +15,7 @@ import java.net.URLClassLoader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.message.ProduceRequestData;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -98,6 +99,19 @@ class InternalsTest {
     void aVersionThatWasNeverTestedIsOneLine(String version) {
         assertEquals("quotahost was never tested with Kafka " + version + ", only with 4.0 to 4.4",
                 Internals.untested(version, "4.0 4.1 4.2 4.3 4.4"));
+    }
+
+    /** A broker takes its MBeans away while it stops, some seconds before its callback is closed. */
+    @Test
+    void whatLacksForTwoMinutesWithoutABreakIsMissing() {
+        Internals.Internal<Boolean> use = new Internals.Internal<>("Use", "nothing follows", () -> true);
+        for (int seconds : new int[] {0, 120, 240}) {
+            use.lacks("a meter", TimeUnit.SECONDS.toNanos(seconds));
+            if (seconds == 120) use.lacks(null, TimeUnit.SECONDS.toNanos(seconds));
+        }
+        assertFalse(use.missing());
+        use.lacks("a meter", TimeUnit.SECONDS.toNanos(361));
+        assertTrue(use.missing());
     }
 
     @Test

@@ -109,30 +109,6 @@ class KafkaBeansTest {
         }
     }
 
-    /** A broker takes its MBeans away while it stops, some seconds before its callback is closed. */
-    @Test
-    void nothingIsMissingOnABrokerThatStops() {
-        long stops = later();
-        for (long seconds : List.of(0, 60, 119)) {
-            long now = stops + TimeUnit.SECONDS.toNanos(seconds);
-            assertEquals(List.of(), KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, now));
-            assertEquals(Map.of(), KafkaBeans.load(now)[3]);
-        }
-        assertFalse(Internals.OFFLINE_LOG_DIRS.missing() || Internals.LOAD.missing());
-    }
-
-    @Test
-    void whatLacksNowAndThenIsNotMissing() throws Exception {
-        for (int i = 0; i < 5; i++) {
-            KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
-            try (Beans kafka = new Beans()) {
-                kafka.show("kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=\"/data/1\"", Map.of("Value", 0));
-                KafkaBeans.offlineLogDirs(new String[] {"/data/1"}, later());
-            }
-        }
-        assertFalse(Internals.OFFLINE_LOG_DIRS.missing());
-    }
-
     @Test
     void aDirectoryThatFailsIsSeen() throws Exception {
         String[] directories = {"/data/1", "/data/a:b"};
