@@ -92,18 +92,15 @@ final class Publication {
     private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
             boolean failed) {
         Scope newcomers = before.newcomers;
-        Scope[] former = before.former.clone();
-        int formerUntil = before.formerUntil;
+        boolean dependsAnew = false;
         for (int type = 0; type < all.length; type++) {
-            boolean beginsToDepend = all[type] == null && before.all[type] != null;
-            if (all[type] != null || beginsToDepend) former[type] = beginsToDepend ? before.all[type] : null;
-            if (beginsToDepend) formerUntil = now + FORMER_BEATS;
-            boolean isNew = beginsToDepend || !before.answered();
-            if (all[type] != null || rates == null && !isNew) continue;
-            newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
+            if (all[type] != null) continue;
+            dependsAnew |= before.all[type] != null;
+            boolean isNew = before.all[type] != null || !before.answered();
+            if (rates != null || isNew) newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
         }
-        return new Entry(before.principal, before, now, all, newcomers, former, formerUntil, distinct, sample, answer,
-                failed);
+        return new Entry(before.principal, before, now, all, newcomers, dependsAnew ? before.all : before.former,
+                dependsAnew ? now + FORMER_BEATS : before.formerUntil, distinct, sample, answer, failed);
     }
 
     /**
