@@ -143,7 +143,7 @@ final class AdminSocket implements AutoCloseable {
         try {
             return answers.apply(Stream.of(line.split(" ", -1))
                     .map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8)).toArray(String[]::new));
-        } catch (RuntimeException | StackOverflowError e) {
+        } catch (RuntimeException e) {
             return Questions.error(e.toString());
         }
     }

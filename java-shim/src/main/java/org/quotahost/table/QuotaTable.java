@@ -236,7 +236,6 @@ public final class QuotaTable {
 
     /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
-        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         affect(new Factor(value, cause), whom, budgets);
     }
 
@@ -282,7 +281,6 @@ public final class QuotaTable {
     public synchronized void factorsOfTypes(double[] factors, String[] causes) {
         Factor[] ofTypes = new Factor[TYPES];
         for (int type = 0; type < TYPES; type++) {
-            if (!(factors[type] > 0 && factors[type] <= 1)) throw new IllegalArgumentException("factor " + factors[type]);
             ofTypes[type] = new Factor(factors[type], causes[type]);
         }
         factorInForce.ofTypes = ofTypes;
