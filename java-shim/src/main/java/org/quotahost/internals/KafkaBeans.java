@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.management.JMException;
@@ -16,7 +17,6 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Sanitized;
 
 /**
  * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
@@ -33,6 +33,7 @@ public final class KafkaBeans {
     private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
     private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
+    private static final Pattern PLAIN = Pattern.compile("[\\w-%\\. \t]*");
     private static final String SOFTWARE = "clientSoftwareName";
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
@@ -134,7 +135,12 @@ public final class KafkaBeans {
     }
 
     private static String key(String tag, String value) {
-        return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
+        return value.isEmpty() ? "" : "," + tag + "=" + sanitized(value);
+    }
+
+    /** As Kafka's Sanitizer quotes a value of an MBean's name, if it needs to be. */
+    static String sanitized(String value) {
+        return PLAIN.matcher(value).matches() ? value : ObjectName.quote(value);
     }
 
     private static double number(ObjectName name, String attribute) {
@@ -185,7 +191,7 @@ public final class KafkaBeans {
         List<String> offline = new ArrayList<>();
         boolean shown = false;
         for (String directory : directories) {
-            long value = count(name(LOG_DIR + Sanitized.bean(new File(directory).getAbsolutePath())), "Value");
+            long value = count(name(LOG_DIR + sanitized(new File(directory).getAbsolutePath())), "Value");
             shown |= value >= 0;
             if (value > 0) offline.add(directory);
         }

@@ -11,7 +11,6 @@ import java.util.function.Consumer;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Names;
-import org.quotahost.util.Sanitized;
 
 /**
  * The principals and clients that the quota table knows: how a request thread finds a client's tags, which client-ids
@@ -112,7 +111,7 @@ final class Principals {
             // Anybody may be ANONYMOUS, an exempt broker, too: no look-up ends before the client-id has been asked about.
             super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
                     before, now);
-            user = before == null ? Sanitized.tag(name) : before.user;
+            user = before == null ? Names.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;
             this.all = all;
             this.newcomers = newcomers;

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Answer.Quota;
-import org.quotahost.util.Sanitized;
+import org.quotahost.util.Names;
 
 /**
  * All scopes, by the two values of their tags. Any thread finds them, and adds slowed tags; the watch walks through them;
@@ -59,7 +59,7 @@ final class Scopes {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of("<broker>", "");
-            default -> of("<group " + Sanitized.tag(quota.group()) + ">", "");
+            default -> of("<group " + Names.tag(quota.group()) + ">", "");
         };
     }
 
