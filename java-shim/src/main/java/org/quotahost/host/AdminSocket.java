@@ -8,7 +8,6 @@ import java.io.InputStreamReader;
 import java.net.StandardProtocolFamily;
 import java.net.URLDecoder;
 import java.net.UnixDomainSocketAddress;
-import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -117,21 +116,22 @@ final class AdminSocket implements AutoCloseable {
 
     private void accept() {
         try {
-            while (true) begin(server.accept());
+            while (true) {
+                SocketChannel channel = server.accept();
+                connections.add(channel);
+                Child.daemon(() -> serve(channel), "quotahost-admin").start();
+            }
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
     }
 
-    private void begin(SocketChannel channel) {
-        connections.add(channel);
-        Child.daemon(() -> serve(channel), "quotahost-admin").start();
-    }
-
     private void serve(SocketChannel channel) {
-        try (channel) {
+        try (channel; var out = Channels.newOutputStream(channel)) {
             var in = new BufferedReader(new InputStreamReader(Channels.newInputStream(channel), StandardCharsets.UTF_8));
-            for (String line = in.readLine(); line != null; line = in.readLine()) send(channel, answer(line));
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.write((answer(line) + "\n").getBytes(StandardCharsets.UTF_8));
+            }
         } catch (IOException e) {
             LOG.debug("A connection has ended", e); // as if nobody had asked
         } finally {
@@ -146,10 +146,5 @@ final class AdminSocket implements AutoCloseable {
         } catch (RuntimeException e) {
             return Questions.error(e.toString());
         }
-    }
-
-    private static void send(SocketChannel channel, String answer) throws IOException {
-        ByteBuffer bytes = ByteBuffer.wrap((answer + "\n").getBytes(StandardCharsets.UTF_8));
-        while (bytes.hasRemaining()) channel.write(bytes);
     }
 }

@@ -32,9 +32,4 @@ public record Answer(Quota[] quotas, boolean alike, Set<String> distinct, String
         for (Quota quota : quotas) if (quota.code == Scopes.NEWCOMER) return true;
         return false;
     }
-
-    /** Whether the answer tells of all client-ids of its principal, as it is for this one. */
-    boolean isOfPrincipal(String clientId) {
-        return !failed() && !distinct.contains(clientId);
-    }
 }

@@ -42,7 +42,8 @@ final class Publication {
         Scope[] none = new Scope[QuotaTable.TYPES];
         Entry before = old != null ? old : new Entry(name, null, now, none, scopes.newcomers, none, 0, Set.of(),
                 clientId, Answer.NONE, false);
-        Entry next = answer.isOfPrincipal(clientId) ? whole(before, lookup, answer) : alone(before, lookup, answer);
+        boolean isAlone = answer.failed() || answer.distinct().contains(clientId);
+        Entry next = isAlone ? alone(before, lookup, answer) : whole(before, lookup, answer);
         boolean differs = false;
         if (next.answer == answer) {
             differs = !Arrays.equals(before.all, next.all);
