@@ -19,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Json;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.Resources;
 import org.slf4j.Logger;
@@ -73,7 +74,7 @@ final class Child extends Life {
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
         String code = Resources.text(Interpreter.class, "child.py")
-                .replace("{path}", Interpreter.literal(String.join("\n", python.path())))
+                .replace("{path}", Json.text(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
