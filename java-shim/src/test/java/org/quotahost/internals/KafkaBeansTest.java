@@ -96,19 +96,6 @@ class KafkaBeansTest {
         }
     }
 
-    /** A combined node opens its controller's listener first, and any broker may get a listener while it runs. */
-    @Test
-    void theThreadsOfAListenerThatComesLaterAreFoundWithinAMinute() throws Exception {
-        String form = "kafka.server:type=socket-server-metrics,listener=%s,networkProcessor=%d";
-        long later = later();
-        try (Beans kafka = new Beans()) {
-            kafka.show(form.formatted("CONTROLLER", 0), Map.of("io-wait-time-ns-total", 7.0));
-            assertEquals(Map.of("CONTROLLER", 7.0), KafkaBeans.load(later)[3]);
-            kafka.show(form.formatted("PLAINTEXT", 1), Map.of("io-wait-time-ns-total", 9.0));
-            assertEquals(Map.of("CONTROLLER", 7.0, "PLAINTEXT", 9.0), KafkaBeans.load(later + TimeUnit.MINUTES.toNanos(1))[3]);
-        }
-    }
-
     @Test
     void aDirectoryThatFailsIsSeen() throws Exception {
         String[] directories = {"/data/1", "/data/a:b"};
