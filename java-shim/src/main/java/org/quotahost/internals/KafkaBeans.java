@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -52,15 +51,13 @@ public final class KafkaBeans {
 
     /**
      * The MBeans whose names have a form. To find them the JVM looks at all of a domain, and Kafka's new sensors wait: with
-     * 200,000 MBeans of clients for 0.2 s. So that is done once a minute at most, at the start once a second, and for a
-     * thousandth of the time.
+     * 200,000 MBeans of clients for 0.2 s. So that is done once a second at most, and for a thousandth of the time.
      */
     private static final class Found {
-        private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1), A_SECOND = TimeUnit.SECONDS.toNanos(1);
-        private static final long LOADED = System.nanoTime();
+        private static final long A_MILLISECOND = 1_000_000;
         private final ObjectName form;
         private Set<ObjectName> names = Set.of();
-        private long due = LOADED;
+        private long due = System.nanoTime();
 
         Found(String form) {
             this.form = name(form);
@@ -70,7 +67,7 @@ public final class KafkaBeans {
             if (now - due < 0) return names;
             long began = System.nanoTime();
             names = SERVER.queryNames(form, null);
-            due = now + Math.max(now - LOADED < 2 * A_MINUTE ? A_SECOND : A_MINUTE, 1_000 * (System.nanoTime() - began));
+            due = now + 1_000 * Math.max(A_MILLISECOND, System.nanoTime() - began);
             return names;
         }
     }
