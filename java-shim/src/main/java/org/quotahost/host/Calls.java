@@ -35,11 +35,10 @@ import org.slf4j.LoggerFactory;
  * shutting down, or if two threads meet it at once, as where the heap is full. Python raises an error of its own instead.
  */
 final class Calls {
-    private static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
+    static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
     static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
     /** How many bytes a call, or its answer, may have. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
-    static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** Bytes of the sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 16 << 20;
