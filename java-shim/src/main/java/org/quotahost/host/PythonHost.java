@@ -179,7 +179,7 @@ public final class PythonHost {
         lives.awaitEnd(CLOSE_MS);
         watch.close(until);
         if (topicSchedule.close(until)) topicQuotas.close();
-        admin.close();
+        admin.end();
         gauges.close();
         Fence.uninstall();
     }
