@@ -18,8 +18,6 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.quotahost.util.Schedule;
@@ -44,7 +42,6 @@ final class AdminSocket implements AutoCloseable {
     private final String node;
     private final Function<String[], String> answers;
     private final Schedule schedule = new Schedule("quotahost-admin");
-    private final Set<SocketChannel> connections = ConcurrentHashMap.newKeySet();
     private Path path;
     private ServerSocketChannel server;
 
@@ -78,7 +75,6 @@ final class AdminSocket implements AutoCloseable {
         schedule.end();
         if (server != null) close(server);
         if (path != null) close(() -> Files.deleteIfExists(path));
-        connections.forEach(AdminSocket::close);
     }
 
     private static void close(Closeable what) {
@@ -118,7 +114,6 @@ final class AdminSocket implements AutoCloseable {
         try {
             while (true) {
                 SocketChannel channel = server.accept();
-                connections.add(channel);
                 Child.daemon(() -> serve(channel), "quotahost-admin").start();
             }
         } catch (IOException e) {
@@ -134,8 +129,6 @@ final class AdminSocket implements AutoCloseable {
             }
         } catch (IOException e) {
             LOG.debug("A connection has ended", e); // as if nobody had asked
-        } finally {
-            connections.remove(channel);
         }
     }
 
