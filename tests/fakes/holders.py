@@ -11,14 +11,13 @@ PRODUCE, FETCH, REQUEST = QuotaType.PRODUCE, QuotaType.FETCH, QuotaType.REQUEST
 def holder(
     principal: str, client_id: str, tags: tuple[str, str] | None = None, *, type: QuotaType = PRODUCE,
     base: float | None = None, stand_in: float | None = None, rate: float | None = None, supplier: str = "static",
-    shadow: str = "", whole: bool = False, exempt: bool = False, newcomer: bool = False, marked: bool = False,
-    passes: bool = False,
+    shadow: str = "", whole: bool = False, newcomer: bool = False, marked: bool = False, passes: bool = False,
 ) -> list[Any]:  # fmt: skip
     """One client, or with ``whole`` all of a principal, and what Kafka measures for the tags it has."""
     user_tag, client_tag = tags or (principal, client_id)
     return [
-        principal, client_id, whole, type.value, user_tag, client_tag, base, stand_in, rate, exempt, newcomer, supplier,
-        shadow, marked, passes,
+        principal, client_id, whole, type.value, user_tag, client_tag, base, stand_in, rate, newcomer, supplier, shadow,
+        marked, passes,
     ]  # fmt: skip
 
 

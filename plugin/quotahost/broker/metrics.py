@@ -134,7 +134,7 @@ CATALOGUE: Final = (
     )),
     Described("TurnedBack", "Bytes", "turned_back_bytes", COUNTER,
         "Bytes of record batches for a topic that were turned back, by the fence or by topic quotas; `<several "
-        "topics>`: of requests that name several topics by their ids, `<other topics>`: beyond 1,000 names.",
+        "topics>`: of requests to several topics, `<other topics>`: beyond 1,000 names.",
         label="topic", shown_by="the fence, once it has turned something back"),
     *_bean("Shadow", label="rule", shown_by="every broker, once a rule was in shadow (`shadow`)", rows=(
         ("Over", "shadow_over", GAUGE,

@@ -49,7 +49,7 @@ public final class Filled {
         table.configure(4 * principals.length, 3_600, 35_000, new String[] {"PRODUCE"}, rates, new String[] {"PRODUCE"});
         List<Batch.Lookup> lookups = new ArrayList<>();
         for (KafkaPrincipal p : principals) lookups.add(new Batch.Lookup(p.getName(), CLIENT_ID, 1));
-        Answer answer = new Answer(quotas, Answer.Reach.ALIKE, Set.of(), "");
+        Answer answer = new Answer(quotas, true, Set.of(), "");
         table.publish(new Batch(lookups, List.of()), new int[principals.length], List.of(answer));
         return table;
     }

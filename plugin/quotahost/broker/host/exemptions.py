@@ -28,7 +28,7 @@ ANONYMOUS: Final = "ANONYMOUS"
 OWN: Final = "quotahost-"  # begins the client-id of the plugins' own client on any node
 
 # Forms of the client-ids of Kafka's own clients inside a broker, and of quotahost's own on any broker and in the
-# pipeline: # stands for digits, * at the end for the rest without white space. Java's fence/Exemptions takes this text.
+# pipeline: # stands for digits, * at the end for the rest. Java's fence/Exemptions takes this text.
 # Kafka's are made in BrokerBlockingSender (fetchers), TransactionMarkerChannelManager, KafkaRaftManager, NetworkUtils
 # (the three with "-client-") and TopicBasedRemoteLogMetadataManagerConfig (tiered storage). A new one would be found by
 # test_shapes. NodeToControllerChannelManager, which sends heartbeats and forwards requests, uses the

@@ -234,8 +234,6 @@ class Host:
     def _know(self, now: Cluster) -> None:
         if self._exemptions.know(now.brokers):
             self._exempt()
-            # A client that is exempt now may stand in the table with a quota.
-            self._clients.answers_changed()
         self._notifier.tell(self._plugins, now)
 
     def _tick(self) -> None:
@@ -255,16 +253,19 @@ class Host:
             )
 
     def _ask_for_fence(self) -> None:
-        """Warn once, soon after the start, if a factor source may pause writes and no fence could hold that."""
-        has_source = self._roles.broker and self._plugins.factor_source is not None
-        if not has_source or self._broker.settings.shadow.factor or self._clock() < self._ask_for_fence_at:
+        """Warn once, soon after the start, if a PAUSE or topic quotas may have to turn writes back and no fence does."""
+        settings = self._broker.settings
+        may_pause = self._plugins.factor_source is not None and not settings.shadow.factor
+        has_quotas = settings.topics.total is not None and not settings.shadow.all_topics
+        needs_fence = self._roles.broker and (may_pause or has_quotas)
+        if not needs_fence or self._clock() < self._ask_for_fence_at:
             return
         self._ask_for_fence_at = math.inf
         if not self._shim.fence():
             _factor_log.warning(
                 "authorizer.class.name is not org.quotahost.QuotaFence: without the fence a PAUSE only slows each "
                 "producer to floor.bytes, which one that opens new connections evades; factor.scope=topics slows all "
-                "clients, and budgets=on nobody"
+                "clients, budgets=on nobody, and topic quotas turn nothing back"
             )
 
     # ---- the end ----

@@ -142,8 +142,7 @@ class _Use:
     base: float | None  # its rate before the factor; None is unlimited
     stand_in: float  # what the factor multiplies instead: what Java measured when it fell, or what Kafka measures now
     rate: float  # what Kafka measures, in the type's unit
-    supplier: str  # the one in force; "" for newcomers and who is exempt
-    exempt: bool
+    supplier: str  # the one in force; "" for newcomers
     marked: bool  # all who have the tags write to affected topics
     passes: bool  # all of them pass a closed fence
     scopes: dict[Tags, Answer] = field(default_factory=dict)  # in which scopes they would be
@@ -203,7 +202,7 @@ def compare(ask: Ask) -> Comparison:
             # With ``shadow=all`` the quotas that would be in force are in shadow, too.
             if not state.enforced and use.supplier and use.base is not None and use.rate > use.base:
                 comparison.hold(SUPPLIER + use.supplier, [use], use.rate - use.base)
-            if by_factor and not use.exempt and (use.marked or not state.is_for_topics):
+            if by_factor and (use.marked or not state.is_for_topics):
                 _factor(use, state, comparison)
         _suppliers(quota_type, uses, state, comparison)
     return comparison
@@ -213,7 +212,7 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]
     uses: dict[Tags, _Use] = {}
     wanted = quota_type.value
     for (
-        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, measured, exempt, newcomer, supplier,
+        principal, client_id, whole, name, user_tag, client_tag, base, stand_in, measured, newcomer, supplier,
         shadow, marked, passes,
     ) in holders:  # fmt: skip
         if name != wanted:
@@ -221,12 +220,11 @@ def _uses(quota_type: QuotaType, holders: Iterable[Sequence[Any]]) -> list[_Use]
         tags = user_tag, client_tag
         use = uses.get(tags)
         if use is None:
-            # A newcomer's rate is no supplier's, and the exempt have none. Behind a tab stand the rates of others.
+            # A newcomer's rate is no supplier's. Behind a tab stand the rates of others.
             rate = measured or 0.0
-            whose = "" if exempt or newcomer else supplier.partition("\t")[0]
+            whose = "" if newcomer else supplier.partition("\t")[0]
             use = uses[tags] = _Use(
-                (quota_type, tags), None if exempt else base, rate if stand_in is None else stand_in, rate, whose,
-                exempt, marked, passes,
+                (quota_type, tags), base, rate if stand_in is None else stand_in, rate, whose, marked, passes
             )  # fmt: skip
         else:
             use.marked &= marked

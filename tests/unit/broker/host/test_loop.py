@@ -44,6 +44,7 @@ def test_a_supplier_that_a_change_brings_hears_all_quotas_and_its_properties_are
         ({"factor.source": "fixed"}, True, 0),
         ({"factor.source": "fixed", "shadow": "all"}, False, 0),
         ({"factor.source": "fixed", "shadow": "factor"}, False, 0),
+        ({"topics.total.bytes.in.per.sec.threshold": "1G"}, False, 1),
         ({}, False, 0),
     ],
 )

@@ -137,7 +137,6 @@ def test_the_factor_in_shadow_is_counted(rows: list[Any], changes: dict[str, Any
 
 
 SLOWED = holder("alice", "a", base=1_000, rate=900)
-ADMIN = holder("admin", "a", tags=("<exempt>", ""), rate=900, exempt=True, supplier="exempt.principals")
 READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIENT, 1_000))
 
 
@@ -146,14 +145,12 @@ READS = holder("alice", "a", type=FETCH, base=5_000, rate=900, shadow=would(CLIE
     [
         (SLOWED, {"shadow": [TRIED]}),  # a factor in force holds nobody in shadow
         (SLOWED, {"shadow": []}),
-        (ADMIN, {"shadow": ["factor"]}),
-        (ADMIN, {"shadow": ["factor"], "enforced": False}),
         (READS, {"shadow": [TRIED, "factor"], "factor_types": ["FETCH"]}),  # nor does it lower what a supplier gives
         (READS, {"shadow": []}),
         (holder("alice", "a", type=FETCH, base=1_000, rate=900), {"shadow": ["factor"]}),  # it acts on PRODUCE alone
     ],
 )
-def test_what_is_not_in_shadow_and_exempt_clients_are_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
+def test_what_is_not_in_shadow_is_not_counted(row: list[Any], changes: dict[str, Any]) -> None:
     assert compared(dump(row, factor=0.5, **changes)).counts == {}
 
 

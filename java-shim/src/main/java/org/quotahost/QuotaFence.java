@@ -10,7 +10,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.Reconfigurable;
@@ -43,17 +42,11 @@ import org.slf4j.LoggerFactory;
  * The authorizer that Kafka loads by authorizer.class.name: it asks the one of fence.authorizer (StandardAuthorizer if none is
  * named, nobody for none), then the fence, and throws the error of a request that is turned back.
  *
- * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
- * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
- * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
- * the same way.
+ * <p>Quotas cannot turn a request back before anything is appended, since Kafka throttles after the append; but if authorize()
+ * throws, KafkaApis answers the request with that error.
  *
- * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. The property
- * fence.authorizer names it: "none", or a class. Without the property it is Kafka's StandardAuthorizer, which denies what
- * no ACL allows: an operator who forgets the property opens no cluster.
- *
- * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
- * the records that it sent are lost, as with any other error.
+ * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. By default it is Kafka's
+ * StandardAuthorizer, which denies what no ACL allows: an operator who forgets the property opens no cluster.
  *
  * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
  * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and
@@ -62,7 +55,7 @@ import org.slf4j.LoggerFactory;
 public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     static final String PROPERTY = BrokerConfigs.PREFIX + "fence.authorizer";
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
-    private static final String NONE = "none";
+    private static final String NONE = "none", STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
     private static final String REMEDY = "; leave the property out for Kafka's StandardAuthorizer, or give \"" + NONE
             + "\" if the cluster had no authorizer, or the class that was in authorizer.class.name before";
 
@@ -110,11 +103,7 @@ public class QuotaFence implements ClusterMetadataAuthorizer, Reconfigurable {
     /** ConfigException if the class is not there or is none. */
     private static Authorizer innerOf(Map<String, ?> configs) {
         String name = Objects.toString(configs.get(PROPERTY), "").strip();
-        if (name.equalsIgnoreCase(NONE)) return new AllowAll();
-        if (!name.isEmpty()) return load(name);
-        Supplier<Authorizer> standard = Internals.AUTHORIZER.get();
-        if (standard == null) throw wrong(name, "stands for Kafka's StandardAuthorizer, which this Kafka has not");
-        return standard.get();
+        return name.equalsIgnoreCase(NONE) ? new AllowAll() : load(name.isEmpty() ? STANDARD : name);
     }
 
     private static Authorizer load(String name) {

@@ -7,13 +7,20 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletionStage;
+import java.util.stream.Stream;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.Reconfigurable;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.config.ConfigException;
@@ -21,7 +28,7 @@ import org.apache.kafka.common.errors.NotControllerException;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
-import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+import org.apache.kafka.metadata.authorizer.ClusterMetadataAuthorizer;
 import org.apache.kafka.server.authorizer.AclCreateResult;
 import org.apache.kafka.server.authorizer.AclDeleteResult;
 import org.apache.kafka.server.authorizer.Action;
@@ -32,6 +39,7 @@ import org.apache.kafka.server.authorizer.AuthorizerServerInfo;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.FenceFixture;
@@ -119,7 +127,52 @@ class QuotaFenceTest {
         return assertInstanceOf(Plain.class, fence.inner);
     }
 
-    /** QuotaFenceAclsTest compares all other answers with those of Kafka's StandardAuthorizer. */
+    static Stream<Method> whatKafkaAsksAndTellsIsHandedOnAndTheAnswerBack() {
+        return Stream.of(ClusterMetadataAuthorizer.class, Reconfigurable.class).flatMap(each -> Stream.of(each.getMethods()))
+                .filter(method -> !Set.of("configure", "authorize").contains(method.getName()));
+    }
+
+    private static Object any(Class<?> type) {
+        return Stream.of(7, AuthorizationResult.DENIED, REQUEST, new ArrayList<>(), new HashMap<>(), new HashSet<>(), new Exception(),
+                new Uuid(7, 7)).filter(each -> type == int.class ? each.equals(7) : type.isInstance(each)).findFirst().orElse(null);
+    }
+
+    /** An authorizer that keeps Kafka's ACLs and gives this answer to all calls, of which it keeps the last. */
+    private static Authorizer answering(Object answer, List<Object> last) {
+        return (Authorizer) Proxy.newProxyInstance(QuotaFenceTest.class.getClassLoader(),
+                new Class<?>[] {ClusterMetadataAuthorizer.class, Reconfigurable.class}, (proxy, method, arguments) -> {
+                    last.clear();
+                    last.add(method.getName());
+                    if (arguments != null) Collections.addAll(last, arguments);
+                    return answer;
+                });
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void whatKafkaAsksAndTellsIsHandedOnAndTheAnswerBack(Method method) throws Exception {
+        List<Object> asked = new ArrayList<>(), wanted = new ArrayList<>(List.of(method.getName()));
+        Object answer = any(method.getReturnType());
+        QuotaFence fence = new QuotaFence();
+        fence.inner = answering(answer, asked);
+        Object[] arguments = Stream.of(method.getParameterTypes()).map(QuotaFenceTest::any).toArray();
+        Collections.addAll(wanted, arguments);
+
+        assertEquals(answer, method.invoke(fence, arguments));
+        assertEquals(wanted, asked);
+    }
+
+    @Test
+    void whoMayWriteNothingIsToldSoAlsoWhileTheFenceIsClosed() {
+        QuotaFence fence = FenceFixture.fence("none", Map.of());
+        Fence.state(true, true, false, null);
+        List<AuthorizationResult> denied = List.of(AuthorizationResult.DENIED, AuthorizationResult.DENIED);
+        fence.inner = answering(denied, new ArrayList<>());
+        assertSame(denied, fence.authorize(REQUEST, FenceFixture.write("a", "b")));
+        fence.inner = answering(List.of(AuthorizationResult.DENIED, AuthorizationResult.ALLOWED), new ArrayList<>());
+        assertThrows(FenceFixture.PAUSED, () -> fence.authorize(REQUEST, FenceFixture.write("a", "b")));
+    }
+
     @Test
     void anotherAuthorizerGetsWhatKafkaAsksAndTellsTheFence() throws Exception {
         QuotaFence fence = FenceFixture.fence(Plain.class.getName(), Map.of("plain.level", "3"));

@@ -16,8 +16,6 @@ import org.quotahost.util.Names;
  * Group:alice goes for User:alice; a principal without a type is a User for Kafka, too.
  */
 public final class Exemptions {
-    private static final String BLANKS = " \t\n\u000B\f\r";
-
     private static volatile Clients clients = new Clients(Map.of(), Set.of(), new String[0]);
     /** The super users, as the broker's properties write them: type, colon, name. */
     private static volatile Set<String> superUsers = Set.of();
@@ -52,14 +50,9 @@ public final class Exemptions {
         return listed != null || !isAnonymous(user) ? listed : now.reasonById(clientId);
     }
 
-    /** Whether that is by the client-id, as a user who is not exempt as a whole. */
-    public static boolean isKnownById(String user, String clientId) {
-        return isAnonymous(user) && reason(user, null) == null && reason(user, clientId) != null;
-    }
-
     /**
      * Whether a client-id has a form, as Kafka makes them of a node's id: "broker-#-*", say. "#" stands for digits, and
-     * "*" at the end for one or more characters that are no white space. A regular expression would allocate.
+     * "*" at the end for one or more characters. A regular expression would allocate.
      */
     private static boolean hasForm(String clientId, String form) {
         int at = 0;
@@ -74,7 +67,7 @@ public final class Exemptions {
     }
 
     private static boolean fits(char c, char wanted) {
-        return wanted == '#' ? c >= '0' && c <= '9' : wanted == '*' ? BLANKS.indexOf(c) < 0 : c == wanted;
+        return wanted == '#' ? c >= '0' && c <= '9' : wanted == '*' || c == wanted;
     }
 
     /** Whether the fence lets everybody write to a topic. */

@@ -1,9 +1,7 @@
 package org.quotahost.fence;
 
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
@@ -37,7 +35,13 @@ public final class TurnedBack {
     /** A power of two. */
     private static final int SLOTS = 4_096;
 
-    private static final Allowance ALLOWANCE = new Allowance(System.nanoTime());
+    /** What a client may save up, in seconds of its rate. */
+    static final long SAVED_SECONDS = 4;
+    private static final long SECOND = 1_000_000_000L;
+    /** By System.nanoTime, which may be anything and overflow: all times are after it. */
+    static final long ORIGIN = System.nanoTime();
+
+    private static final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
     /** The bytes of each connection since its last mute, beyond the allowance; some connections share a place. */
     private static final AtomicLongArray sinceMute = new AtomicLongArray(SLOTS);
     /** The bytes of record batches turned back since the start of this JVM, by topic. */
@@ -62,11 +66,13 @@ public final class TurnedBack {
         try {
             note(new Client(principal.getName(), Names.kept(context.clientId())),
                     new Last(topic.isEmpty() ? "fence" : "topics", System.nanoTime()));
-            counter.add(count(actions, results));
+            long records = Requests.recordBytes();
+            counter.add(records);
+            add(name(actions, results), records);
             long size = Requests.bytes();
             if (size == Requests.UNKNOWN || Internals.MUTE.get() == null) return;
             int key = 31 * principal.hashCode() + topic.hashCode();
-            if (ALLOWANCE.take(key, size, bytesPerSecond, System.nanoTime())) return;
+            if (allows(key, size, bytesPerSecond, System.nanoTime())) return;
             if (muteIsDue(context, size) && Requests.release()) Mute.mark(principal);
         } catch (Throwable e) { // a later Kafka keeps requests in another way; the client gets the same answer
             Internals.REQUESTS.failed(e);
@@ -103,38 +109,18 @@ public final class TurnedBack {
     // ---- bytes -----------------------------------------------------------------------------------------------
 
     /**
-     * The bytes of record batches that the client may write. From Produce v13 on a request names its topics by ids, which no
-     * authorizer can translate. A request to one topic is counted under the name that Kafka asks the authorizer about; one to
-     * several is counted under SEVERAL.
+     * The name under which the bytes of a request are counted. From Produce v13 on it names its topics by ids, which no
+     * authorizer can translate, so it is that which Kafka asks the authorizer about; for several topics it is SEVERAL.
      */
-    private static long count(List<Action> actions, List<AuthorizationResult> results) {
-        List<Requests.Records> topics = Requests.records();
-        Set<String> allowed = new HashSet<>();
+    static String name(List<Action> actions, List<AuthorizationResult> results) {
+        String name = null;
         for (int i = 0; i < results.size(); i++) {
             String topic = Fence.writable(actions.get(i), results.get(i));
-            if (topic != null) allowed.add(topic);
+            if (topic == null) continue;
+            // Where everything is allowed, the name may be anything.
+            name = name != null ? SEVERAL : Requests.isTopicName(topic) ? topic : OTHERS;
         }
-        long all = 0;
-        for (Requests.Records records : topics) {
-            String name = name(records.topic(), topics.size(), allowed);
-            if (name == null) continue;
-            add(name, records.bytes());
-            all += records.bytes();
-        }
-        return all;
-    }
-
-    /**
-     * The name under which a topic's bytes are counted, or null if the client may not write to it.
-     *
-     * @param inRequest its name in the request, "" if that has its id; number is how many topics the request has
-     * @param allowed those that the client may write to, of those that Kafka asks about
-     */
-    static String name(String inRequest, int number, Set<String> allowed) {
-        if (inRequest.isEmpty()) return number == 1 && allowed.size() == 1 ? allowed.iterator().next() : SEVERAL;
-        if (!allowed.contains(inRequest)) return null;
-        // Where everything is allowed, the name may be anything.
-        return Requests.isTopicName(inRequest) ? inRequest : OTHERS;
+        return name;
     }
 
     static void add(String topic, long records) {
@@ -145,38 +131,20 @@ public final class TurnedBack {
     // ---- the allowance ---------------------------------------------------------------------------------------
 
     /**
-     * How many bytes a client may send on in requests that are turned back, before its connections are muted.
-     *
-     * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
-     * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
-     * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
-     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
+     * Takes so many bytes that a client may send on in requests that are turned back, before its connections are muted, if they
+     * are still allowed; key is the hash of whose they are. Each slot holds until when its bytes are paid for (the generic cell
+     * rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
      */
-    static final class Allowance {
-        /** What a client may save up, in seconds of its rate. */
-        static final long SAVED_SECONDS = 4;
-        private static final long SECOND = 1_000_000_000L;
-
-        private final AtomicLongArray paidUntil = new AtomicLongArray(SLOTS);
-        private final long origin;
-
-        /** All times are after the origin, both by System.nanoTime. */
-        Allowance(long origin) {
-            this.origin = origin;
-        }
-
-        /** Takes so many bytes, if they are still allowed; key is the hash of whose they are. */
-        boolean take(int key, long bytes, double bytesPerSecond, long nanos) {
-            if (!(bytesPerSecond > 0)) return false;
-            int slot = slot(key);
-            long now = nanos - origin;
-            long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
-            while (true) {
-                long before = paidUntil.get(slot);
-                long after = Math.max(before, now) + cost;
-                if (after - now > SAVED_SECONDS * SECOND) return false;
-                if (paidUntil.compareAndSet(slot, before, after)) return true;
-            }
+    static boolean allows(int key, long bytes, double bytesPerSecond, long nanos) {
+        if (!(bytesPerSecond > 0)) return false;
+        int slot = slot(key);
+        long now = nanos - ORIGIN;
+        long cost = (long) Math.min(SECOND, bytes / bytesPerSecond * SECOND);
+        while (true) {
+            long before = paidUntil.get(slot);
+            long after = Math.max(before, now) + cost;
+            if (after - now > SAVED_SECONDS * SECOND) return false;
+            if (paidUntil.compareAndSet(slot, before, after)) return true;
         }
     }
 }

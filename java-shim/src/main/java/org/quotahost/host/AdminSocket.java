@@ -8,7 +8,6 @@ import java.io.InputStreamReader;
 import java.net.StandardProtocolFamily;
 import java.net.URLDecoder;
 import java.net.UnixDomainSocketAddress;
-import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
@@ -19,8 +18,6 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.quotahost.util.Schedule;
@@ -32,8 +29,8 @@ import org.slf4j.LoggerFactory;
  * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Connections, of which
- * each costs a thread, and questions have no bounds: whoever can connect can end the broker, too.
+ * JSON (Questions). Connections, of which each costs a thread, and questions have no bounds: whoever can connect can end the
+ * broker, too.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */
@@ -45,7 +42,6 @@ final class AdminSocket implements AutoCloseable {
     private final String node;
     private final Function<String[], String> answers;
     private final Schedule schedule = new Schedule("quotahost-admin");
-    private final Set<SocketChannel> connections = ConcurrentHashMap.newKeySet();
     private Path path;
     private ServerSocketChannel server;
 
@@ -79,7 +75,6 @@ final class AdminSocket implements AutoCloseable {
         schedule.end();
         if (server != null) close(server);
         if (path != null) close(() -> Files.deleteIfExists(path));
-        connections.forEach(AdminSocket::close);
     }
 
     private static void close(Closeable what) {
@@ -117,33 +112,23 @@ final class AdminSocket implements AutoCloseable {
 
     private void accept() {
         try {
-            while (true) begin(server.accept());
+            while (true) {
+                SocketChannel channel = server.accept();
+                Child.daemon(() -> serve(channel), "quotahost-admin").start();
+            }
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
         }
     }
 
-    private void begin(SocketChannel channel) {
-        connections.add(channel);
-        try {
-            Thread thread = new Thread(() -> serve(channel), "quotahost-admin");
-            thread.setDaemon(true);
-            thread.start();
-        } catch (Throwable e) { // no thread can be made: whoever asks would wait for good
-            connections.remove(channel);
-            close(channel);
-            throw e;
-        }
-    }
-
     private void serve(SocketChannel channel) {
-        try (channel) {
+        try (channel; var out = Channels.newOutputStream(channel)) {
             var in = new BufferedReader(new InputStreamReader(Channels.newInputStream(channel), StandardCharsets.UTF_8));
-            for (String line = in.readLine(); line != null; line = in.readLine()) send(channel, answer(line));
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                out.write((answer(line) + "\n").getBytes(StandardCharsets.UTF_8));
+            }
         } catch (IOException e) {
             LOG.debug("A connection has ended", e); // as if nobody had asked
-        } finally {
-            connections.remove(channel);
         }
     }
 
@@ -151,13 +136,8 @@ final class AdminSocket implements AutoCloseable {
         try {
             return answers.apply(Stream.of(line.split(" ", -1))
                     .map(word -> URLDecoder.decode(word, StandardCharsets.UTF_8)).toArray(String[]::new));
-        } catch (RuntimeException | StackOverflowError e) {
+        } catch (RuntimeException e) {
             return Questions.error(e.toString());
         }
-    }
-
-    private static void send(SocketChannel channel, String answer) throws IOException {
-        ByteBuffer bytes = ByteBuffer.wrap((answer + "\n").getBytes(StandardCharsets.UTF_8));
-        while (bytes.hasRemaining()) channel.write(bytes);
     }
 }

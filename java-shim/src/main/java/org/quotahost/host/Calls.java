@@ -35,11 +35,10 @@ import org.slf4j.LoggerFactory;
  * shutting down, or if two threads meet it at once, as where the heap is full. Python raises an error of its own instead.
  */
 final class Calls {
-    private static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
+    static final Properties DECLARATION = Resources.properties(Calls.class, "/META-INF/quotahost/host-protocol.properties");
     static final int VERSION = Integer.parseInt(DECLARATION.getProperty("version"));
     /** How many bytes a call, or its answer, may have. */
     static final int MOST = Integer.parseInt(DECLARATION.getProperty("most"));
-    static final Set<String> DECLARED = Set.of(DECLARATION.getProperty("calls").split(" "));
     private static final Set<String> TOLD = Set.of(DECLARATION.getProperty("told").split(" "));
     /** Bytes of the sets of client-ids that are remembered: a supplier may return the same large one for every principal. */
     private static final int MOST_IDS = 16 << 20;
@@ -129,7 +128,10 @@ final class Calls {
                 act("set_budgets", this::setBudgets),
                 act("set_factors_of_types", a -> table.factorsOfTypes(a.get(0), a.texts(1))),
                 entry("load", a -> KafkaBeans.load(System.nanoTime())),
-                act("exempt", a -> Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2))),
+                act("exempt", a -> {
+                    Exemptions.set(BrokerConfigs.pairs(a.texts(0)), a.texts(1), a.get(2));
+                    table.forgetExempt();
+                }),
                 act("spare", a -> Exemptions.spare(a.texts(0))),
                 act("log", a -> log(a.get(0), a.get(1), a.get(2))));
     }
@@ -156,12 +158,10 @@ final class Calls {
         }
     }
 
-    /** Reads a message; a RuntimeException if it is no call that is declared. */
+    /** Reads a message; a RuntimeException if it is no call. */
     static Request read(byte[] message) {
         if (!(Wire.decode(message) instanceof List<?> call) || call.isEmpty()) throw new IllegalArgumentException("a message is no call");
-        String name = String.valueOf(call.get(0));
-        if (!DECLARED.contains(name)) throw new IllegalArgumentException("there is no call " + name);
-        return new Request(name, call.subList(1, call.size()));
+        return new Request((String) call.get(0), call.subList(1, call.size()));
     }
 
     /** Whatever the call throws, there is an answer: the thread that has called would wait for good. */
@@ -213,7 +213,11 @@ final class Calls {
         host.lease.renew();
         taken.clients().forEach(host.inbox::askAgain); // it failed at them
         // No longer than a second: the life after this one waits for the call.
-        taken = life.closing() ? Batch.EMPTY : host.table.answerExempt(host.inbox.take(Math.min(timeoutMs, 1_000)));
+        taken = Batch.EMPTY;
+        if (!life.closing()) {
+            taken = host.inbox.take(Math.min(timeoutMs, 1_000));
+            taken.clients().removeIf(each -> Exemptions.reason(each.principal(), each.clientId()) != null);
+        }
         host.lease.renew();
         return List.of(taken.clients().stream().map(each -> List.of(plain(each.principal()), plain(each.clientId()))).toList(),
                 taken.events().stream().map(each -> List.of(each.kind(), each.fields())).toList(), life.closing());
@@ -267,8 +271,7 @@ final class Calls {
                     given.shared(3));
         }
         int distinct = row.number(1);
-        return distinct < 0 ? new Answer(quotas, Answer.Reach.EACH, Set.of(), row.get(2))
-                : new Answer(quotas, Answer.Reach.ALIKE, ids.get(distinct), row.get(2));
+        return new Answer(quotas, distinct >= 0, distinct < 0 ? Set.of() : ids.get(distinct), row.get(2));
     }
 
     /** The set that these bytes, a list of client-ids, have made before, or a new one. */

@@ -19,6 +19,7 @@ import java.util.concurrent.TimeUnit;
 import org.quotahost.python.Interpreter;
 import org.quotahost.python.PythonEnvironment;
 import org.quotahost.util.BrokerConfigs;
+import org.quotahost.util.Json;
 import org.quotahost.util.LineLimit;
 import org.quotahost.util.Resources;
 import org.slf4j.Logger;
@@ -27,11 +28,10 @@ import org.slf4j.LoggerFactory;
 /**
  * A life of the Python host in a process of its own: its frames, its threads, what it prints, and its end.
  *
- * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
- * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
- * the calls that nobody waits for; the others, which may take long, have threads of their own, as many as wait for them in
- * Python: a process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
- * before it knows this JVM, goes to the broker's log by its standard error.
+ * <p>Calls come by its standard output and answers go to its standard input (docs/reference/host-protocol.md). One thread
+ * reads the frames and makes the calls that nobody waits for; the others, which may take long, have threads of their own, as
+ * many as wait for them in Python: a process that does not read stops nobody but itself. What native code of it prints, and
+ * Python before it knows this JVM, goes to the broker's log by its standard error.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
@@ -74,7 +74,7 @@ final class Child extends Life {
         since = System.nanoTime();
         PythonEnvironment python = environment.join();
         String code = Resources.text(Interpreter.class, "child.py")
-                .replace("{path}", Interpreter.literal(String.join("\n", python.path())))
+                .replace("{path}", Json.text(String.join("\n", python.path())))
                 .replace("{parent}", Long.toString(ProcessHandle.current().pid()));
         // Isolated: it must not run what lies in the working directory, nor start as PYTHON* variables say.
         process = new ProcessBuilder(python.executable(), "-I", "-c", code).start();
@@ -84,7 +84,7 @@ final class Child extends Life {
         reader.start();
     }
 
-    private static Thread daemon(Runnable work, String name) {
+    static Thread daemon(Runnable work, String name) {
         Thread thread = new Thread(work, name);
         thread.setDaemon(true);
         return thread;

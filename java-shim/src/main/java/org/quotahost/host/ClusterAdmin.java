@@ -30,7 +30,6 @@ final class ClusterAdmin {
 
     private final String clientId;
     private volatile Map<String, Object> config = Map.of();
-    private boolean closed;
     /** Made when it is first needed: at the broker's start its own listener is not open yet. */
     private Admin admin;
     /** When the files of its keystores were written, which it reads once; certificates may be renewed in place (KIP-226). */
@@ -107,7 +106,6 @@ final class ClusterAdmin {
         // The keystores' disk may hang, and to find addresses may take long: no change and no shutdown waits for these.
         List<Long> files = written(given);
         synchronized (this) {
-            if (closed) throw new IOException("this broker is stopping");
             if (admin != null && config == given && written.equals(files)) return admin;
             if (config == given) end();
         }
@@ -116,7 +114,7 @@ final class ClusterAdmin {
         }
         Admin made = Admin.create(given);
         synchronized (this) {
-            if (!closed && admin == null && config == given) {
+            if (admin == null && config == given) {
                 written = files;
                 return admin = made;
             }
@@ -130,13 +128,8 @@ final class ClusterAdmin {
                 .map(name -> new File(Objects.toString(config.get(name), "")).lastModified()).toList();
     }
 
-    synchronized void close() {
-        closed = true;
-        end();
-    }
-
     /** Ends the client, whose thread may hang in a look-up of names, say. By a time of 0 Kafka's client would wait for it. */
-    private void end() {
+    synchronized void end() {
         if (admin != null) admin.close(Duration.ofMillis(1));
         admin = null;
     }

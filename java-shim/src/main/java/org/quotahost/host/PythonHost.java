@@ -11,7 +11,6 @@ import java.util.stream.Stream;
 import org.quotahost.fence.Fence;
 import org.quotahost.fence.TurnedBack;
 import org.quotahost.inbox.Inbox;
-import org.quotahost.internals.BrokerLog;
 import org.quotahost.internals.Internals;
 import org.quotahost.metrics.ClientTable;
 import org.quotahost.metrics.Gauges;
@@ -167,7 +166,6 @@ public final class PythonHost {
         log.every(BEAT_MS, "the log of the fence", Fence::logState);
         log.every(BEAT_MS, "the log of refused creations", Fence::logRefusals);
         log.every(BEAT_MS, "the log of a full table", table::logFull);
-        log.every(BEAT_MS, "the summary of changed limits", () -> BrokerLog.summarize(table.factorInForce.limitFactor()));
         log.every(BEAT_MS, "the log of topics", topicQuotas::log);
         log.every(BEAT_MS, "the log of what is missing", Internals::log);
     }
@@ -183,7 +181,7 @@ public final class PythonHost {
         lives.awaitEnd(CLOSE_MS);
         watch.close(until);
         if (topicSchedule.close(until)) topicQuotas.close();
-        admin.close();
+        admin.end();
         gauges.close();
         Fence.uninstall();
     }

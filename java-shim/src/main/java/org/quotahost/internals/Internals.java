@@ -13,14 +13,12 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
-import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.quota.ClientQuotaCallback;
 import org.quotahost.util.Resources;
@@ -51,9 +49,7 @@ public final class Internals {
             + " newcomers' rates for clients without a quota, and usage, top and shadow know no rates", () -> true);
     public static final Internal<Boolean> BROKER_LOG = new Internal<>("BrokerLog", "the broker's log contains every"
             + " request that the fence turns back, and a line of Kafka's for each client whenever the factor moves",
-            BrokerLog::install);
-    public static final Internal<Supplier<Authorizer>> AUTHORIZER = new Internal<>("StandardAuthorizer",
-            "a QuotaFence does not start without client.quota.callback.fence.authorizer", () -> StandardAuthorizer::new);
+            () -> BrokerLog.install()); // a reference to the method would load log4j2 here
     public static final Internal<Consumer<Authorizer>> AUTHORIZER_METRICS = new Internal<>("AuthorizerMetrics",
             "StandardAuthorizer answers no request behind a QuotaFence, but does behind a MonitoredQuotaFence",
             Internals::authorizerMetrics);
@@ -73,14 +69,12 @@ public final class Internals {
     public static final Internal<Boolean> CLIENT_SOFTWARE = new Internal<>("ClientSoftware",
             "the gauges ImpatientClients stay 0", () -> true);
 
-    public static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG, AUTHORIZER,
+    public static final List<Internal<?>> ALL = List.of(REQUESTS, MUTE, METERS, CLIENT_METERS, BROKER_LOG,
             AUTHORIZER_METRICS, SHUTDOWN_ORDER, SSL, CONTROLLER, OFFLINE_LOG_DIRS, REPLICAS, LOAD, CLIENT_SOFTWARE);
 
     /** What Kafka loads, by name, since Kafka 4.0 cannot load the last two. */
     private static final List<String> OURS = List.of("org.quotahost.PythonQuotaCallback", "org.quotahost.QuotaFence",
             "org.quotahost.MonitoredPythonQuotaCallback", "org.quotahost.MonitoredQuotaFence");
-
-    private static boolean started;
 
     private Internals() {}
 
@@ -91,8 +85,7 @@ public final class Internals {
     public static synchronized void start(Class<?> ours) {
         List<String> unserved = unserved(ours);
         if (!unserved.isEmpty()) throw new ConfigException(sentence(ours, unserved));
-        String sentence = started ? null : untested(kafkasVersion(), Resources.versions().getProperty("kafka", ""));
-        started = true;
+        String sentence = REQUESTS.tried ? null : untested(kafkasVersion(), Resources.versions().getProperty("kafka", ""));
         if (sentence != null) LOG.warn(sentence);
         tryAll();
         log();

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.management.JMException;
@@ -16,7 +16,6 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.util.BrokerConfigs;
-import org.quotahost.util.Sanitized;
 
 /**
  * What only Kafka's own MBeans tell (what quotas measure, who is controller, lost disks, client software, idle threads,
@@ -33,6 +32,7 @@ public final class KafkaBeans {
     private static final String[] RATES = {"byte-rate", "byte-rate", "request-time", "mutation-rate"};
     private static final int MUTATION = ClientQuotaType.CONTROLLER_MUTATION.ordinal();
     private static final MBeanServer SERVER = ManagementFactory.getPlatformMBeanServer();
+    private static final Pattern PLAIN = Pattern.compile("[\\w-%\\. \t]*");
     private static final String SOFTWARE = "clientSoftwareName";
     private static final String LOG_DIR = "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=";
 
@@ -51,15 +51,13 @@ public final class KafkaBeans {
 
     /**
      * The MBeans whose names have a form. To find them the JVM looks at all of a domain, and Kafka's new sensors wait: with
-     * 200,000 MBeans of clients for 0.2 s. So that is done once a minute at most, at the start once a second, and for a
-     * thousandth of the time.
+     * 200,000 MBeans of clients for 0.2 s. So that is done once a second at most, and for a thousandth of the time.
      */
     private static final class Found {
-        private static final long A_MINUTE = TimeUnit.MINUTES.toNanos(1), A_SECOND = TimeUnit.SECONDS.toNanos(1);
-        private static final long LOADED = System.nanoTime();
+        private static final long A_MILLISECOND = 1_000_000;
         private final ObjectName form;
         private Set<ObjectName> names = Set.of();
-        private long due = LOADED;
+        private long due = System.nanoTime();
 
         Found(String form) {
             this.form = name(form);
@@ -69,7 +67,7 @@ public final class KafkaBeans {
             if (now - due < 0) return names;
             long began = System.nanoTime();
             names = SERVER.queryNames(form, null);
-            due = now + Math.max(now - LOADED < 2 * A_MINUTE ? A_SECOND : A_MINUTE, 1_000 * (System.nanoTime() - began));
+            due = now + 1_000 * Math.max(A_MILLISECOND, System.nanoTime() - began);
             return names;
         }
     }
@@ -134,7 +132,12 @@ public final class KafkaBeans {
     }
 
     private static String key(String tag, String value) {
-        return value.isEmpty() ? "" : "," + tag + "=" + Sanitized.bean(value);
+        return value.isEmpty() ? "" : "," + tag + "=" + sanitized(value);
+    }
+
+    /** As Kafka's Sanitizer quotes a value of an MBean's name, if it needs to be. */
+    static String sanitized(String value) {
+        return PLAIN.matcher(value).matches() ? value : ObjectName.quote(value);
     }
 
     private static double number(ObjectName name, String attribute) {
@@ -185,7 +188,7 @@ public final class KafkaBeans {
         List<String> offline = new ArrayList<>();
         boolean shown = false;
         for (String directory : directories) {
-            long value = count(name(LOG_DIR + Sanitized.bean(new File(directory).getAbsolutePath())), "Value");
+            long value = count(name(LOG_DIR + sanitized(new File(directory).getAbsolutePath())), "Value");
             shown |= value >= 0;
             if (value > 0) offline.add(directory);
         }

@@ -5,7 +5,6 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
-import java.util.List;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import org.apache.kafka.common.internals.Topic;
@@ -95,13 +94,10 @@ public final class Requests {
 
     // ---- produce requests ------------------------------------------------------------------------------------
 
-    /** The record batches for a topic, whose name is "" where the request has its id: their bytes as Kafka's BytesInPerSec counts. */
-    public record Records(String topic, long bytes) {}
-
-    /** Of each topic of the request, or empty. */
-    public static List<Records> records() {
-        if (!(body() instanceof ProduceRequest produce)) return List.of();
-        return produce.data().topicData().stream().map(topic -> new Records(topic.name(), bytes(topic))).toList();
+    /** The bytes of the request's record batches, as Kafka's BytesInPerSec counts them; 0 if this Kafka doesn't tell. */
+    public static long recordBytes() {
+        if (!(body() instanceof ProduceRequest produce)) return 0;
+        return produce.data().topicData().stream().mapToLong(Requests::bytes).sum();
     }
 
     /**

@@ -48,9 +48,7 @@ public final class ClientTable {
         TabularDataSupport table = new TabularDataSupport(TYPE);
         List<?> answer = rows.get() instanceof List<?> all ? all : List.of();
         for (Object columns : answer) {
-            CompositeDataSupport row = row((List<?>) columns);
-            // Python has escaped half a surrogate pair, and a name may have such letters itself.
-            if (!table.containsKey(table.calculateIndex(row))) table.put(row);
+            table.put(row((List<?>) columns));
         }
         return table;
     }

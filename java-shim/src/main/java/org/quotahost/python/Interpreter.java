@@ -2,9 +2,9 @@ package org.quotahost.python;
 
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
-import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.internals.ShutdownOrder;
+import org.quotahost.util.Json;
 import org.quotahost.util.Resources;
 
 /**
@@ -44,10 +44,11 @@ public final class Interpreter {
             throw new ConfigException("the attach library " + environment.attach() + " does not load: " + e.getMessage());
         }
         requireNoProblem("Python does not start", startApart(environment));
+        // A text in JSON is one in Python, too, but for letters beyond U+FFFF, which no path has.
         requireNoProblem("JPype does not start", run(Resources.text(Interpreter.class, "bootstrap.py")
-                .replace("{path}", literal(String.join("\n", environment.path())))
-                .replace("{executable}", literal(environment.executable()))
-                .replace("{library}", literal(environment.attach()))));
+                .replace("{path}", Json.text(String.join("\n", environment.path())))
+                .replace("{executable}", Json.text(environment.executable()))
+                .replace("{library}", Json.text(environment.attach()))));
         ShutdownOrder.keep();
     }
 
@@ -74,14 +75,6 @@ public final class Interpreter {
 
     private static void requireNoProblem(String what, String problem) {
         if (problem != null) throw new ConfigException(what + ": " + problem);
-    }
-
-    /** A text as a Python string literal in plain ASCII. */
-    public static String literal(String text) {
-        return text.codePoints()
-                .mapToObj(c -> c >= ' ' && c < 127 && c != '"' && c != '\\' ? Character.toString(c)
-                        : String.format("\\U%08x", c))
-                .collect(Collectors.joining("", "\"", "\""));
     }
 
     /** Loads and starts libpython as this executable would start it. Answers null, or what went wrong. */

@@ -125,7 +125,7 @@ public final class Dump {
         if (Double.isNaN(rate) || holder.idle(table.now) > RECENT_BEATS) return;
         String principal = holder.principal;
         holders.add(new Object[] {principal, clientId, holder.clientId == null, TYPES[type].name(), scope.own.user,
-            scope.own.clientId, scope.base(type), scope.standIn(type), rate, scope.isExempt(), Scopes.isOfNewcomers(scope),
+            scope.own.clientId, scope.base(type), scope.standIn(type), rate, Scopes.isOfNewcomers(scope),
             holder.answer.quotas()[type].supplier(), holder.answer.shadow(), table.marks.topic(principal, clientId) != null,
             Exemptions.passes(principal, clientId)});
     }

@@ -11,19 +11,13 @@ import java.util.function.Consumer;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.util.Names;
-import org.quotahost.util.Sanitized;
 
 /**
  * The principals and clients that the quota table knows: how a request thread finds a client's tags, which client-ids
  * need an answer of their own, and how many of clients.max places are left for whom.
  *
- * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
- * client-ids is known after its first request. Clients are kept by client-id only where their quota depends on it. This
- * is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects.
- *
- * <p>There are clients.max places. A principal takes one, and so does each client that it has in the table beyond the
- * first. The last tenth of the places is for principals alone, and a principal takes a place for a further client only
- * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
+ * <p>This is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects. How
+ * the places are given away docs/internals.md has ("Eviction").
  */
 final class Principals {
     private static final int QUICK = 1 << 15;
@@ -114,9 +108,10 @@ final class Principals {
         /** @param before what was in its place, and has the principal's clients; null for a new principal */
         Entry(String name, Entry before, int now, Scope[] all, Scope newcomers, Scope[] former, int formerUntil,
                 Set<String> distinct, String sample, Answer answer, boolean failed) {
+            // Anybody may be ANONYMOUS, an exempt broker, too: no look-up ends before the client-id has been asked about.
             super(name, null, isComplete(all) && distinct.isEmpty() && !Exemptions.isAnonymous(name) ? all : null, answer, failed,
                     before, now);
-            user = before == null ? Sanitized.tag(name) : before.user;
+            user = before == null ? Names.tag(name) : before.user;
             clients = before == null ? new ConcurrentHashMap<>(2) : before.clients;
             this.all = all;
             this.newcomers = newcomers;
@@ -136,9 +131,9 @@ final class Principals {
             return answer != Answer.NONE;
         }
 
-        /** Whether a client-id needs something of its own. Anybody may be ANONYMOUS, an exempt broker, too. */
+        /** Whether a client-id needs something of its own. */
         boolean needs(String clientId) {
-            return !complete || distinct.contains(clientId) || Exemptions.isKnownById(principal, clientId);
+            return !complete || distinct.contains(clientId);
         }
 
         TagHolder client(String clientId) {
@@ -228,7 +223,7 @@ final class Principals {
         quick(entry.principal, before, client);
     }
 
-    private void remove(Entry entry) {
+    void remove(Entry entry) {
         entries.remove(entry.principal);
         size = size - Math.max(1, entry.clients.size());
         quick(entry.principal, entry, null);

@@ -42,7 +42,8 @@ final class Publication {
         Scope[] none = new Scope[QuotaTable.TYPES];
         Entry before = old != null ? old : new Entry(name, null, now, none, scopes.newcomers, none, 0, Set.of(),
                 clientId, Answer.NONE, false);
-        Entry next = answer.isOfPrincipal(clientId) ? whole(before, lookup, answer) : alone(before, lookup, answer);
+        boolean isAlone = answer.failed() || answer.distinct().contains(clientId);
+        Entry next = isAlone ? alone(before, lookup, answer) : whole(before, lookup, answer);
         boolean differs = false;
         if (next.answer == answer) {
             differs = !Arrays.equals(before.all, next.all);
@@ -61,14 +62,13 @@ final class Publication {
 
     /** The answer tells of all client-ids of the principal but the distinct ones. */
     private Entry whole(Entry before, Batch.Lookup lookup, Answer answer) {
-        boolean alike = answer.reach() == Answer.Reach.ALIKE;
         Scope[] all = new Scope[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
-        for (int type = 0; type < all.length && alike; type++) {
+        for (int type = 0; type < all.length && answer.alike(); type++) {
             all[type] = scopes.shared(answer.quotas()[type], type, before.user);
             rates[type] = answer.quotas()[type].rate();
         }
-        // The host is asked again by a client-id that is like the others, and not by an exempt one that came first.
+        // The host is asked again by a client-id that is like the others, and not by a distinct one that came first.
         boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
         String sample = asksByThis ? lookup.clientId() : before.sample;
         return entry(before, all, rates, answer.distinct(), sample, answer, false);
@@ -81,9 +81,8 @@ final class Publication {
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean failed = answer.failed();
         boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
-        boolean tells = !failed && answer.reach() == Answer.Reach.ALIKE;
         return entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, null,
-                tells ? answer.distinct() : before.distinct, before.sample, blank ? Answer.NONE : before.answer,
+                failed ? before.distinct : answer.distinct(), before.sample, blank ? Answer.NONE : before.answer,
                 failed || before.failed);
     }
 
@@ -94,18 +93,15 @@ final class Publication {
     private Entry entry(Entry before, Scope[] all, double[] rates, Set<String> distinct, String sample, Answer answer,
             boolean failed) {
         Scope newcomers = before.newcomers;
-        Scope[] former = before.former.clone();
-        int formerUntil = before.formerUntil;
+        boolean dependsAnew = false;
         for (int type = 0; type < all.length; type++) {
-            boolean beginsToDepend = all[type] == null && before.all[type] != null;
-            if (all[type] != null || beginsToDepend) former[type] = beginsToDepend ? before.all[type] : null;
-            if (beginsToDepend) formerUntil = now + FORMER_BEATS;
-            boolean isNew = beginsToDepend || !before.answered();
-            if (all[type] != null || rates == null && !isNew) continue;
-            newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
+            if (all[type] != null) continue;
+            dependsAnew |= before.all[type] != null;
+            boolean isNew = before.all[type] != null || !before.answered();
+            if (rates != null || isNew) newcomers = newcomers(before.user, type, rates == null ? 0 : rates[type]);
         }
-        return new Entry(before.principal, before, now, all, newcomers, former, formerUntil, distinct, sample, answer,
-                failed);
+        return new Entry(before.principal, before, now, all, newcomers, dependsAnew ? before.all : before.former,
+                dependsAnew ? now + FORMER_BEATS : before.formerUntil, distinct, sample, answer, failed);
     }
 
     /**
@@ -134,7 +130,7 @@ final class Publication {
             else if (old != null && !Scopes.isOfNewcomers(next[type])) quotas[type] = old.answer.quotas()[type];
             differs |= old == null || old.tags(type).scope != next[type];
         }
-        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.reach(), answer.distinct(), "") : answer;
+        Answer told = answer.failed() && old != null ? new Answer(quotas, answer.alike(), answer.distinct(), "") : answer;
         principals.put(entry, new TagHolder(entry.principal, clientId, next, told, answer.failed(), old, now));
         return differs;
     }

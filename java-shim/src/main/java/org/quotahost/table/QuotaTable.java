@@ -31,23 +31,8 @@ import org.slf4j.LoggerFactory;
  * The quota table: what the host has answered, for the request threads, which only read; it forgets silent clients, and
  * lets Kafka ask for limits.
  *
- * <pre>
- * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
- *          factor()   the factor, and whom it is for
- * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
- *          evict()    forgets silent clients
- * fence    marks      who asks to write to affected topics
- * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
- *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
- * </pre>
- *
- * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
- * of a type again (quotaResetRequired). Writing is under the table's lock, but for stand-ins and marks; request threads
- * take none.
- *
- * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
- * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being
- * forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
+ * <p>Who writes and reads what docs/architecture.md says ("The centre"). Writing is under the table's lock, but for
+ * stand-ins and marks; request threads take none.
  */
 public final class QuotaTable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
@@ -112,12 +97,11 @@ public final class QuotaTable {
             own = holder.tags(type);
             holder.see(now);
         } else {
+            boolean isExempt = Exemptions.exempt(principal, clientId);
             if (entry != null) entry.see(now);
-            if (entry == null || entry.needs(clientId)) ask(entry, name, clientId);
-            own = scopeOf(type, entry, Exemptions.exempt(principal, clientId)).own;
+            if (!isExempt && (entry == null || entry.needs(clientId))) ask(entry, name, clientId);
+            own = scopeOf(type, entry, isExempt).own;
         }
-        // The host knows names alone, but only a name of this type exempts (Exemptions).
-        if (own == exempt && !principal.getPrincipalType().equals(KafkaPrincipal.USER_TYPE)) own = scopes.newcomers.own;
         Rule rule = factorInForce.rule();
         String group = own != exempt && rule.factors(type) ? marks.group(name, clientId, rule.slowing()) : null;
         Tags tags = group == null ? own : own.scope.slowed(group);
@@ -216,19 +200,19 @@ public final class QuotaTable {
         return Arrays.stream(ids).filter(Names::keeps).collect(Collectors.toSet());
     }
 
-    /** Answers for the exempt among the clients of a batch, of whom the host needs to know nothing, and returns it without them. */
-    public Batch answerExempt(Batch batch) {
-        Map<Boolean, List<Batch.Lookup>> clients = batch.clients().stream()
-                .collect(Collectors.partitioningBy(each -> Exemptions.reason(each.principal(), each.clientId()) != null));
-        List<Batch.Lookup> exempt = clients.get(true);
-        if (exempt.isEmpty()) return batch;
-        publish(new Batch(exempt, List.of()), new int[exempt.size()], List.of(Answer.NONE));
-        return new Batch(clients.get(false), batch.events());
+    /** Forgets who is exempt from now on: of the exempt the table keeps nothing, and asks the host nothing. */
+    public synchronized void forgetExempt() {
+        principals.forEach(entry -> {
+            for (TagHolder client : entry.clients.values()) {
+                if (Exemptions.reason(entry.principal, client.clientId) != null) principals.remove(entry, client);
+            }
+            if (Exemptions.reason(entry.principal, null) != null) principals.remove(entry);
+        });
     }
 
     /**
      * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
-     * batch has that at numbers[i], unless it is exempt.
+     * batch has that at numbers[i], unless it is exempt since the host has taken the batch.
      *
      * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
@@ -238,9 +222,8 @@ public final class QuotaTable {
         try {
             for (int i = 0; i < batch.clients().size(); i++) {
                 Batch.Lookup lookup = batch.clients().get(i);
-                // Also of who is exempt only since the host has taken the batch: an event in it may have said so.
-                Answer exempt = Answer.ofExempt(lookup.principal(), lookup.clientId());
-                if (publication.store(lookup, exempt != null ? exempt : answers.get(numbers[i]))) changed++;
+                if (Exemptions.reason(lookup.principal(), lookup.clientId()) != null) continue;
+                if (publication.store(lookup, answers.get(numbers[i]))) changed++;
                 if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
             }
         } finally {
@@ -253,7 +236,6 @@ public final class QuotaTable {
 
     /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */
     public synchronized void factor(double value, String cause, SlowedTopics whom) {
-        if (!(value >= 0 && value <= 1)) throw new IllegalArgumentException("factor " + value + " is not in 0..1");
         affect(new Factor(value, cause), whom, budgets);
     }
 
@@ -299,7 +281,6 @@ public final class QuotaTable {
     public synchronized void factorsOfTypes(double[] factors, String[] causes) {
         Factor[] ofTypes = new Factor[TYPES];
         for (int type = 0; type < TYPES; type++) {
-            if (!(factors[type] > 0 && factors[type] <= 1)) throw new IllegalArgumentException("factor " + factors[type]);
             ofTypes[type] = new Factor(factors[type], causes[type]);
         }
         factorInForce.ofTypes = ofTypes;
@@ -331,7 +312,7 @@ public final class QuotaTable {
 
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
-        boolean asked = entry.answer.reach() == Answer.Reach.ALIKE && matches.test(entry);
+        boolean asked = entry.answer.alike() && matches.test(entry);
         if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
         for (TagHolder client : entry.clients.values()) {
             if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
@@ -366,9 +347,9 @@ public final class QuotaTable {
         if (entry == null) return; // who isn't known shares the newcomers' tags
         TagHolder marked = clientId == null ? null : entry.client(clientId);
         for (int type = 0; type < TYPES; type++) {
-            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now, factorInForce.rule());
+            (marked != null ? marked.tags(type).scope : entry.unknown(type, now)).markEnded(now);
             if (clientId != null) continue;
-            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now, factorInForce.rule());
+            for (TagHolder client : entry.clients.values()) client.tags(type).scope.markEnded(now);
         }
     }
 

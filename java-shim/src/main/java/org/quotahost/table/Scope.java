@@ -142,9 +142,9 @@ final class Scope {
     }
 
     /** A mark has ended: who had the slowed tags has the scope's own ones again. */
-    void markEnded(int now, Rule rule) {
+    void markEnded(int now) {
         if (slowed.values().stream().noneMatch(Tags::wasHad)) return;
-        for (Tags tags : slowed.values()) tags.leave(now, rule);
-        own.leave(now, rule);
+        for (Tags tags : slowed.values()) tags.leave(now);
+        own.leave(now);
     }
 }

@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
 import org.apache.kafka.server.quota.ClientQuotaType;
 import org.quotahost.table.Answer.Quota;
-import org.quotahost.util.Sanitized;
+import org.quotahost.util.Names;
 
 /**
  * All scopes, by the two values of their tags. Any thread finds them, and adds slowed tags; the watch walks through them;
@@ -16,7 +16,7 @@ import org.quotahost.util.Sanitized;
  */
 final class Scopes {
     /** Codes of scopes in an Answer. */
-    static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, EXEMPT = 5, GROUP = 16;
+    static final int CLIENT = 0, USER = 1, CLIENT_ID = 2, ALL = 3, NEWCOMER = 4, GROUP = 16;
 
     private static final String NEWCOMERS = "<newcomers";
 
@@ -54,13 +54,12 @@ final class Scopes {
 
     /** The scope of an answer that is the same for all client-ids of a user (sanitized), or null if it depends on them. */
     Scope shared(Quota quota, int type, String user) {
-        if (quota.code() == EXEMPT) return exempt;
         if (Double.isNaN(quota.rate()) && !measured[type]) return unlimited;
         return switch (quota.code()) {
             case CLIENT, CLIENT_ID, NEWCOMER -> null;
             case USER -> of(user, "");
             case ALL -> of("<broker>", "");
-            default -> of("<group " + Sanitized.tag(quota.group()) + ">", "");
+            default -> of("<group " + Names.tag(quota.group()) + ">", "");
         };
     }
 

@@ -1,6 +1,7 @@
 package org.quotahost.table;
 
 import static org.quotahost.table.FactorInForce.FETCH;
+import static org.quotahost.table.FactorInForce.PRODUCE;
 
 import java.util.AbstractMap;
 import java.util.Arrays;
@@ -9,7 +10,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /**
@@ -19,12 +19,11 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
  *
- * <p>A limit rises over empty windows (docs/adr/0023-a-limit-when-kafka-asks.md) once a client changes between a scope's own
- * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
- * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
- * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
- * too. The times are beats of the table's clock, by quota type, as Kafka's windows are: who fetches all the time fills none of
- * a producer's. Request threads note the use; whoever ends a mark notes that a client leaves.
+ * <p>A limit rises over empty windows (docs/adr/0020-marks-and-twin-tags.md) once a client changes between a scope's own and
+ * its slowed tags. The share that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far
+ * as Kafka still looks back there. A client that is silent keeps its limit, as Kafka has it, too. The times are beats of the
+ * table's clock, by quota type, as Kafka's windows are: who fetches all the time fills none of a producer's. Request threads
+ * note the use; whoever ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";
@@ -45,12 +44,15 @@ final class Tags extends AbstractMap<String, String> {
     private final List<String> values;
     /** Request threads race for the place; each limit is complete, and right for its rule. */
     private Limit fetch;
-    /** Since when (the upper half) and when last; together, since several request threads may come back at once. */
+    /**
+     * From when on they would have been in use to have as much in Kafka's windows as they may have (the upper half), and when
+     * they were last; together, since several request threads may come back at once.
+     */
     private final AtomicLongArray times = new AtomicLongArray(UNUSED);
+    /** Since when they have been in use with no pause as long as Kafka looks back, for StandIns. */
+    private int produceSince, fetchSince;
     /** When a client that had the tags left last; of own tags, when one came back, from when on Kafka forgets what was sent. */
     private volatile int left = NEVER;
-    /** Of slowed tags, when their use began; a pause after that, however long, takes no limit back. */
-    private final AtomicIntegerArray begun;
 
     /**
      * A limit, boxed once for each rule, so that a fetch allocates nothing: Kafka asks for the limit of FETCH with each
@@ -64,7 +66,6 @@ final class Tags extends AbstractMap<String, String> {
         this.user = user;
         this.clientId = clientId;
         this.group = group;
-        begun = group == null ? null : new AtomicIntegerArray(QuotaTable.TYPES);
         values = List.of(user, clientId);
     }
 
@@ -85,8 +86,8 @@ final class Tags extends AbstractMap<String, String> {
 
     // ---- since when, and when last ---------------------------------------------------------------------------
 
-    private static long pack(int since, int seen) {
-        return (long) since << 32 | seen & 0xFFFFFFFFL;
+    private static long pack(int from, int seen) {
+        return (long) from << 32 | seen & 0xFFFFFFFFL;
     }
 
     /**
@@ -99,24 +100,20 @@ final class Tags extends AbstractMap<String, String> {
     }
 
     private boolean renew(int type, long before, int now, Rule rule) {
-        int since = (int) (before >>> 32);
-        int seen = (int) before;
-        boolean begins = left - seen >= 0;
-        if (begins || now - seen >= rule.backBeats()) since = now - byUse(before, now, rule);
-        if (begins && group != null) begun.set(type, now);
-        times.compareAndSet(type, before, pack(since, now)); // if not, another thread has noted the same
+        int from = (int) (before >>> 32), seen = (int) before;
+        boolean begins = left - seen >= 0; // a mere pause, however long, takes no limit back
+        if (begins || now - seen >= rule.backBeats()) {
+            int since = begins ? now - held(before, now, rule) : now;
+            if (type == PRODUCE) produceSince = since;
+            else if (type == FETCH) fetchSince = since;
+        }
+        if (begins) from = now - fill(before, now, rule);
+        times.compareAndSet(type, before, pack(from, now)); // if not, another thread has noted the same
         return begins;
     }
 
-    /**
-     * A client leaves these tags, or comes back to own ones, from which it was away since their last use. Their windows may
-     * hold as much as their limit let through then.
-     */
-    void leave(int now, Rule rule) {
-        for (int each = 0; each < QuotaTable.TYPES; each++) {
-            int type = each;
-            times.updateAndGet(type, at -> pack((int) at - fill(type, at, (int) at, rule), (int) at));
-        }
+    /** A client leaves these tags, or comes back to own ones, from which it was away since their last use. */
+    void leave(int now) {
         left = now;
     }
 
@@ -136,34 +133,28 @@ final class Tags extends AbstractMap<String, String> {
         return (int) times.get(type);
     }
 
-    /** For how many beats the tags have been in use, with no pause as long as Kafka looks back. */
     int inUse(int type, int now) {
-        return now - (int) (times.get(type) >>> 32);
+        return now - (type == FETCH ? fetchSince : produceSince);
     }
 
     /** For how many beats' worth of its limit the tags may have something in Kafka's windows, at the time of a rule. */
     int fill(int type, Rule rule) {
         long at = times.get(type);
         int now = Math.max(0, rule.now() - (int) at) + (int) at; // a use may be noted later than the rule was made
-        return fill(type, at, now, rule);
+        return fill(at, now, rule);
     }
 
-    private int fill(int type, long at, int now, Rule rule) {
-        int back = rule.backBeats();
-        if (group != null && left - (int) at >= 0) return byUse(at, now, rule);
-        int since = group == null ? left : begun.get(type);
-        return now - since >= back ? back : Math.max(byUse(at, now, rule), now - since);
+    private int fill(long at, int now, Rule rule) {
+        boolean inUse = left - (int) at < 0;
+        if (group != null && !inUse) return held(at, now, rule);
+        int risen = inUse ? now - (int) (at >>> 32) : Math.max(held(at, now, rule), now - left);
+        return Math.min(rule.backBeats(), risen);
     }
 
-    private int byUse(long at, int now, Rule rule) {
-        int since = (int) (at >>> 32);
-        int seen = (int) at;
-        int back = rule.backBeats();
-        int away = now - seen;
-        if (away >= back) return 0;
-        if (left - seen < 0) return now - since;
-        int most = Math.min(seen - since, back);
-        return Math.max(Math.min(most, back - away), (int) (most * rule.windows().stepShare()));
+    /** The same of what was sent until the last use; the windows may hold as much as the limit let through then. */
+    private static int held(long at, int now, Rule rule) {
+        int seen = (int) at, back = rule.backBeats(), most = Math.min(seen - (int) (at >>> 32), back), away = now - seen;
+        return away >= back ? 0 : Math.max(Math.min(most, back - away), (int) (most * rule.windows().stepShare()));
     }
 
     // ---- the map ---------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ public final class TopicQuotas {
 
     /** Null for no topic quotas. */
     private volatile Thresholds configured;
-    private volatile double totalRate, share;
+    private volatile double share;
     private volatile Over over = Over.NOTHING;
     private final Map<String, InShadow> shadows = new ConcurrentHashMap<>();
     private final TopicUse.OneMinuteRate total = new TopicUse.OneMinuteRate();
@@ -57,7 +57,6 @@ public final class TopicQuotas {
     /** When to read next, and when the topics were listed, by System.nanoTime. */
     private long dueAt = System.nanoTime(), listedAt;
     private final LineLimit lines = new LineLimit(1);
-    private boolean warnedOfNoFence;
 
     // ---- the host --------------------------------------------------------------------------------------------
 
@@ -86,8 +85,7 @@ public final class TopicQuotas {
         /** The bytes/s expected of each topic without a threshold of its own, if these are the broker's topics. */
         double share(Collection<String> topics) {
             long others = topics.stream().filter(topic -> !spared.contains(topic) && !own.containsKey(topic)).count();
-            // Sorted, so that the sum doesn't depend on the map's order.
-            double left = total - own.values().stream().mapToDouble(Double::doubleValue).sorted().sum();
+            double left = total - own.values().stream().mapToDouble(Double::doubleValue).sum();
             return Math.max(0, left) / Math.max(1, others);
         }
     }
@@ -105,7 +103,7 @@ public final class TopicQuotas {
             turnBack(Map.of(), null); // until the next reading that succeeds
             throw e; // the schedule counts and logs it, and goes on
         }
-        long after = System.nanoTime(), pauseMs = totalRate > 0.9 * threshold() ? NEAR_MS : FAR_MS;
+        long after = System.nanoTime(), pauseMs = rate() > 0.9 * threshold() ? NEAR_MS : FAR_MS;
         dueAt = after + Math.max(TimeUnit.MILLISECONDS.toNanos(pauseMs), PAUSE_PER_READING * (after - before));
     }
 
@@ -124,13 +122,13 @@ public final class TopicQuotas {
             return;
         }
         if (now != applied || nanos - listedAt >= LIST_NANOS) list(kafkas, now, nanos);
-        totalRate = total.update(all, nanos);
+        total.update(all, nanos);
         Map<String, TopicUse> next = new HashMap<>();
         for (TopicUse use : topics.values()) {
             use.shadow = shadow(now.shadowOf(use.topic));
             if (use.update(now.own.getOrDefault(use.topic, share), nanos)) next.put(use.topic, use);
         }
-        turnBack(totalRate > now.total ? next : Map.of(), now.answer);
+        turnBack(total.rate > now.total ? next : Map.of(), now.answer);
     }
 
     /** Logs which requests were turned back since the last line, at most once a minute; any thread. */
@@ -138,13 +136,13 @@ public final class TopicQuotas {
         List<TopicUse> turnedBack = topics.values().stream().filter(use -> use.turnedBack.sum() > 0).toList();
         if (configured == null || turnedBack.isEmpty() || lines.pass() == LineLimit.NO) return;
         LOG.warn("Produce requests were turned back; this broker takes in {} bytes/s where {} are expected. Of {} topics: {}",
-                Math.round(totalRate), Math.round(threshold()), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
+                Math.round(rate()), Math.round(threshold()), turnedBack.size(), turnedBack.stream().limit(TOPICS_PER_LINE).toList());
         turnedBack.forEach(use -> use.turnedBack.reset());
     }
 
     private void end() {
         applied = null;
-        share = totalRate = 0;
+        share = 0;
         turnBack(Map.of(), null);
     }
 
@@ -165,14 +163,8 @@ public final class TopicQuotas {
 
     private void turnBack(Map<String, TopicUse> uses, RuntimeException answer) {
         uses.values().forEach(TopicUse::countInShadow);
-        Over next = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
-        if (!uses.isEmpty() && !Fence.installed() && !warnedOfNoFence) {
-            warnedOfNoFence = true;
-            LOG.warn("Topics are over their thresholds ({}), but authorizer.class.name is not org.quotahost.QuotaFence:"
-                    + " nothing is turned back", uses.keySet());
-        }
-        over = next;
-        Fence.turnBack(uses.isEmpty() ? null : next);
+        over = uses.isEmpty() ? Over.NOTHING : new Over(uses, answer);
+        Fence.turnBack(uses.isEmpty() ? null : over);
     }
 
     /** Ends the topic quotas: no request is turned back any more. Nobody reads the meters now. */
@@ -219,7 +211,7 @@ public final class TopicQuotas {
     }
 
     public double rate() {
-        return totalRate;
+        return configured == null ? 0 : total.rate;
     }
 
     public double share() {

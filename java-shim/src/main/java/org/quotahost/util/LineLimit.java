@@ -1,6 +1,5 @@
 package org.quotahost.util;
 
-import java.util.ArrayDeque;
 import java.util.function.LongSupplier;
 
 /** Decides which of many like log lines are written, few in each minute, however often a fault is met. */
@@ -11,8 +10,9 @@ public final class LineLimit {
 
     private final int lines;
     private final LongSupplier nanoClock;
-    /** When the last lines were written, the oldest first. */
-    private final ArrayDeque<Long> written = new ArrayDeque<>();
+    /** When the minute began in which so many lines were written. */
+    private long begunAt;
+    private int written;
     private long leftOut;
 
     /** @param lines how many lines a minute pass */
@@ -27,13 +27,13 @@ public final class LineLimit {
 
     /** How many lines were left out since the last that was written, if this one is to be written; else NO. */
     public synchronized long pass() {
-        boolean isFull = written.size() == lines;
-        if (isFull && nanoClock.getAsLong() - written.peekFirst() < MINUTE) {
+        long now = nanoClock.getAsLong();
+        if (now - begunAt >= MINUTE) written = 0;
+        if (written == lines) {
             leftOut++;
             return NO;
         }
-        if (isFull) written.removeFirst();
-        written.addLast(nanoClock.getAsLong());
+        if (written++ == 0) begunAt = now;
         long before = leftOut;
         leftOut = 0;
         return before;

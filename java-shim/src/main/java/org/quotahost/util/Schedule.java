@@ -19,7 +19,6 @@ import org.slf4j.LoggerFactory;
 public final class Schedule {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");
     private static final AtomicLong FAILURES = new AtomicLong();
-    private static final long LONGEST_PAUSE = TimeUnit.MINUTES.toNanos(1);
 
     private final Thread thread;
     private volatile Turn[] turns = {};
@@ -71,7 +70,7 @@ public final class Schedule {
 
     private void run() {
         while (!ended) {
-            long now = System.nanoTime(), pause = LONGEST_PAUSE;
+            long now = System.nanoTime(), pause = Long.MAX_VALUE;
             for (Turn turn : turns) {
                 if (turn.due - now <= 0 && !ended) turn.take();
                 pause = Math.min(pause, turn.due - System.nanoTime());

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.PolicyViolationException;
 import org.apache.kafka.common.message.CreatePartitionsRequestData.CreatePartitionsTopic;
@@ -115,17 +114,6 @@ class CreationTest {
         passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
         InternalsFixture.handles(topics(false, "__consumer_offsets", "t"));
         refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-    }
-
-    @Test
-    void kafkaAnswersWhoAsksForTopicsThatExist() {
-        Fence.existing(Set.of("t"));
-        InternalsFixture.handles(topics(false, "t", "__consumer_offsets"));
-        passes(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        InternalsFixture.handles(topics(false, "t", "new"));
-        refusal(ApiKeys.CREATE_TOPICS, "alice", CLUSTER);
-        InternalsFixture.handles(partitions(false));
-        refusal(ApiKeys.CREATE_PARTITIONS, "alice", ALTER);
     }
 
     @Test

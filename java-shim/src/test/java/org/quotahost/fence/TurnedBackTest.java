@@ -2,33 +2,30 @@ package org.quotahost.fence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.Set;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
 import org.junit.jupiter.api.Test;
 import org.quotahost.Proves;
 
 /** Under which name the bytes of a turned back request are counted, of how many clients it is known, and what they may send on. */
 class TurnedBackTest {
-    @Test
-    void aTopicIsCountedUnderTheNameInTheRequestOrElseTheOnlyOneThatKafkaAsksAbout() {
-        assertEquals("a", TurnedBack.name("a", 2, Set.of("a", "b")));
-        assertEquals("a", TurnedBack.name("", 1, Set.of("a")));
-        assertEquals(TurnedBack.SEVERAL, TurnedBack.name("", 2, Set.of("a", "b")));
-        assertEquals(TurnedBack.SEVERAL, TurnedBack.name("", 2, Set.of("a")), "an id that Kafka doesn't know");
+    private static String name(AuthorizationResult first, String... topics) {
+        List<AuthorizationResult> results = new ArrayList<>(Collections.nCopies(topics.length, AuthorizationResult.ALLOWED));
+        results.set(0, first);
+        return TurnedBack.name(FenceFixture.write(topics), results);
     }
 
     @Test
-    void aTopicToWhichTheClientMayNotWriteIsNotCounted() {
-        assertNull(TurnedBack.name("invented", 2, Set.of("a")));
-    }
-
-    @Test
-    void aNameThatNoTopicCanHaveIsNotKept() {
-        assertEquals(TurnedBack.OTHERS, TurnedBack.name("no topic", 1, Set.of("no topic")));
-        String tooLong = "a".repeat(250);
-        assertEquals(TurnedBack.OTHERS, TurnedBack.name(tooLong, 1, Set.of(tooLong)));
+    void aRequestIsCountedUnderTheOnlyTopicThatKafkaAsksAboutIfOneCanHaveThatName() {
+        assertEquals("a", name(AuthorizationResult.ALLOWED, "a"));
+        assertEquals("b", name(AuthorizationResult.DENIED, "a", "b"));
+        assertEquals(TurnedBack.SEVERAL, name(AuthorizationResult.ALLOWED, "a", "b", "c"));
+        assertEquals(TurnedBack.OTHERS, name(AuthorizationResult.ALLOWED, "no topic"));
+        assertEquals(TurnedBack.OTHERS, name(AuthorizationResult.ALLOWED, "a".repeat(250)));
     }
 
     @Test
@@ -63,45 +60,39 @@ class TurnedBackTest {
 
     // ---- what a client may send on while it is turned back ----
 
-    private static final long ORIGIN = Long.MAX_VALUE - 1; // System.nanoTime may be anything, and overflow
-    private static final long SECOND = 1_000_000_000L;
-    private static final int ALICE = 1, BOB = 2;
-
-    private final TurnedBack.Allowance allowance = new TurnedBack.Allowance(ORIGIN);
-
-    private boolean take(int key, long bytes, double seconds) {
-        return allowance.take(key, bytes, 1_000, ORIGIN + (long) (seconds * SECOND));
+    private static boolean take(int key, long bytes, double seconds) {
+        return TurnedBack.allows(key, bytes, 1_000, TurnedBack.ORIGIN + (long) (seconds * 1_000_000_000L));
     }
 
     @Test
     void aClientMaySendWhatItHasSavedUpAndThenItsRate() {
-        for (int i = 0; i < TurnedBack.Allowance.SAVED_SECONDS; i++) assertTrue(take(ALICE, 1_000, 0));
-        assertFalse(take(ALICE, 1_000, 0));
-        assertFalse(take(ALICE, 1_000, 0.9));
-        assertTrue(take(ALICE, 1_000, 1));
-        assertFalse(take(ALICE, 1_000, 1));
-        assertTrue(take(BOB, 1_000, 1), "each has its own");
+        for (int i = 0; i < TurnedBack.SAVED_SECONDS; i++) assertTrue(take(1, 1_000, 0));
+        assertFalse(take(1, 1_000, 0));
+        assertFalse(take(1, 1_000, 0.9));
+        assertTrue(take(1, 1_000, 1));
+        assertFalse(take(1, 1_000, 1));
+        assertTrue(take(2, 1_000, 1), "each has its own");
     }
 
     @Proves("kip-13.error-rejected")
     @Test
     void aClientThatNeverWaitsGetsItsRateAndNoMore() {
         long taken = 0;
-        for (double now = 0; now < 100; now += 0.001) if (take(ALICE, 100, now)) taken += 100;
-        assertEquals(1_000 * (100 + TurnedBack.Allowance.SAVED_SECONDS), taken, 200);
+        for (double now = 0; now < 100; now += 0.001) if (take(3, 100, now)) taken += 100;
+        assertEquals(1_000 * (100 + TurnedBack.SAVED_SECONDS), taken, 200);
     }
 
     @Test
     void aProducerThatBacksOffAsKafkasDoIsNeverOutOfItHoweverLargeItsRequests() {
         double now = 0;
         for (double backOff = 0.1; now < 1_000; backOff = Math.min(1, 2 * backOff)) {
-            assertTrue(take(ALICE, 1_000_000, now));
+            assertTrue(take(4, 1_000_000, now));
             now += backOff;
         }
     }
 
     @Test
     void withARateOfZeroNothingIsAllowed() {
-        assertFalse(allowance.take(ALICE, 1, 0, ORIGIN + SECOND));
+        assertFalse(TurnedBack.allows(5, 1, 0, TurnedBack.ORIGIN));
     }
 }

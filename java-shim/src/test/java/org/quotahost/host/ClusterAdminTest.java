@@ -75,7 +75,7 @@ class ClusterAdminTest {
             Hanging.begun.await();
 
             assertTimeoutPreemptively(Duration.ofSeconds(8), () -> admin.configure(new String[0]));
-            assertTimeoutPreemptively(Duration.ofSeconds(8), admin::close);
+            assertTimeoutPreemptively(Duration.ofSeconds(8), admin::end);
         } finally {
             Hanging.end.countDown();
         }

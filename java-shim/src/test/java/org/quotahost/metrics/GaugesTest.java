@@ -131,12 +131,6 @@ class GaugesTest {
     }
 
     @Test
-    void namesThatAreOneBeyondPythonAreOneRow() {
-        List<Object> row = List.of("\\ud800", "app", "client", "PRODUCE", 1.0, 2.0, 2.0, 0.5, 0.0, "nothing");
-        assertEquals(1, table(row, row).size());
-    }
-
-    @Test
     void itIsEmptyWhileTheHostDoesNotAnswer() {
         assertEquals(0, new ClientTable(() -> "{\"error\": \"the Python host did not answer\"}").read().size());
     }

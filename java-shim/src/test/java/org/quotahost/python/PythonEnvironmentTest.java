@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.quotahost.util.Resources;
 
-/** An interpreter that cannot work is refused with a message that says what to do; one that can gets code in plain ASCII. */
+/** An interpreter that cannot work is refused with a message that says what to do. */
 class PythonEnvironmentTest {
     @Test
     void whatTheProbeSaysIsWrongIsToldWithThePropertyAndTheRemedy(@TempDir Path folder) throws Exception {
@@ -86,10 +86,5 @@ class PythonEnvironmentTest {
         Path file = Files.writeString(folder.resolve("python"), "#!/bin/sh\n" + body + "\n");
         assertTrue(file.toFile().setExecutable(true));
         return file.toString();
-    }
-
-    @Test
-    void aPythonLiteralIsPlainAscii() {
-        assertEquals("\"a\\U0000005c\\U00000022\\U000000fc\\U0001d11e\\U0000000a\"", Interpreter.literal("a\\\"ü𝄞\n"));
     }
 }

@@ -21,7 +21,7 @@ class AllocationTest {
     /** Kafka asks for the limit of FETCH with each fetch, and for other limits when they have changed. */
     @Test
     void aHitOfAnyTypeAndScope() {
-        for (int code : new int[] {Scopes.CLIENT, Scopes.USER, Scopes.ALL, Scopes.EXEMPT}) {
+        for (int code : new int[] {Scopes.CLIENT, Scopes.USER, Scopes.ALL}) {
             Tables.publish(table, "alice", "app", code, 1_000);
             for (int type = 0; type < QuotaTable.TYPES; type++) {
                 int of = type;
@@ -50,11 +50,14 @@ class AllocationTest {
     }
 
     @Test
-    void aClientOfAnonymousWhereOthersAreExemptByTheirClientIds() {
+    void aClientThatIsExemptAndOneOfAnonymousWhereOthersAreExemptByTheirClientIds() {
         Exemptions.set(Map.of("root", "excluded"), new String[] {"4"}, "broker-#-*|quotahost-#");
+        KafkaPrincipal root = Tables.principal("root");
         try {
             Tables.publishWhole(table, "ANONYMOUS", "app", Scopes.USER, 1_000);
             assertEquals(0, bytesPerCall(() -> last = table.tags(0, KafkaPrincipal.ANONYMOUS, "another")));
+            assertEquals(0, bytesPerCall(() -> last = table.tags(0, KafkaPrincipal.ANONYMOUS, "broker-1-a")));
+            assertEquals(0, bytesPerCall(() -> last = table.tags(0, root, "app")));
         } finally {
             Exemptions.set(Map.of(), new String[0], "");
         }

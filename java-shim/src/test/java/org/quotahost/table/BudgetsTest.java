@@ -1,7 +1,6 @@
 package org.quotahost.table;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -175,18 +174,6 @@ class BudgetsTest {
         assertSame(Fence.CLOSED, assertThrows(NotEnoughReplicasException.class, () -> write("bob", "disk")));
         write("alice", "orders.eu");
         write("carol", "other");
-    }
-
-    @Test
-    void whenTheLastOneHasRoomAllHaveTheirOwnTagsAndWholeLimitsAgain() {
-        budgets(1, 0.5, 1, false);
-        writing(20);
-        assertNotEquals("alice", tags("alice").get("user"));
-
-        table.budgets(List.of());
-        writing(20);
-        assertEquals("alice", tags("alice").get("user"));
-        assertEquals(1_000, limit("alice"));
     }
 
     @Test

@@ -50,7 +50,8 @@ class DumpTest {
         client("bob", "app", Scopes.USER, 1_000);
         client("carol", "shared", Scopes.CLIENT_ID, 1_000);
         client("dave", "app", Scopes.GROUP, 1_000, "gold & silver");
-        client("erin", "app", Scopes.EXEMPT, Double.NaN);
+        Exemptions.set(Map.of("erin", "excluded"), new String[0], "");
+        Tables.tags(table, "erin", "app");
         Tables.tags(table, "stranger", "x");
         kafka.show("Produce", ",user=a%3Ab,client-id=\"c\td\u00fc\"", 70, 0);
         kafka.show("Produce", ",user=bob", 60, 0);
@@ -156,14 +157,13 @@ class DumpTest {
 
     @Test
     void oneClientHasSupplierAndStateOfEachType() {
-        int[] codes = {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.EXEMPT};
+        int[] codes = {Scopes.CLIENT, Scopes.NEWCOMER, Scopes.CLIENT, Scopes.CLIENT};
         var batch = new org.quotahost.inbox.Inbox.Batch(List.of(new org.quotahost.inbox.Inbox.Batch.Lookup("alice", "app", 0)), List.of());
         publish(table, batch, codes, new double[] {1_000, Double.NaN, 5, Double.NaN}, new String[0]);
 
         List<?> quotas = (List<?>) dump.client("alice", "app").get("quotas");
         assertEquals(List.of("static", true, true), facts(quotas, PRODUCE));
         assertEquals(List.of("static", false, true), facts(quotas, FETCH), "a newcomer: its supplier failed");
-        assertEquals(true, ((Map<?, ?>) quotas.get(3)).get("exempt"));
         assertEquals(List.of("", false, false), facts((List<?>) dump.client("nobody", "").get("quotas"), PRODUCE));
     }
 

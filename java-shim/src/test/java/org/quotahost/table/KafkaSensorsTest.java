@@ -61,7 +61,7 @@ class KafkaSensorsTest {
     @Provide
     Arbitrary<List<Step>> steps() {
         Arbitrary<String> user = Arbitraries.of("u", "v");
-        Arbitrary<Integer> code = Arbitraries.of(0, 1, 2, 3, Scopes.NEWCOMER, Scopes.EXEMPT, Scopes.GROUP);
+        Arbitrary<Integer> code = Arbitraries.of(0, 1, 2, 3, Scopes.NEWCOMER, Scopes.GROUP);
         Arbitrary<Double> rate = Arbitraries.of(5.0, 1_000.0, 2_000.0, Double.NaN);
         Arbitrary<Step> published = Combinators.combine(user, code, rate).as(KafkaSensorsTest::published);
         Arbitrary<Step> factor = Arbitraries.of(0.0, 0.5, 1.0).map(f -> new Step("factor " + f, b -> b.table.factor(f, "", null)));
@@ -73,9 +73,8 @@ class KafkaSensorsTest {
     }
 
     private static Step published(String user, int code, double rate) {
-        boolean none = code == Scopes.EXEMPT || code == Scopes.NEWCOMER;
         return new Step("publish " + user + " " + code + " " + rate,
-                b -> Tables.publish(b.table, user, "a", code, none ? Double.NaN : rate, "group"));
+                b -> Tables.publish(b.table, user, "a", code, code == Scopes.NEWCOMER ? Double.NaN : rate, "group"));
     }
 
     /** One user sends no request for so many ticks; the other one goes on. */

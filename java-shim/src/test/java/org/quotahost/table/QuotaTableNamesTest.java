@@ -13,6 +13,7 @@ import static org.quotahost.table.Tables.tags;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -21,6 +22,8 @@ import net.jqwik.api.constraints.Size;
 import net.jqwik.api.constraints.StringLength;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.fence.Exemptions;
 import org.quotahost.inbox.Inbox;
@@ -196,35 +199,38 @@ class QuotaTableNamesTest {
     }
 
     @Test
-    void theExemptHaveTheirReasonAndTheHostIsAskedForTheOthersAlone() {
+    void theExemptHaveTheirReasonAndTakeNoPlaceAndTheHostIsAskedForTheOthersAlone() {
         Exemptions.set(Map.of("root", "excluded"), new String[] {"quotahost-4"}, "broker-#-*");
         String[][] reasons = {{"root", "x", "excluded"}, {"ANONYMOUS", "quotahost-4", "plugin"}, {"ANONYMOUS", "broker-1-a", "broker"}};
         for (String[] exempt : reasons) tags(table, exempt[0], exempt[1]);
         tags(table, "alice", "quotahost-4");
 
-        assertEquals(List.of("alice"), table.answerExempt(inbox.take(0)).clients().stream().map(Batch.Lookup::principal).toList());
+        assertEquals(List.of("alice/quotahost-4"), Inboxes.drain(inbox));
+        assertEquals(0, table.size());
         for (String[] exempt : reasons) {
             Map<?, ?> quota = (Map<?, ?>) ((List<?>) new Dump(table).client(exempt[0], exempt[1]).get("quotas")).get(PRODUCE);
             assertEquals(exempt[2], quota.get("supplier"));
         }
-        tags(table, "root", "y");
-        assertEquals(List.of(), inbox.take(0).clients(), "what holds for root holds for each of its client-ids");
     }
 
-    @Test
-    void whoBecomesExemptWhileTheHostAnswersIsExempt() {
-        Tables.tags(table, "ANONYMOUS", "4");
-        Tables.tags(table, "root", "x");
-        Batch taken = table.answerExempt(inbox.take(0));
-        assertEquals(2, taken.clients().size());
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void whoBecomesExemptAfterTheHostHasAnsweredOrWhileItDoesIsExemptAndHasNoPlaceUntilThatEnds(boolean meanwhile) {
+        var asked = List.of(new Batch.Lookup("ANONYMOUS", "4", 0), new Batch.Lookup("root", "x", 0),
+                new Batch.Lookup("root", "y", 0));
+        double[] rates = DoubleStream.generate(() -> 7).limit(12).toArray();
+        Runnable answer = () -> Tables.publish(table, new Batch(asked, List.of()), new int[12], rates, new String[0], Set.of());
+        if (!meanwhile) answer.run();
         Exemptions.set(Map.of("root", "excluded"), new String[] {"4"}, "");
-        table.askAgain(null, null); // as the host has it for those whom it has answered before
-        Tables.publish(table, taken, new int[8], new double[] {7, 7, 7, 7, 7, 7, 7, 7}, new String[0], Set.of());
+        table.forgetExempt();
+        if (meanwhile) answer.run();
 
-        assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
-        assertNull(limit(table, PRODUCE, "root", "x"));
-        assertNull(limit(table, PRODUCE, "root", "y"));
+        for (var each : asked) assertNull(limit(table, PRODUCE, each.principal(), each.clientId()));
+        assertNull(limit(table, PRODUCE, "root", "z"));
         assertEquals(100.0, limit(table, PRODUCE, "ANONYMOUS", "5"), "a newcomer");
+        assertNull(table.principals.entry("root"));
+        Exemptions.set(Map.of(), new String[0], "");
+        assertEquals(100.0, limit(table, PRODUCE, "root", "x"), "a newcomer");
     }
 
     @Test
@@ -234,41 +240,36 @@ class QuotaTableNamesTest {
 
         assertNull(limit(table, PRODUCE, "ANONYMOUS", "4"));
         assertEquals(1_000.0, limit(table, PRODUCE, "ANONYMOUS", "5"));
-        assertEquals(List.of("ANONYMOUS/4"), Inboxes.drain(inbox), "for the reason");
         assertEquals(true, new Dump(table).client("ANONYMOUS", "4").get("exempt"));
     }
 
     @Test
     void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
-        Exemptions.set(Map.of(), new String[] {"4"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
-        tags(small, "ANONYMOUS", "4");
-        small.answerExempt(inbox.take(0));
+        publishWhole(small, "alice", "distinct", Scopes.CLIENT, 5_000, "distinct");
         assertEquals(1, small.size());
 
-        tags(small, "ANONYMOUS", "app");
-        assertEquals(List.of("ANONYMOUS/app"), Inboxes.drain(inbox));
-        publishWhole(small, "ANONYMOUS", "app", Scopes.USER, 1_000);
+        tags(small, "alice", "app");
+        assertEquals(List.of("alice/app"), Inboxes.drain(inbox));
+        publishWhole(small, "alice", "app", Scopes.USER, 1_000, "distinct");
 
-        assertEquals(1_000.0, limit(small, PRODUCE, "ANONYMOUS", "any"));
-        assertNull(limit(small, PRODUCE, "ANONYMOUS", "4"));
+        assertEquals(1_000.0, limit(small, PRODUCE, "alice", "any"));
+        assertEquals(5_000.0, limit(small, PRODUCE, "alice", "distinct"));
     }
 
     @Test
     void withAFullTableTooTheyShareANewcomersQuotaAfterThat() {
-        Exemptions.set(Map.of(), new String[] {"1"}, "");
         QuotaTable small = Tables.table(inbox, 1, 3_600);
-        tags(small, "ANONYMOUS", "1");
-        small.answerExempt(inbox.take(0));
-        publishWhole(small, "ANONYMOUS", "first", Scopes.USER, 1_000);
+        publishWhole(small, "alice", "distinct", Scopes.CLIENT, 5_000, "distinct");
+        publishWhole(small, "alice", "first", Scopes.USER, 1_000, "distinct");
         small.beat(1_000);
         small.askAgain(null, null);
         Batch again = inbox.take(0);
-        assertEquals("first", again.clients().get(0).clientId(), "the exempt one would tell nothing of the others");
+        assertEquals("first", again.clients().get(0).clientId(), "the distinct one would tell nothing of the others");
         Tables.publish(small, again, new int[8], new double[] {7, 7, 7, 7, 7, 7, 7, 7}, new String[0], Set.of());
-        assertEquals("ANONYMOUS", tags(small, "ANONYMOUS", "x").get("user"));
+        assertEquals("alice", tags(small, "alice", "x").get("user"));
         for (int ms = 1_000; ms < 10_000; ms += 200) small.beat(ms);
-        assertEquals("<newcomers ANONYMOUS>", tags(small, "ANONYMOUS", "x").get("user"));
+        assertEquals("<newcomers alice>", tags(small, "alice", "x").get("user"));
     }
 
     @Test

@@ -118,18 +118,6 @@ class QuotaTableTest {
     }
 
     @Test
-    void anExemptionEndsWithTheNextAnswer() {
-        publish(table, "kafka", "1", Scopes.EXEMPT, UNLIMITED);
-        table.factor(0, "", null);
-        for (int type = 0; type < QuotaTable.TYPES; type++) assertNull(limit(table, type, "kafka", "1"));
-
-        publish(table, "kafka", "1", Scopes.CLIENT, 1_000);
-
-        assertEquals(10.0, limit(table, PRODUCE, "kafka", "1"), "the floor");
-        assertEquals(1_000.0, limit(table, FETCH, "kafka", "1"));
-    }
-
-    @Test
     void knownClientsAreFoundByPrincipalByClientIdByBothOrAll() {
         for (String principal : List.of("alice", "bob")) {
             for (String id : List.of("x", "y")) publish(table, principal, id, Scopes.CLIENT, 1_000);

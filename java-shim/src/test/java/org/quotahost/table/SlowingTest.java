@@ -143,21 +143,6 @@ class SlowingTest {
     }
 
     @Test
-    void oneThatWritesElsewhereOnlyIsFreeAfterFifteenSeconds() {
-        slow(Scopes.CLIENT);
-        pass(10);
-        write("alice", "a", "other", "orders");
-        pass(14);
-        write("alice", "a", "other");
-        assertEquals(500.0, limit("alice", "a"));
-
-        pass(3);
-        assertEquals("alice", user("alice", "a"));
-        assertEquals(1_000.0, limit("alice", "a"));
-        assertEquals(0, table.marked());
-    }
-
-    @Test
     void aMarkEndsWithItsTopicAtOnce() {
         Tables.publish(table, "alice", "a", Scopes.CLIENT, 1_000);
         affect(0.5, "orders", "bills");
@@ -194,20 +179,6 @@ class SlowingTest {
     }
 
     @Test
-    void aPauseTurnsBackOnlyRequestsWithAHeldTopic() {
-        affect(0, "held-1", "orders");
-
-        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "held-1"));
-        assertThrows(FenceFixture.PAUSED, () -> write("alice", "a", "other", "held-1"));
-        write("alice", "a", "other");
-        write("alice", "a", "orders");
-        write("admin", "a", "held-1");
-        assertEquals(FLOOR, limit("bob", "b") / 10); // who writes elsewhere has the newcomers' full rate
-        affect(0.9, "orders");
-        write("alice", "a", "held-1");
-    }
-
-    @Test
     void theExemptTheSparedTheDeniedAndOtherRequestsMarkNobody() {
         Exemptions.set(Map.of("root", "excluded"), new String[0], "");
         Exemptions.spare(new String[] {"orders"});
@@ -223,22 +194,6 @@ class SlowingTest {
         write("admin", "a", "bills"); // super users keep their quotas
         assertEquals("<slowed <newcomers>>", user("admin", "a"));
         assertEquals("<newcomers>", user("root", "b").replace("<exempt>", "<newcomers>"));
-    }
-
-    @Test
-    void aClientIdThatRotatesGainsNothing() {
-        Tables.publishWhole(table, "alice", "a", Scopes.CLIENT, 1_000);
-        affect(0.5, "orders");
-        String shared = null;
-        for (int i = 0; i < 3_000; i++) {
-            write("alice", "id-" + i, "orders");
-            assertEquals(500.0, limit("alice", "id-" + i));
-            assertTrue(shared == null || shared.equals(user("alice", "id-" + i)), "always the same sensor");
-            shared = user("alice", "id-" + i);
-        }
-        assertTrue(table.marked() <= 1_001, "marked: " + table.marked());
-        assertEquals(500.0, limit("alice", "never-wrote")); // beyond the bound the whole principal is marked
-        assertEquals(100.0, limit("bob", "b"));
     }
 
     @ParameterizedTest

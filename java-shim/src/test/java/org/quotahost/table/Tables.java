@@ -12,7 +12,6 @@ import org.quotahost.fence.Fence;
 import org.quotahost.inbox.Inbox;
 import org.quotahost.inbox.Inbox.Batch;
 import org.quotahost.table.Answer.Quota;
-import org.quotahost.table.Answer.Reach;
 import org.quotahost.table.QuotaTable.SlowedTopics;
 
 /** Quota tables for tests, filled as the host fills them. */
@@ -52,35 +51,35 @@ public final class Tables {
 
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
     public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
-        return publish(table, principal, clientId, code, rate, Reach.EACH, Set.of(), groups);
+        return publish(table, principal, clientId, code, rate, false, Set.of(), groups);
     }
 
     /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
     public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        return publish(table, principal, clientId, code, rate, Reach.ALIKE, QuotaTable.clientIds(distinct), "gold");
+        return publish(table, principal, clientId, code, rate, true, QuotaTable.clientIds(distinct), "gold");
     }
 
-    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, Reach reach,
+    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, boolean alike,
             Set<String> ids, String... groups) {
         int[] codes = new int[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return publish(table, batch, codes, rates, groups, reach, ids);
+        return publish(table, batch, codes, rates, groups, alike, ids);
     }
 
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
-        return publish(table, batch, codes, rates, groups, Reach.EACH, Set.of());
+        return publish(table, batch, codes, rates, groups, false, Set.of());
     }
 
     /** Each answer is what all client-ids of its principal get, but for the distinct ones. */
     public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
-        return publish(table, batch, codes, rates, groups, Reach.ALIKE, ids);
+        return publish(table, batch, codes, rates, groups, true, ids);
     }
 
     /** Codes from GROUP on refer to the groups. */
-    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Reach reach,
+    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, boolean alike,
             Set<String> ids) {
         Quota[] quotas = new Quota[codes.length];
         for (int i = 0; i < codes.length; i++) {
@@ -89,7 +88,7 @@ public final class Tables {
         }
         int[] numbers = IntStream.range(0, codes.length / QuotaTable.TYPES).toArray();
         return table.publish(batch, numbers, Arrays.stream(numbers).map(number -> number * QuotaTable.TYPES)
-                .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), reach, ids, "")).toList());
+                .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), alike, ids, "")).toList());
     }
 
     /** Has the factor be for those who write to these topics on volumes; requests to topics named "held..." are turned back. */

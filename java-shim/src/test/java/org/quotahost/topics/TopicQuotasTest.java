@@ -11,6 +11,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.quotahost.Proves;
 import org.quotahost.QuotaFence;
@@ -253,33 +254,15 @@ class TopicQuotasTest {
     }
 
     @Proves("v1.logged")
-    @Test
-    void oneLineAMinuteNamesTheTopicsThatAreTurnedBackAndNoRequest() {
-        configure(TOTAL, Map.of());
-        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
-
-        assertEquals(1, LogCapture.lines(log, "Produce requests were turned back"), log);
-        assertEquals(1, LogCapture.lines(log, "greedy (1 requests, "), log);
-    }
-
-    @Test
-    void ofHundredsOfTopicsTheLineNamesAFew() {
+    @ParameterizedTest
+    @CsvSource({"1, 1", "100, " + TopicQuotas.TOPICS_PER_LINE})
+    void oneLineAMinuteNamesAFewOfTheTopicsThatAreTurnedBackAndNoRequest(int topics, int named) {
         configure(TOTAL, Map.of());
         Map<String, Double> offers = new HashMap<>();
-        for (int i = 0; i < 100; i++) offers.put("topic-" + i, 30_000_000.0);
-        String log = LogCapture.during(() -> {
-            run(10, offers);
-        });
+        for (int i = 0; i < topics; i++) offers.put("topic-" + i, 30_000_000.0);
+        String log = LogCapture.during(() -> run(10, offers));
 
-        assertEquals(TopicQuotas.TOPICS_PER_LINE, log.split("where").length - 2, log);
-    }
-
-    @Test
-    void withoutTheFenceTheLogSaysOnceThatNothingIsTurnedBack() {
-        Fence.uninstall();
-        configure(TOTAL, Map.of());
-        String log = LogCapture.during(() -> run(120, Map.of("greedy", 30_000_000.0)));
-
-        assertEquals(1, LogCapture.lines(log, "authorizer.class.name is not org.quotahost.QuotaFence"), log);
+        assertEquals(1, LogCapture.lines(log, "Produce requests were turned back"), log);
+        assertEquals(named, log.split(" \\(1 requests, .*? where ").length - 1, log);
     }
 }

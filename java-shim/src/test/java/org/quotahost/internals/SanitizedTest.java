@@ -1,4 +1,4 @@
-package org.quotahost.util;
+package org.quotahost.internals;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
@@ -9,16 +9,18 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import org.apache.kafka.common.metrics.JmxReporter;
 import org.apache.kafka.common.utils.Sanitizer;
+import org.quotahost.util.Json;
+import org.quotahost.util.Names;
 
 /** Our names in metric tags and MBeans are those of Kafka's Sanitizer. */
 class SanitizedTest {
     @Property
     void namesAreThoseOfKafka(@ForAll String name) {
         String text = name + "*+ a=b:\"?\\";
-        assertEquals(Sanitizer.sanitize(name), Sanitized.tag(name));
-        assertEquals(Sanitizer.sanitize(text), Sanitized.tag(text));
-        assertEquals(Sanitizer.jmxSanitize(name), Sanitized.bean(name));
-        assertEquals(Sanitizer.jmxSanitize(text), Sanitized.bean(text));
+        assertEquals(Sanitizer.sanitize(name), Names.tag(name));
+        assertEquals(Sanitizer.sanitize(text), Names.tag(text));
+        assertEquals(Sanitizer.jmxSanitize(name), KafkaBeans.sanitized(name));
+        assertEquals(Sanitizer.jmxSanitize(text), KafkaBeans.sanitized(text));
     }
 
     @Example
@@ -26,7 +28,8 @@ class SanitizedTest {
         Predicate<String> shown = JmxReporter.compilePredicate(Map.of());
         for (char c = 0; c < Character.MAX_VALUE; c++) {
             String clientId = "a" + c + "b";
-            assertEquals(shown.test("client-id=" + Sanitized.bean(clientId)), Names.keeps(clientId), () -> Json.text(clientId));
+            assertEquals(shown.test("client-id=" + KafkaBeans.sanitized(clientId)), Names.keeps(clientId),
+                    () -> Json.text(clientId));
         }
     }
 }
