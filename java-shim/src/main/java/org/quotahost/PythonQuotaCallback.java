@@ -29,6 +29,9 @@ import org.slf4j.LoggerFactory;
  * The quota callback that Kafka loads by client.quota.callback.class: answers Kafka from the table, and passes on why loop.py,
  * PythonEnvironment or Internals refuses the start.
  *
+ * <p>It answers request threads from the quota table, which posts the clients that it does not know to the inbox, and
+ * hands Kafka's events (client quotas, cluster, new properties) to the inbox. The Python host takes both from there.
+ *
  * <p>If anything is wrong, configure() stops the broker with one ConfigException; after that only an administrator's
  * change is refused by one. It is AutoCloseable, since Kafka 4.1 and newer closes only callbacks that are (Plugin.close).
  */

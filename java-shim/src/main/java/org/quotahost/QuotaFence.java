@@ -42,11 +42,16 @@ import org.slf4j.LoggerFactory;
  * The authorizer that Kafka loads by authorizer.class.name: it asks the one of fence.authorizer (StandardAuthorizer if none is
  * named, nobody for none), then the fence, and throws the error of a request that is turned back.
  *
- * <p>Quotas cannot turn a request back before anything is appended, since Kafka throttles after the append; but if authorize()
- * throws, KafkaApis answers the request with that error.
+ * <p>While the state is PAUSE, the fence turns back the produce requests of all clients but the exempt, before
+ * anything is appended. Quotas cannot do that, since Kafka throttles after the append; but if authorize() throws,
+ * KafkaApis answers the request with that error. Topic quotas (TopicQuotas) turn requests to single topics back in
+ * the same way.
  *
  * <p>The inner authorizer is asked first, so that a client that lacks a right gets that answer. By default it is Kafka's
  * StandardAuthorizer, which denies what no ACL allows: an operator who forgets the property opens no cluster.
+ *
+ * <p>A producer with acks=0 expects no answer. For it Kafka closes the connection instead (RequestHandlerHelper), and
+ * the records that it sent are lost, as with any other error.
  *
  * <p>Everything else that Kafka asks is the inner authorizer's. Kafka gives the ACLs of its metadata log only to a
  * ClusterMetadataAuthorizer, so this class is one. If the inner authorizer is none, it keeps its ACLs itself, and

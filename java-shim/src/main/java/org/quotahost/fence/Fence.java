@@ -22,10 +22,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which requests are turned back on this node: produce requests (NOT_ENOUGH_REPLICAS; of topic quotas TopicQuotas says
- * which, and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who
- * passes. All of it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the
- * quota callback, in one JVM. Which creations pass docs/adr/0021-creation-in-a-pause.md says.
+ * Which requests are turned back on this node: produce requests (NOT_ENOUGH_REPLICAS; of topic quotas TopicQuotas says which,
+ * and the error) and, by a controller in a PAUSE, new topics but internal and spared ones; Exemptions says who passes. All of
+ * it is static, since Kafka makes the authorizer (QuotaFence), which asks about each request, apart from the quota callback,
+ * in one JVM.
+ *
+ * <p>A controller also creates no topics and partitions in a PAUSE, if a volume is known to be at its hard limit
+ * (docs/adr/0021-creation-in-a-pause.md). Kafka asks its authorizer about each creation, also one that a broker forwards
+ * (with the client's principal and client-id) or that follows from auto.create.topics.enable. Requests with validateOnly and
+ * those for Kafka's internal topics alone pass: without the latter no consumer could commit. So do those for topics that the
+ * fence never protects, such as that of tiered storage: offloading may be the only way out of a full disk. And so do those for
+ * topics that exist: Kafka creates none and says so, as a Connect worker expects, which asks for its topics at each start.
  */
 public final class Fence {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.fence");
@@ -172,10 +179,7 @@ public final class Fence {
         return false;
     }
 
-    /**
-     * Without internal topics no consumer could commit; of spared topics that of tiered storage is one: offloading may be the
-     * only way out of a full disk. Of topics that exist Kafka creates none and says so, as a Connect worker expects.
-     */
+    /** Of spared topics that of tiered storage is one: offloading may be the only way out of a full disk. */
     private static boolean isHarmless(AuthorizableRequestContext context) {
         Set<String> there = context.requestType() == CREATE_TOPICS ? existing : Set.of();
         return Requests.createsOnly(context, topic -> Exemptions.spares(topic) || there.contains(topic));

@@ -132,8 +132,12 @@ public final class TurnedBack {
 
     /**
      * Takes so many bytes that a client may send on in requests that are turned back, before its connections are muted, if they
-     * are still allowed; key is the hash of whose they are. Each slot holds until when its bytes are paid for (the generic cell
-     * rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
+     * are still allowed; key is the hash of whose they are.
+     *
+     * <p>A producer that waits before it tries again, as Kafka's own do (retry.backoff.ms, 0.1 to 1 s), stays within it
+     * and is not muted; one that doesn't has used it up at once. No request takes more than a second of it, however
+     * large: a mute lets one request a second through, too. Each slot holds until when its bytes are paid for (the
+     * generic cell rate algorithm). Clients whose keys have one hash share a slot: one may be muted for the other's bytes.
      */
     static boolean allows(int key, long bytes, double bytesPerSecond, long nanos) {
         if (!(bytesPerSecond > 0)) return false;

@@ -29,8 +29,8 @@ import org.slf4j.LoggerFactory;
  * broker's own user and root can open (a file of mode 0600 in a directory of mode 0700).
  *
  * <p>A question is a line of words, each percent-encoded in UTF-8, with a space between two. The answer is a line of
- * JSON (Questions). Connections, of which each costs a thread, and questions have no bounds: whoever can connect can end the
- * broker, too.
+ * JSON (Questions). No Python and no thread of Kafka's takes part, so it answers while the host hangs. Connections, of which
+ * each costs a thread, and questions have no bounds: whoever can connect can end the broker, too.
  */
 final class AdminSocket implements AutoCloseable {
     /** A property of the JVM: the directory, instead of one in java.io.tmpdir. A socket's path may have 107 bytes on Linux. */

@@ -28,10 +28,11 @@ import org.slf4j.LoggerFactory;
 /**
  * A life of the Python host in a process of its own: its frames, its threads, what it prints, and its end.
  *
- * <p>Calls come by its standard output and answers go to its standard input (docs/reference/host-protocol.md). One thread
- * reads the frames and makes the calls that nobody waits for; the others, which may take long, have threads of their own, as
- * many as wait for them in Python: a process that does not read stops nobody but itself. What native code of it prints, and
- * Python before it knows this JVM, goes to the broker's log by its standard error.
+ * <p>Calls come by its standard output and answers go to its standard input, as frames: a length (4 bytes), a number by which
+ * the answer finds its call (8 bytes; 0 where nobody waits), and a message (Calls). One thread reads the frames and makes
+ * the calls that nobody waits for; the others, which may take long, have threads of their own, as many as wait for them in
+ * Python: a process that does not read stops nobody but itself. What is no frame ends it. What native code of it prints, and Python
+ * before it knows this JVM, goes to the broker's log by its standard error.
  */
 final class Child extends Life {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.python");
@@ -84,7 +85,7 @@ final class Child extends Life {
         reader.start();
     }
 
-    static Thread daemon(Runnable work, String name) {
+    private static Thread daemon(Runnable work, String name) {
         Thread thread = new Thread(work, name);
         thread.setDaemon(true);
         return thread;

@@ -23,6 +23,9 @@ import org.slf4j.LoggerFactory;
  * The host thread, which runs one life of Python after another: pauses between short ones, kills a silent child, has a
  * new python.generation take over, and keeps an old one where that fails.
  *
+ * <p>The broker's start waits for the first life. When one ends the next one begins after a pause, which grows with each of
+ * a row of short lives. In a child, a life that is silent for validity is killed.
+ *
  * <p>An upgrade is a new value of python.generation, which needs a child (docs/adr/0025-one-protocol-two-processes.md). A new
  * process builds its plugins beside the one that serves, and waits: an administrator's change is refused if it can't (check).
  * Once Kafka has applied the change, the old process ends and the new one takes its turn. The host thread looks every

@@ -24,9 +24,13 @@ import org.quotahost.util.Resources;
  * Who asks about this broker, and who answers: Java what the table and gauges have, also while Python hangs; Python all
  * else, such as whether new properties are valid.
  *
- * <p>Operators (AdminSocket) and Python ask in words (answer); Python words what Java tells (quotahost.broker.host.dump). Java
- * never calls Python, so a question for it, such as JMX's table of clients, goes there as an event with a ticket, its answer
- * comes back with the same one, and who asks waits. A request of a client never waits.
+ * <p>Operators (AdminSocket) and Python ask for {@code state}, {@code client USER CLIENT-ID}, {@code uses MOST}, {@code
+ * usage MOST}, {@code holders TYPE}, {@code marks MOST} and {@code gauges}. Java answers these in JSON, also while
+ * Python hangs: it tells what it has, and Python words it (quotahost.broker.host.dump).
+ *
+ * <p>All else only Python can answer: an operator's other questions, JMX's table of clients, and whether new properties are
+ * valid. Java never calls Python, so such a question goes to it as an event with a ticket, its answer comes back with the
+ * same one (answer), and who asks waits. A request of a client never waits.
  */
 final class Questions {
     /** How long an operator's question to Python may take, which may ask the cluster. */

@@ -21,6 +21,10 @@ import org.quotahost.util.Resources;
 /**
  * The interpreter that python.executable names, by the real path where a link leads: asked by probe.py and refused if it
  * can't work; its libpython, module path, and quotahost's library by which this JVM takes it in (attach.c).
+ *
+ * <p>It is asked by running probe.py with it in a process of its own, before anything of it is loaded into the
+ * broker. An interpreter that cannot work stops the broker's start with a message that says what to install or to
+ * change.
  */
 public record PythonEnvironment(String executable, String libpython, String attach, List<String> path) {
     /**

@@ -20,6 +20,9 @@ import org.quotahost.table.Tap.Windows;
  *
  * <p>At each beat, and when something has been set, the limits go on by a Tap, and a new Rule holds. If it makes other
  * limits of a type than the last one, that type's generation grows. Under the table's lock, but for what others read.
+ *
+ * <p>If there is a fence, a PAUSE is the fence's: it turns produce requests back, and the produce limits go no lower than
+ * where they begin after the release.
  */
 public final class FactorInForce {
     static final int PRODUCE = ClientQuotaType.PRODUCE.ordinal(), FETCH = ClientQuotaType.FETCH.ordinal();

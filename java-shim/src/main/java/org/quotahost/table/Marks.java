@@ -19,9 +19,13 @@ import org.quotahost.util.Names;
 /**
  * Who asked to write to an affected topic in the last 15 s, and to which one last.
  *
- * <p>Beside what docs/adr/0020-marks-and-twin-tags.md says: of a client that writes to topics of several groups the smallest
- * factor holds. Only the topic of a group with a smaller factor takes the place of the marked one of another group while that
- * lives. Names that are too long to be kept (Names) share one mark.
+ * <p>A mark is a client's, by principal and client-id. It lives LIFE_BEATS after the last such request, and ends with its
+ * topic, by which the client belongs to a group. Of a client that writes to topics of several groups the smallest factor
+ * holds: only the topic of a group with a smaller factor takes the place of the marked one of another group while that lives.
+ * A mark that goes over to another group ends for the tags of the first one.
+ *
+ * <p>A client-id is only a claim, so there is a bound: a principal with MOST_CLIENT_IDS marked ones is marked as a whole. Names
+ * that are too long to be kept (Names) share one mark.
  *
  * <p>Request threads read and write it. Asking takes no lock and allocates nothing, nor does a mark that is there already.
  * A client is asked about on the thread that has just marked it; if the sweep takes the mark away between the two, this one

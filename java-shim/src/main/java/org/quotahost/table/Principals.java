@@ -16,8 +16,13 @@ import org.quotahost.util.Names;
  * The principals and clients that the quota table knows: how a request thread finds a client's tags, which client-ids
  * need an answer of their own, and how many of clients.max places are left for whom.
  *
- * <p>This is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects. How
- * the places are given away docs/internals.md has ("Eviction").
+ * <p>A look-up begins with the principal, since a client-id is only a claim. A principal whose quota is the same for all
+ * client-ids is known after its first request. Clients are kept by client-id only where their quota depends on it. This
+ * is the one class that is written for speed: a look-up takes no lock, allocates nothing, and reads few objects.
+ *
+ * <p>There are clients.max places. A principal takes one, and so does each client that it has in the table beyond the
+ * first. The last tenth of the places is for principals alone, and a principal takes a place for a further client only
+ * while as many as it has are left for others: so one that changes its client-id all the time leaves room for them.
  */
 final class Principals {
     private static final int QUICK = 1 << 15;

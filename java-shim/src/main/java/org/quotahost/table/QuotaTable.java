@@ -31,8 +31,23 @@ import org.slf4j.LoggerFactory;
  * The quota table: what the host has answered, for the request threads, which only read; it forgets silent clients, and
  * lets Kafka ask for limits.
  *
- * <p>Who writes and reads what docs/architecture.md says ("The centre"). Writing is under the table's lock, but for
- * stand-ins and marks; request threads take none.
+ * <pre>
+ * host     publish()  an Entry of a principal, and its clients' own tags, replaced as a whole; base rates of a Scope
+ *          factor()   the factor, and whom it is for
+ * watch    beat()     the next Rule (FactorInForce); ends marks; measures stand-ins
+ *          evict()    forgets silent clients
+ * fence    marks      who asks to write to affected topics
+ * request  tags()     principal -> Entry -> Scope -> its own Tags, or its slowed ones; an unknown name goes to the inbox
+ *          limit()    Tags x Rule -> the limit, made when Kafka asks for it
+ * </pre>
+ *
+ * <p>Nothing keeps limits up to date: a change replaces the rule and moves a generation on, so that Kafka reads all limits
+ * of a type again (quotaResetRequired). Writing is under the table's lock, but for stand-ins and marks; request threads
+ * take none.
+ *
+ * <p>The table has room for clients.max principals and clients (Principals). It forgets one only when it has been silent
+ * for clients.idle, by default as long as Kafka keeps its sensor. So no client gets rid of what it has used by being
+ * forgotten, and a flood of new names fills the table once and then shares its principal's newcomers' limit.
  */
 public final class QuotaTable {
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.watch");

@@ -10,9 +10,13 @@ import java.util.ArrayDeque;
  * What clients without a quota use, for the factor to multiply in place of a quota: when it is measured, and that the
  * newcomers' rate stands in until then.
  *
- * <p>Who is measured when docs/internals.md says ("Requests"). When limits of those who share the scope are back where they
- * were, it is forgotten, also while other limits are low: until then Kafka's windows have what was sent by lower limits, and
- * if the factor falls again, limits follow at once. All of it is the watch's.
+ * <p>A client that was there before the factor fell counts with what it used then, also where the fall was a PAUSE that the
+ * fence holds, and so does one that begins later to write to topics for which the factor is. One that comes later is measured
+ * when Kafka's windows are full of it, unless its limit holds it back: what it would use isn't known then. Until then, and
+ * while it uses less than the floor, the newcomers' rate stands in. Kafka asks nothing of a request that the fence turns back:
+ * who comes in a PAUSE begins after it. When limits of those who share the scope are back where they were, it is forgotten,
+ * also while other limits are low: until then Kafka's windows have what was sent by lower limits, and if the factor falls
+ * again, limits follow at once. All of it is the watch's.
  */
 final class StandIns {
     /** The types whose rates are bytes/s. */

@@ -19,11 +19,12 @@ import java.util.concurrent.atomic.AtomicLongArray;
  * <p>The map always has the two keys user and client-id in this order, as in Kafka's own callback. Kafka names its
  * sensors by the values alone, joined by ':'; the user is sanitized and has no ':', so no two pairs share a sensor.
  *
- * <p>A limit rises over empty windows (docs/adr/0020-marks-and-twin-tags.md) once a client changes between a scope's own and
- * its slowed tags. The share that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far
- * as Kafka still looks back there. A client that is silent keeps its limit, as Kafka has it, too. The times are beats of the
- * table's clock, by quota type, as Kafka's windows are: who fetches all the time fills none of a producer's. Request threads
- * note the use; whoever ends a mark notes that a client leaves.
+ * <p>A limit rises over empty windows (docs/adr/0020-marks-and-twin-tags.md) once a client changes between a scope's own
+ * and its slowed tags, which Kafka measures apart: while a client is away from one, the windows of that one empty. The share
+ * that it gets of its limit (Tap.rise) goes by how long it may have sent by these tags, in so far as Kafka still looks back
+ * there: a client that was away for 3 s has 3 s less in its windows. A client that is silent keeps its limit, as Kafka has it,
+ * too. The times are beats of the table's clock, by quota type, as Kafka's windows are: who fetches all the time fills none of
+ * a producer's. Request threads note the use; whoever ends a mark notes that a client leaves.
  */
 final class Tags extends AbstractMap<String, String> {
     static final String USER = "user", CLIENT_ID = "client-id";

@@ -8,6 +8,10 @@ import java.util.ArrayDeque;
  *
  * <p>quotahost.throttling.tap is the same in Python, and gives the reason of each number and step; tests/throttling/test_tap.py
  * holds the two equal to the bit. So operations stand here in the same order as there.
+ *
+ * <p>No step down mutes a client for longer than max.mute. Kafka's throttle time is (rate - bound) / bound x window. A
+ * client at its bound q, measured over a window of W seconds, is muted for at most D seconds if the bound goes no lower
+ * than q x W / (W + D). W seconds later its window contains nothing from before the step.
  */
 final class Tap {
     private static final double NEGLIGIBLE = 1e-5, STEP = 0.02;

@@ -8,8 +8,12 @@ import org.quotahost.internals.Meters;
  * Whether one topic is over its threshold: by its mean over a minute and a credit of bytes; what each principal may
  * send on, and how many requests were turned back.
  *
- * <p>Why there is a credit docs/internals.md says ("The fence"). The thread that reads the meters writes it; request threads
- * count what they turn back, and read the rest.
+ * <p>A topic is over its threshold while its one-minute rate is above the expected one and it has used up its credit.
+ * The credit grows by the expected bytes and shrinks by the bytes that come in. By the rate alone a topic that has
+ * sent a burst would be turned back for minutes, until the mean has forgotten the burst, and clients would give its
+ * records up (delivery.timeout.ms).
+ *
+ * <p>The thread that reads the meters writes it; request threads count what they turn back, and read the rest.
  */
 final class TopicUse {
     /** The credit in seconds of the expected rate: saved up while a client waits to try again, owed after a burst. */
