@@ -253,7 +253,7 @@ class Host:
             )
 
     def _ask_for_fence(self) -> None:
-        """Warn once, soon after the start, if a PAUSE or topic quotas may have to turn writes back and no fence does."""
+        """Warn once, soon after the start, if a PAUSE or topic quotas may have to turn writes back without a fence."""
         settings = self._broker.settings
         may_pause = self._plugins.factor_source is not None and not settings.shadow.factor
         has_quotas = settings.topics.total is not None and not settings.shadow.all_topics

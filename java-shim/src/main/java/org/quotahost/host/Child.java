@@ -85,7 +85,7 @@ final class Child extends Life {
         reader.start();
     }
 
-    private static Thread daemon(Runnable work, String name) {
+    static Thread daemon(Runnable work, String name) {
         Thread thread = new Thread(work, name);
         thread.setDaemon(true);
         return thread;
