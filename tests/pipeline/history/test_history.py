@@ -18,11 +18,12 @@ from typer.testing import CliRunner, Result
 
 from harness.rollup import Record
 from quotahost.cli.lab.curves import Question
-from quotahost.cli.lab.history import everything, readings_asked
+from quotahost.cli.lab.history import everything
+from quotahost.cli.lab.history import stored as of_folder
 from quotahost.cli.main import app
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
-from quotahost.pipeline.history import OF_USAGE, USAGE_COLUMNS, append, folder, held, readings, transfers, uses
+from quotahost.pipeline.history import COLUMNS, OF_USAGE, USAGE_COLUMNS, append, folder, held, readings, transfers, uses
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
@@ -54,7 +55,7 @@ def test_restarts_lose_and_repeat_no_reading_and_a_batch_is_one_file_a_day(spark
 
     def stored() -> list[tuple[int, int]]:
         """Offset and day of each row, of which both volumes of both brokers have one."""
-        rows = readings_asked(spark, Question(str(history))).collect()
+        rows = of_folder(spark, COLUMNS, str(history), Question(str(history))).collect()
         return sorted((row["offset"], row["day"].day) for row in rows)
 
     for number in range(3):

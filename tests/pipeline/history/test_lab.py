@@ -116,11 +116,11 @@ def test_an_error_names_what_was_asked_for_and_the_days_that_there_are(
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize(("place", "told"), [("", "holds no readings"), ("absent", "doesn't exist; run `quotahost p")])
-def test_an_empty_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path, place: str, told: str) -> None:
+@pytest.mark.parametrize("place", ["", "absent"])
+def test_an_empty_history_ends_the_command_with_1_and_one_sentence(tmp_path: Path, place: str) -> None:
     result = report(tmp_path / place, tmp_path / "r.html")
     assert result.exit_code == 1
-    assert told in result.stderr
+    assert "holds no readings; run `quotahost pipeline` with" in result.stderr
     assert "Traceback" not in result.output
     assert not (tmp_path / "r.html").exists()
 

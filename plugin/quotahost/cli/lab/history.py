@@ -108,8 +108,6 @@ def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse,
     # Until the last reading, and that included.
     question = replace(report.question, since=report.since, until=report.until + _MOMENT)
     rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
-    if rows is None:
-        return None
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     if not busiest:
@@ -134,8 +132,6 @@ def budget_uses(
     part = PART.total_seconds()
     question = replace(report.question, since=report.since - part, until=report.until + _MOMENT)
     rows = stored(spark, BUDGETS_COLUMNS, folder(question.directory, "budgets"), question)
-    if rows is None:
-        return []
     means = int((report.until - report.since) / part + 2) * len(names) * len(report.clusters)
     width = -(-means // most) * part
     at = F.expr(f"unix_micros(at) div {width * 1e6:.0f}L * {width}D AS at")
@@ -149,25 +145,18 @@ def budget_uses(
 # ---- which readings ----
 
 
-def readings_asked(spark: SparkSession, question: Question) -> DataFrame:
-    """The readings asked for. Folders of other days are not opened. Raises QuotahostError without a history."""
-    readings = stored(spark, COLUMNS, question.directory, question)
-    if readings is None:
-        raise QuotahostError(f"{question.directory} doesn't exist; {TURN_ON}")
-    return readings
-
-
 def _asked(spark: SparkSession, question: Question) -> tuple[DataFrame, int, int]:
     """The readings asked for, and the times of the oldest and the newest in microseconds since 1970."""
     begin("Looking for the oldest and the newest reading")
-    readings = readings_asked(spark, question)
+    place, names = question.directory, [name for asked in _names(question).values() for name in asked]
+    readings = stored(spark, COLUMNS, place, question)
     (ends,) = readings.selectExpr("unix_micros(min(at)) AS first", "unix_micros(max(at)) AS last").collect()
     if ends["first"] is not None:
         return readings, ends["first"], ends["last"]
-    place, names = question.directory, [name for asked in _names(question).values() for name in asked]
-    (days,) = readings_asked(spark, Question(place)).selectExpr("min(day) AS first", "max(day) AS last").collect()
+    every = stored(spark, COLUMNS, place, Question(place))
+    (days,) = every.selectExpr("min(day) AS first", "max(day) AS last").collect()
     if days["first"] is None:
-        raise QuotahostError(f"{place} holds no readings; the pipeline writes the first soon after its start")
+        raise QuotahostError(f"{place} holds no readings; {TURN_ON}: it writes the first soon after its start")
     of = f" of {', '.join(names)}" if names else ""
     raise QuotahostError(f"no such readings{of}; {place} has others from {days['first']} to {days['last']}")
 
@@ -177,11 +166,11 @@ def _names(question: Question) -> dict[str, Collection[str]]:
     return {column: asked for column, asked in names.items() if asked}
 
 
-def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame | None:
-    """What is asked for of what the pipeline has written to this folder; None without it."""
+def stored(spark: SparkSession, columns: str, directory: str, question: Question) -> DataFrame:
+    """What is asked for of what the pipeline has written to this folder, if it is there; no other days are opened."""
     system, path = file_system(spark, directory)
     if not system.exists(path):
-        return None
+        return spark.createDataFrame([], columns)
     # With a schema given, Spark opens no file to learn it; a file may go while it reads, as old days are deleted.
     # Spark takes a name for a pattern, which a directory's is not.
     literal = re.sub(r"([\\\[\]{}*?])", r"\\\1", directory)

@@ -109,7 +109,7 @@ def bill(
     for name, columns, add, lacking in _KINDS:
         rows = stored(spark, columns, folder(history, name), question)
         hour = F.expr("unix_micros(at) div 3600000000L").alias("hour")
-        if rows is None or not (hours := rows.select("cluster", hour).distinct().collect()):
+        if not (hours := rows.select("cluster", hour).distinct().collect()):
             made.missing.append(lacking)
             continue
         for row in hours:
