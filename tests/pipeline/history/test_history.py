@@ -112,16 +112,16 @@ def test_a_minute_of_a_client_has_its_mean_rate_and_its_largest_demand(spark: Sp
 def test_a_replay_reads_the_busiest_clients_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
     history = written(spark, [reading(60 * i, 100) for i in range(10)], tmp_path / "history")
     question = Question(str(history))
-    assert everything(spark, question).clients is None
+    assert everything(spark, question).clients == ()
     given = usage(*((60 * i, "1", [used(10.0), used(5.0, "bob", demand=6.0)]) for i in range(20)))
     minutes = uses(shares.parse(frame(spark, given), "c"))
     minutes.write.partitionBy("day").parquet(folder(str(history), "usage"))
-    alice, bob = everything(spark, question).clients or ()
+    alice, bob = everything(spark, question).clients
     assert (alice.user, bob.user, alice.client, alice.width) == ("alice", "bob", "app", 60.0)
     assert [use.at - NOON.timestamp() for use in alice.uses] == [60.0 * i for i in range(10)]
     assert alice.uses[0][1:] == ("1", 10.0, None, 1e6)
     assert bob.uses[0][1:] == ("1", 5.0, 6.0, 1e6)
-    few = everything(spark, question, most=8).clients or ()
+    few = everything(spark, question, most=8).clients
     assert [(len(each.uses), each.width) for each in few] == [(4, 180.0), (4, 180.0)]
 
 

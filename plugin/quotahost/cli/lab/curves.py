@@ -129,7 +129,7 @@ class Report:
     known: int  # how many volumes reported, drawn or not
     #: The worst of them, worst first, with fill rates over the last ``recent``; for a replay all, by name.
     curves: tuple[Curve, ...]
-    clients: tuple[ClientUse, ...] | None = None  # for a replay; None where the history has no usage
+    clients: tuple[ClientUse, ...] = ()  # for a replay, as far as the history has usage
 
     @property
     def clusters(self) -> list[str]:

@@ -103,17 +103,15 @@ def everything(spark: SparkSession, question: Question, most: int = MOST_READING
     return replace(report, clients=_clients(spark, report, most))
 
 
-def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse, ...] | None:
-    """The busiest clients of the report's time; None where the history has no usage of it."""
+def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse, ...]:
+    """The busiest clients of the report's time, if the history has usage of it."""
     # Until the last reading, and that included.
     question = replace(report.question, since=report.since, until=report.until + _MOMENT)
     rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
-    if not busiest:
-        return None
-    # Parts of the time are whole minutes.
-    width = -(-sum(row["minutes"] for row in busiest) // most) * MINUTE.total_seconds()
+    # Parts of the time are whole minutes, at least one.
+    width = max(1, -(-sum(row["minutes"] for row in busiest) // most)) * MINUTE.total_seconds()
     part = F.expr(f"bigint(floor(unix_micros(at) / {width * 1e6:.0f}D)) * {width}D AS at")
     demand = F.expr("IF(count(demand) = count(1), max(demand), NULL) AS demand")
     theirs = rows.where(_one_of(_CLIENT, (row[:3] for row in busiest))).groupBy(*_CLIENT, part, "broker")

@@ -189,7 +189,7 @@ def play(report: Report, plan: Plan) -> Replay:
                 factor.step(now, step if number < last else 0.0, silent)
     volumes = [volume for factor in factors for volume in factor.volumes if volume.points]
     volumes.sort(key=lambda v: (v.new.held, v.peaks[1] / max(1, v.capacity)), reverse=True)
-    clients = [replayed_client(client, _points(client, factors), until) for client in report.clients or ()]
+    clients = [replayed_client(client, _points(client, factors), until) for client in report.clients]
     held = [client for client in clients if any(client.then.held + client.new.held)]
     held.sort(key=lambda client: client.new.held, reverse=True)
     notes = tuple(_notes(plan, report, volumes, any(host.failed for factor in factors for host in factor.hosts)))
@@ -231,7 +231,7 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
         yield "these settings give no limits to any of the volumes"
     if failed:
         yield "the policy failed for a volume, which was left out then"
-    if report.clients is None:
+    if not report.clients:
         yield "the history has no usage of that time, so it isn't known which clients would have been slowed"
 
 
