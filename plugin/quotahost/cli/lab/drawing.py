@@ -55,13 +55,12 @@ def _timeline(height: float, since: float, until: float) -> tuple[Figure, Any]:
 
 
 def _levels(axes: Any, points: Sequence[At]) -> None:
-    """Capacity and limits over time, as steps."""
+    """Capacity and limits over time, as steps; None breaks the line."""
     at = [in_utc(point.at) for point in points]
     for name, attribute in _LEVELS.items():
         values = [getattr(point, attribute) for point in points]
-        known = [float("nan") if value is None else value for value in values]  # NaN breaks the line
         style = "-" if name == "full" else (0, (5, 3))
-        axes.plot(at, known, drawstyle="steps-post", color=COLOURS[name], linewidth=1.1, linestyle=style)
+        axes.plot(at, values, drawstyle="steps-post", color=COLOURS[name], linewidth=1.1, linestyle=style)
 
 
 def _scale(axes: Any, most: int, last: Bucket | UsePoint) -> None:
@@ -94,10 +93,9 @@ def _unbroken(points: Sequence[At]) -> list[list[At]]:
 def _shade(axes: Any, states: Iterable[tuple[State, Any, Any]]) -> None:
     """Say by the background when a state, with the places of its beginning and end on the axis, throttles or pauses."""
     for state, run in groupby(states, key=lambda span: span[0]):
-        (_, begin, end), *others = run
-        end = others[-1][2] if others else end
+        spans = list(run)
         if state in _SHADES:
-            axes.axvspan(begin, end, color=_SHADES[state], alpha=0.13, linewidth=0)
+            axes.axvspan(spans[0][1], spans[-1][2], color=_SHADES[state], alpha=0.13, linewidth=0)
 
 
 def svg(figure: Figure) -> str:

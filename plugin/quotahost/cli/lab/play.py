@@ -32,7 +32,6 @@ _MOST_STEPS: Final = 20_000
 _QUESTIONS: Final = 4_000_000  # to policies in one pass: more take minutes
 _LEAST_STEPS: Final = 1_000
 _SILENT: Final = 3  # steps or readings after which a volume without a new one isn't known any more
-_LOCAL: Final = "local"
 _LEAST_SHARE: Final = 0.05  # below it so little came in that it says nothing of what would have come
 _MOST_NAMED: Final = 5  # budgets in a note
 _MEMORY: Final = 300.0  # seconds at full share over which the demand is measured
@@ -203,8 +202,8 @@ def _factors(report: Report, plan: Plan, clock: Callable[[], float]) -> Iterator
     volumes: dict[tuple[str, str], list[ReplayedVolume]] = {}
     for curve in report.curves:
         soft, hard = own.get(curve.name.volume, (None, None))
-        limits = soft or plan.new.static.storage.soft_limit, hard or plan.new.static.storage.hard_limit
-        broker = curve.name.broker if plan.new.factor_source == _LOCAL else ""
+        limits = soft or storage.soft_limit, hard or storage.hard_limit
+        broker = curve.name.broker if plan.new.factor_source == "local" else ""
         volumes.setdefault((curve.name.cluster, broker), []).append(ReplayedVolume(curve, limits))
     for cluster, broker in sorted(volumes):
         then, new = (Host(settings, plan.windows, clock) for settings in (plan.then, plan.new))

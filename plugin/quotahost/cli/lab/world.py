@@ -28,7 +28,6 @@ from quotahost.throttling import Tap, lowered
 BACKOFF: Final = 100  # retry.backoff.ms of both Kafka's and librdkafka's producers
 BEAT: Final = 200  # QuotaTable.BEAT_MS
 TAKE: Final = 100  # the longest that the host waits for work
-VOLUME: Final = "/data"
 STEP: Final = 100  # what is shorter than that is not seen
 _NEAR: Final = 0.1  # of the way from soft to hard: as far from its resting point a volume counts as resting
 _DRIFT: Final = 0.05  # of the way: if the last two quarters lie further apart, it is not at rest
@@ -66,7 +65,7 @@ class Disk:
         volume = (
             as_volume(Budget(BUDGET, ("*",), plan.capacity), 0, frozenset(), settings.budget_soft_share)
             if plan.is_budget
-            else Volume(str(index + 1), VOLUME, plan.capacity, 0)
+            else Volume(str(index + 1), "/data", plan.capacity, 0)
         )
         soft, hard = settings.static.storage.limits_of(volume)
         self.volume = replace(volume, soft=soft, hard=hard)  # as the host sees it when it is empty
