@@ -79,11 +79,8 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
     Raises Unusable for whatever can't be used; it shows no value of ``client_config``.
     """
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it would write to stderr, beside our own message
-    who, remedy = "a client without credentials", "another listener, or --client-config FILE"
     try:
-        if config := read_client_config(client_config):
-            who, remedy = "with these credentials", "look at address, protocol and credentials"
-        config["bootstrap.servers"] = bootstrap
+        config = read_client_config(client_config) | {"bootstrap.servers": bootstrap}
         with ExitStack() as ends:
             try:
                 # First, as kafka-python tells nothing of why nobody answers, nor which file it can't read.
@@ -101,7 +98,7 @@ def cluster_at(bootstrap: str, client_config: Path | None, topic: str) -> Iterat
                 manager.bootstrap(_WAIT_MS)
             except (NoAnswer, KafkaError, OSError, ValueError, AssertionError) as error:
                 why = error if isinstance(error, NoAnswer) else _reason(error)
-                raise Unusable(f"{bootstrap} doesn't answer {who}: {why}; {remedy}") from None
+                raise Unusable(f"{bootstrap} doesn't answer: {why}; see the address, and --client-config") from None
             brokers = {each.node_id: BrokerConfig(client, each.node_id, config) for each in manager.cluster.brokers()}
             yield Cluster(manager, brokers, config, topic, answering)
     except QuotahostError as error:

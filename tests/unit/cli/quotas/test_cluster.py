@@ -71,7 +71,7 @@ def test_a_broker_that_lacks_what_budgets_need_is_named(properties: dict[str, st
 
 def test_why_nobody_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_WAIT_MS", 500)
-    told = "doesn't answer a client without credentials: its name can't be resolved; another listener"
+    told = "doesn't answer: its name can't be resolved; see the address"
     with pytest.raises(Unusable, match=told), cluster_at("no.such.host.invalid:9092", None, "quotas"):
         pass
 
@@ -98,8 +98,8 @@ def test_kafka_pythons_failure_leaks_nothing(monkeypatch: pytest.MonkeyPatch, tm
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=127.0.0.1:2\nsasl.password=hush")
     before = set(threading.enumerate())
-    told = "127.0.0.1:1 doesn't answer with these credentials: "
-    with pytest.raises(Unusable, match=f"^{told}.*; look at address") as raised, cluster_at("127.0.0.1:1", file, "q"):
+    told = "^127.0.0.1:1 doesn't answer: .*; see the address"
+    with pytest.raises(Unusable, match=told) as raised, cluster_at("127.0.0.1:1", file, "q"):
         pass
     assert "hush" not in str(raised.value)
     assert asked == ["127.0.0.1:1"], "the command's, not the file's"
