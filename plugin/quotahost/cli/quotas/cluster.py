@@ -267,8 +267,7 @@ def _record(entity: Entity, amounts: Mapping[str, Amount]) -> tuple[bytes, bytes
 
 def _reason(error: Exception) -> str:
     """The kind of an error: its text could repeat what was configured."""
-    kind = type(error).__name__.removesuffix("Error")
-    return f"nothing came within {_WAIT_MS // 1000} s" if kind == "KafkaTimeout" else kind
+    return type(error).__name__.removesuffix("Error")
 
 
 def _options(config: Mapping[str, str]) -> dict[str, Any]:
