@@ -38,7 +38,7 @@ from quotahost.units.show import show_bytes, show_number, show_seconds
 
 # ---- a disk ----------------------------------------------------------------------------------------------------
 
-_LONGEST: Final = timedelta(hours=2)
+_SHORTEST: Final = timedelta(seconds=10)  # else there is no last quarter to rest in
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
 _DEMAND: Final = re.compile(r"(?:(\d{1,9})x)?(eager|(paced|bursty):([^/]+))")
 _MOST: Final = 200  # clients in one demand
@@ -83,7 +83,8 @@ def disk(
     settings, (count, window_ms) = settings_of(file, given, budget is not None), windows_of(file, windows)
     demands = chain.from_iterable(parsed("--demand", text, parse_demand) for text in demand or ["eager"])
     rate, request = parsed("--quota", quota, parse_quantity), parsed("--batch", batch, parse_count)
-    lasts = parsed("--time", time, _time)
+    if (lasts := parsed("--time", time, parse_duration)) < _SHORTEST:
+        raise typer.BadParameter("is too short; write 10s or more", param_hint="--time")
     clients = _clients(demands, rate, request, lasts)
     option, text = ("--capacity", capacity) if budget is None else ("--budget", budget)
     size = parsed(option, text, parse_bytes)
@@ -163,13 +164,6 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
         what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
     return clients
-
-
-def _time(text: str) -> timedelta:
-    time = parse_duration(text)
-    if not timedelta(seconds=10) <= time <= _LONGEST:
-        raise ValueError("is too short or too long; write 10s to 2h")
-    return time
 
 
 def _show(played: Recording) -> None:
