@@ -40,8 +40,7 @@ from quotahost.units.show import show_bytes, show_number, show_seconds
 
 _SHORTEST: Final = timedelta(seconds=10)  # else there is no last quarter to rest in
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
-_DEMAND: Final = re.compile(r"(?:(\d{1,9})x)?(eager|(paced|bursty):([^/]+))")
-_MOST: Final = 200  # clients in one demand
+_DEMAND: Final = re.compile(r"(?:([1-9]\d{0,2})x)?(eager|(paced|bursty):([^/]+))")
 _WORK: Final = 3_000_000  # requests: more take minutes
 _NO_FILE: Final = BrokerFile(Path(), {AUTHORIZER: FENCES[0]}, ())
 
@@ -122,10 +121,10 @@ def parse_limits(text: str) -> dict[str, str]:
 def parse_demand(text: str) -> list[Demand]:
     """``eager``, ``paced:5M``, ``bursty:5M``, and ``3xeager`` for three of them. Raises ValueError if it is no such."""
     match = _DEMAND.fullmatch(text)
-    count = int(match[1] or 1) if match else 0
-    if match is None or not 0 < count <= _MOST:
-        raise ValueError(f"is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to {_MOST})")
-    return [(cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None)] * count
+    if match is None:
+        raise ValueError("is no demand; write eager, paced:5M or bursty:5M, or 3xeager (up to 999)")
+    one = cast("Kind", match[3] or match[2]), parse_quantity(match[4]) if match[3] else None
+    return [one] * int(match[1] or 1)
 
 
 def settings_of(file: BrokerFile, given: dict[str, str], is_budget: bool) -> Settings:
