@@ -90,7 +90,8 @@ class VolumeEvaluation:
         last = None if getattr(plugin, "depends_on_time", False) else self._last
         if last and answer == last[0]:
             return last[1], ""
-        judged, failure = self._pauses.judge(policy, share, answer.volumes)
+        told = answer.volumes or not answer.waiting  # else, as before the first look, no PAUSE is forgotten
+        judged, failure = self._pauses.judge(policy, share, answer.volumes) if told else (list[Judged](), None)
         of_budgets: Failure | None = None
         self._limits.show(policy, judged)
         # There may be 1,000 budgets, and this broker's disk changes with each look.
