@@ -10,6 +10,7 @@ import pytest
 from quotahost.broker.host.messages import Batch, Event, Scoped, encode
 from quotahost.broker.host.protocol import MOST, Shim
 from quotahost.model import Client, Factor
+from quotahost.model.volumes import Affected
 from quotahost.testing import FakeBroker
 
 #: The same in CallsTest.java: what one language writes the other one reads.
@@ -49,6 +50,8 @@ def test_a_batch_says_when_the_host_has_to_end_and_text_that_is_no_unicode_reach
     assert shim.take(0.1) == Batch([Client("alice", "app")], [Event("closing", ())], closing=True)
     assert shim.ask("client", "alice", "\ud800") == ["alice", 1]
     assert java.calls[-1] == ("ask", encode(["ask", ["client", "alice", "\\ud800"]]))
+    java.answers["factor"] = [0.5, "full", True, ["a"], ["a disk"], [], True]
+    assert shim.factor() == Scoped(Factor(0.5, "full"), Affected({"a": "a disk"}, frozenset()), full=True)
     shim.set_factor(Scoped(Factor(0.5, "/data/\udcff is full")))
     assert rb"/data/\udcff is full" in java.calls[-1][1]
 

@@ -132,6 +132,13 @@ class CallsTest {
         assertEquals("[null,[[],[],true]]", call("take", 60_000L));
     }
 
+    @Test
+    void theNextPythonHearsOfTheFactorAndWhomItIsFor() {
+        assertEquals("[null,[1.0,\"\",false,[],[],[],false]]", call("factor"));
+        call("set_factor", 0.5, "full", true, List.of("a"), List.of("a disk"), List.of("a"), false);
+        assertEquals("[null,[0.5,\"full\",true,[\"a\"],[\"a disk\"],[\"a\"],false]]", call("factor"));
+    }
+
     /** Of 50,000 clients with quotas of their own each supplier's name would take as much memory as their rates. */
     @Test
     void whatTheAnswersOfManyClientsHaveAlikeIsKeptOnce() {
