@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -109,19 +108,18 @@ class Exporter(Collector):
             del self._open[oldest]
             oldest.cancel()
         try:
-            # A client that goes away or sends no request gets no answer. Nor does the oldest: asyncio of Python 3.11
-            # would log that its task was cancelled.
-            with suppress(OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError):
-                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
-                if head.startswith(b"GET "):
-                    writer.write(_HEAD + generate_latest(self._registry))
-                writer.close()
-                # Apart from the request's, since making a page takes time that is not the client's.
-                await asyncio.wait_for(writer.wait_closed(), DEADLINE)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE)
+            if head.startswith(b"GET "):
+                writer.write(_HEAD + generate_latest(self._registry))
+            writer.close()
+            # Apart from the request's, since making a page takes time that is not the client's.
+            await asyncio.wait_for(writer.wait_closed(), DEADLINE)
+        # A client that goes away or sends no request gets no answer. Nor does the oldest: asyncio of Python 3.11 would
+        # log that its task was cancelled.
+        except (OSError, EOFError, asyncio.CancelledError, asyncio.LimitOverrunError):
+            writer.transport.abort()  # what a slow reader has not taken is thrown away
         finally:
             self._open.pop(task, None)
-            # What a slow reader has not taken is thrown away.
-            writer.transport.abort()
 
 
 def exporter(settings: Settings, shim: Shim) -> Exporter | None:

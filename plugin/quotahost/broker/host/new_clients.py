@@ -111,7 +111,8 @@ class NewClients:
 
     def answers(self, clients: Sequence[Client]) -> AnswerTable:
         table = AnswerTable()
-        table.numbers += [self._row(client, table) for client in clients]
+        for client in clients:
+            table.numbers.append(self._row(client, table))
         return table
 
     def _row(self, client: Client, table: AnswerTable) -> int:
