@@ -42,6 +42,7 @@ class Budgets:
         self.by_name: Mapping[str, Budget] | None = None
         self._latest = LatestBudgets()
         self._follower: Follower | None = None
+        self._made: tuple[tuple[object, ...], tuple[Volume, ...]] = (), ()  # of what, and the volumes
         self._used: dict[str, tuple[int, int]] = {}  # by budget the bytes that count, and those that no longer do
         self._at_least: dict[str, tuple[int, float]] = {}  # of those of which more no longer counts: bytes, until when
         context.closing.callback(self.close)
@@ -66,7 +67,7 @@ class Budgets:
                 self._context, self._topic, self.record, lambda: _SILENCE, self.caught_up, self._put,
                 connection=f"{self._context.name}-budgets", begins=self._latest.begins,
             )  # fmt: skip
-        look, budgets = self._context.disks.budgets, self.by_name
+        look, budgets, share = self._context.disks.budgets, self.by_name, settings.budget_soft_share
         parts = look.parts
         if budgets is not None:
             look.wanted = budgets
@@ -74,15 +75,19 @@ class Budgets:
             return ()
         if budgets is None or parts is None or told is None:
             return None
-        used = self._taken(budgets, told, self._clock())
-        # A record raises a budget, so nobody is turned back from their topic.
-        topics = {name: parts.get(name, _NOWHERE).topics - {self._topic} for name in budgets}
-        share = settings.budget_soft_share
-        return tuple(as_volume(budget, used[name], topics[name], share) for name, budget in budgets.items())
+        now = self._clock()
+        held = {name: held for name, held in self._at_least.items() if now < held[1]}
+        # Adding up takes 28 ms with 100 brokers and 1,000 budgets, and mostly nothing has changed.
+        if self._made[0] != (of := (budgets, parts, share, told)) or held != self._at_least:
+            self._at_least = held
+            used = self._taken(budgets, told, now)
+            # A record raises a budget, so nobody is turned back from their topic.
+            topics = {name: parts.get(name, _NOWHERE).topics - {self._topic} for name in budgets}
+            self._made = of, tuple(as_volume(budgets[name], used[name], topics[name], share) for name in budgets)
+        return self._made[1]
 
     def _taken(self, budgets: Mapping[str, Budget], told: Sequence[Used], now: float) -> dict[str, int]:
         before, self._used = self._used, in_cluster(budgets, told)
-        self._at_least = {name: held for name, held in self._at_least.items() if now < held[1]}
         for name, (_, gone) in self._used.items():
             used_before, gone_before = before.get(name, (0, gone))
             if gone > gone_before:

@@ -191,6 +191,7 @@ def test_budgets_are_summed_over_all_brokers_also_those_that_are_silent(world: W
     assert volume.capacity == 100
     assert volume.topics == frozenset({"orders.eu"}), "a budget is raised by a record, from which it turns nobody back"
     assert volume.soft == Limit(LimitType.CONSUMED_BYTES, 50)
+    assert world.read().budgets is volumes, "nobody judges them again while nothing changes"
     world.passes(1000)
     assert used(world) == {"orders": 42, "all": 70}, "what a silent broker has takes space on"
     world.knows("1", "2", "3", fenced="2")
