@@ -159,6 +159,8 @@ def test_every_panel_shows_what_brokers_know_of_the_cluster(tmp_path: Path) -> N
     with cluster, prometheus(tmp_path, *ports) as server, ExitStack() as running:
         create_topic(first, "t", partitions=2)
         eventually(lambda: {"QuotahostPipelineSilent", "QuotahostSharesStale"} <= firing(server).keys())
+        # The standby shows it, which is closed once there is a record.
+        eventually(lambda: series(server, "quotahost_snapshot_age_seconds", since))
         config = cluster.client_config(client_id="pipeline") | {"allow.auto.create.topics": False}
         create_topic(first, SHARES, config=COMPACTED)
         set_cluster_quota(config, client_id="p", produce=1e6)
