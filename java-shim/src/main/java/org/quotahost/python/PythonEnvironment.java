@@ -1,6 +1,8 @@
 package org.quotahost.python;
 
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
@@ -13,7 +15,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.stream.Collectors;
 import org.apache.kafka.common.config.ConfigException;
 import org.quotahost.util.BrokerConfigs;
 import org.quotahost.util.Resources;
@@ -33,6 +34,8 @@ public record PythonEnvironment(String executable, String libpython, String atta
      */
     public static final long START_SECONDS = Math.max(1, Long.getLong("quotahost.python.start.seconds", 30));
 
+    /** In bytes: what isn't Python may write without end, into the heap of a broker that serves. */
+    private static final int LONGEST_ANSWER = 1 << 20;
     /** In characters, of what an interpreter says that fails. */
     private static final int LONGEST_QUOTE = 1_000;
 
@@ -85,6 +88,14 @@ public record PythonEnvironment(String executable, String libpython, String atta
         return new ConfigException(BrokerConfigs.PREFIX + "python.executable=" + executable + problem);
     }
 
+    private static String read(InputStream answer) {
+        try {
+            return new String(answer.readNBytes(LONGEST_ANSWER), StandardCharsets.UTF_8);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     /** What probe.py prints. */
     private static String probe(String executable, boolean inChild, long seconds) {
         Properties built = Resources.versions();
@@ -95,8 +106,7 @@ public record PythonEnvironment(String executable, String libpython, String atta
             Process process = command.redirectErrorStream(true).start();
             process.getOutputStream().close();
             // The output ends when the last process closes it that has it open; a wrapper may have left one behind.
-            var lines = process.inputReader(StandardCharsets.UTF_8).lines();
-            var answer = CompletableFuture.supplyAsync(() -> lines.collect(Collectors.joining("\n")), PythonEnvironment::apart);
+            var answer = CompletableFuture.supplyAsync(() -> read(process.getInputStream()), PythonEnvironment::apart);
             try {
                 String text = answer.get(seconds, TimeUnit.SECONDS).strip();
                 if (!process.waitFor(seconds, TimeUnit.SECONDS)) throw new TimeoutException();

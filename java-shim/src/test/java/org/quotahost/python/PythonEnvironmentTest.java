@@ -39,6 +39,17 @@ class PythonEnvironmentTest {
         assertTrue(message.contains(told), message);
     }
 
+    @Test
+    void aProgramThatWritesWithoutEndDoesNotFillTheHeap(@TempDir Path folder) throws Exception {
+        String script = script(folder, "yes 'no Python' | head -c 30000000; exit 3"), endless = script(folder, "exec yes");
+
+        for (String each : List.of(script, endless)) {
+            String message = assertThrows(ConfigException.class, () -> PythonEnvironment.of(each, true, 1)).getMessage();
+
+            assertTrue(message.length() < 2_000, () -> message.length() + " characters");
+        }
+    }
+
     /** A path that this locale can't write, say. */
     @Test
     void aPathThatIsNoneIsRefusedByItsName() {
