@@ -12,10 +12,10 @@ from itertools import count
 from statistics import fmean, pstdev
 from typing import Final
 
+from harness.plugin import prefixed
 from quotahost.cli.lab.host import Host, quiet
 from quotahost.model import Limit, LimitType, Volume
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 
 HOUR: Final = 3600  # seconds
 BAND: Final = 10 * 10**9  # bytes
@@ -74,7 +74,7 @@ def play(
 ) -> Course:
     """Let so much time pass; the host starts anew in the seconds of ``restarts``."""
     own = {"policy": policy, "factor.source": "local", "volumes.period": "1s"} | dict(properties or {})
-    settings = Settings.from_properties({PREFIX + name: text for name, text in own.items()})
+    settings = Settings.from_properties(prefixed(own))
     period = round(settings.volumes_period.total_seconds())
     courses = [plan.course(str(broker)) for broker, plan in enumerate(disks, 1)]
     volumes = [next(course) for course in courses]

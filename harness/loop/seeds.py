@@ -7,9 +7,9 @@ import random
 from typing import Final, Literal
 
 from harness.loop.cluster import BusyDisk, ClusterScene, PipelinePlan, WayPlan
+from harness.plugin import prefixed
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind
 from quotahost.settings.broker import Settings
-from quotahost.settings.declaration import PREFIX
 
 MB: Final = 10**6
 POLICIES: Final = ("limits", "setpoint")
@@ -63,7 +63,7 @@ def _settings(rnd: random.Random, source: str, soft: int, band: int) -> Settings
         "fallback.action": rnd.choice(["PAUSE", "PAUSE", "OPEN"]),
         "factor.scope": rnd.choice(["cluster", "topics"]),
     }
-    return Settings.from_properties({PREFIX + name: text for name, text in own.items()})
+    return Settings.from_properties(prefixed(own))
 
 
 def _client(rnd: random.Random, name: str, brokers: int) -> ClientPlan:
