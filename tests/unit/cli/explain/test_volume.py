@@ -2,6 +2,8 @@
 
 import os
 import struct
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +131,11 @@ def test_the_retention_on_this_disk_counts(properties: dict[str, str], kept: Ret
     assert Retention.of(properties) == kept
 
 
-def test_a_segment_whose_index_is_empty_counts_by_its_file(tmp_path: Path) -> None:
-    folder = partition(tmp_path, "a-0", 80, 0)
-    (folder / f"{0:020}.timeindex").write_bytes(b"")
+@pytest.mark.parametrize("made", [os.mkfifo, Path.touch, partial(os.symlink, "../b-0")], ids=["pipe", "none", "link"])
+def test_a_segment_without_an_index_of_its_own_counts_by_its_file(tmp_path: Path, made: Callable[[Path], None]) -> None:
+    folder, index = partition(tmp_path, "a-0", 80, 0), tmp_path / "a-0" / f"{0:020}.timeindex"
+    index.rename(tmp_path / "b-0")
+    made(index)
     os.utime(folder / f"{0:020}.log", (5, 5))
     assert [segment.newest for segment in retention.segments(str(folder))[:-1]] == [5]
 
