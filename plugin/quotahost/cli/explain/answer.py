@@ -83,9 +83,10 @@ def common_facts(answer: Answer) -> Facts:
     # At factor 1 the fullest volume is no cause, but the fallback is.
     if answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause):
         yield "cause", printable(answer.cause)
+    shadow = f"; {_IN_SHADOW}" if answer.factor_in_shadow else ""
     for names, factor, cause in answer.slowed_types:
         types = ", ".join(map(printable, names))
-        yield "slowed", f"since {printable(cause)}: {types} by the factor {show_factor(factor)}"
+        yield "slowed", f"since {printable(cause)}: {types} by the factor {show_factor(factor)}{shadow}"
     if source := ",".join(answer.sources):
         why = "" if source == _FIRST else f" as the standby, since no record reaches {_FIRST}"
         yield "source", f"{printable(source)} answers{why}"

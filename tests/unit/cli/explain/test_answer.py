@@ -152,6 +152,7 @@ def rated(rate: float | None) -> dict[str, Any]:
         ({}, {"cause": "broker 2, volume /dev/sdb"}, "cause", ""),  # the fullest volume is no cause of a factor of 1
         ({}, {"cause": "fallback.action=OPEN: broker 2: no snapshot"}, "cause", "fallback.action=OPEN"),
         ({}, BUSY, "slowed", f"since {LOAD}: FETCH, PRODUCE by the factor 0.25"),
+        ({}, BUSY | SHADOW, "slowed", "FETCH, PRODUCE by the factor 0.25; in shadow"),
         ({}, {"sources": ("cluster-volumes",)}, "source", "cluster-volumes answers"),
         ({}, TOPICS | SHADOW, "scope", "for those who write to 3 affected topics; in shadow"),
         ({}, {}, "fence", "none: in a PAUSE the limits go down to the floor"),
