@@ -129,10 +129,11 @@ def running() -> list[Broker]:
 
 
 def _candidates() -> Iterator[Path]:
-    """Paths that may be sockets of brokers. Those of brokers that have ended may be among them."""
+    """Paths that may be sockets of brokers; those of brokers that have ended are among them on other systems alone."""
     with suppress(OSError):
         lines = _LISTENING.read_text(errors="replace").splitlines()
         yield from {Path(line.split()[-1]) for line in lines if line.endswith(".sock") and " /" in line}
+        return
     user = os.geteuid()
     for place in dict.fromkeys((os.environ.get("TMPDIR", "/tmp"), "/tmp")):
         with suppress(OSError):
@@ -165,10 +166,9 @@ def _listener(connected: socket.socket) -> int | None:
 
 
 def _owner_of(pid: int) -> int | None:
-    with suppress(OSError, ValueError, subprocess.TimeoutExpired):
-        if _LISTENING.exists():
-            return Path(f"/proc/{pid}").stat().st_uid
-        # macOS has no /proc. On Linux a program for each socket that an ended broker left would take seconds.
+    with suppress(OSError):
+        return Path(f"/proc/{pid}").stat().st_uid
+    with suppress(OSError, ValueError, subprocess.TimeoutExpired):  # macOS has no /proc
         command = ["/bin/ps", "-o", "uid=", "-p", str(pid)]
         return int(subprocess.run(command, capture_output=True, timeout=5, check=False).stdout)
     return None
