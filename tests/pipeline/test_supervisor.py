@@ -15,8 +15,9 @@ from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_a
 class Query:
     """A streaming query with the progress and the end that a test gives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, checkpoint: int) -> None:
         self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
+        self.id = str(checkpoint)
 
     def exception(self) -> str:
         return "the state can't be read"
@@ -43,6 +44,7 @@ class World:
         self.now, self.progress = 100.0, Progress()
         self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
+        self.checkpoint = 0  # its number
         self.refuses = False
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
@@ -51,7 +53,7 @@ class World:
         started = self.started[name] = []
 
         def start() -> Any:
-            started.append(Query())
+            started.append(Query(self.checkpoint))
             return started[-1]
 
         self.supervisor.add(name, start, checkpoint)
@@ -60,6 +62,7 @@ class World:
         if self.refuses:
             raise OSError("the file system is read-only")
         self.aside.append(name)
+        self.checkpoint += 1
         return f"/c/{name}.set-aside-1"
 
     @property
@@ -109,6 +112,17 @@ def test_each_batch_is_counted_once_also_between_two_looks_and_after_one_that_fo
     world.look()
     world.reports(5, 6, 6)
     assert metric(world, "batches_total") == 6
+
+
+def test_batches_are_counted_on_after_somebody_has_moved_the_checkpoint_away(world: World) -> None:
+    """The log tells operators to, of the history: Spark counts from 0 then."""
+    world.reports(700)
+    world.fail(1)
+    world.reports(700)  # done again, from the same checkpoint
+    world.checkpoint += 1
+    world.fail(1)
+    world.reports(0)
+    assert metric(world, "batches_total") == 2
 
 
 def test_records_that_are_not_read_yet_are_shown_and_after_a_restart_spark_knows_of_none(world: World) -> None:

@@ -43,6 +43,7 @@ class _Query:
     start: Callable[[], StreamingQuery]
     checkpoint: str  # where it lies, of a query that may not begin anew by itself; "" for all others
     running: StreamingQuery | None = None
+    id: str = ""  # Spark's, which lies in the checkpoint
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
     failures: int = 0  # since its last batch
@@ -120,7 +121,9 @@ class Supervisor:
             self._failed(query, str(running.exception() or "it ended"))
         if self._clock() >= query.due:
             try:
-                query.running = query.start()
+                query.running = running = query.start()
+                if running.id != query.id:  # the batches of another checkpoint are numbered from 0
+                    query.id, query.batch = running.id, -1
             except Exception as problem:  # a checkpoint of which not even the names can be read
                 self._failed(query, str(getattr(problem, "java_exception", problem)))
 
@@ -166,7 +169,6 @@ class Supervisor:
         text = "query %s begins anew from the topics, because %s; its checkpoint is kept as %s"
         log.warning(text, query.name, why, aside)
         query.due, query.failures, query.anew_without_batch = 0.0, 0, True
-        query.batch = -1  # the batches of a new checkpoint are numbered from 0
 
 
 def _reason(text: str) -> str:
