@@ -148,10 +148,7 @@ def lock(directories: Iterable[str]) -> ExitStack | None:
 
 
 def wait_for(directories: Collection[str], progress: Progress, stop: threading.Event) -> ExitStack | None:
-    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``.
-
-    Two queries with one checkpoint would end each other for ever.
-    """
+    """Stand by until no other pipeline uses these directories; their locks, or None after ``stop``."""
     in_use = LoggedOnce(log)
     while not stop.is_set():
         if locks := lock(directories):

@@ -165,9 +165,8 @@ class Supervisor:
             text = "the checkpoint of query %s can't be set aside: %s; %s"
             query.lasting.report(text, query.name, short(problem), remedy)
             return
-        why = f"it has failed {query.failures} times in a row"
-        text = "query %s begins anew from the topics, because %s; its checkpoint is kept as %s"
-        log.warning(text, query.name, why, aside)
+        text = "query %s begins anew from the topics, as it has failed %d times in a row; its checkpoint is kept as %s"
+        log.warning(text, query.name, query.failures, aside)
         query.due, query.failures, query.anew_without_batch = 0.0, 0, True
 
 
