@@ -7,6 +7,7 @@ longer to import than the broker to answer. So ``explain`` and ``top`` have argp
 import os
 import sys
 from collections.abc import Sequence
+from errno import ENOSPC, EPIPE
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
@@ -17,7 +18,7 @@ _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Ctrl-C, or output that nobody reads on, ends it without a traceback."""
+    """Run the command of the arguments. Ctrl-C, or output that can't be written, ends it without a traceback."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
@@ -31,10 +32,15 @@ def main() -> None:
             sys.stdout.flush()
     except KeyboardInterrupt:  # also before typer is imported, which ends so itself
         sys.exit(130)  # as a shell says it
-    except BrokenPipeError:  # who has read enough is told nothing
+    except OSError as error:
+        if error.errno not in (EPIPE, ENOSPC):
+            raise
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)  # as typer ends where nobody reads on
+        if error.errno == EPIPE:  # who has read enough is told nothing, as by typer
+            sys.exit(1)
+        print(f"the output can't be written: {error.strerror}", file=sys.stderr)
+        sys.exit(2)  # 1 is what drift and doctor have found
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -156,13 +156,17 @@ def process(*arguments: str, **more: Any) -> subprocess.CompletedProcess[Any]:
 
 
 @pytest.mark.parametrize("command", [("properties",), ("top", "--json", "--pid", OURS)])
-def test_output_that_nobody_reads_ends_it_in_silence(command: tuple[str, ...], broker: FakeAdminSocket) -> None:
+@pytest.mark.parametrize(("taker", "code", "told"), [("gone", 1, b""), ("full", 2, b"No space left on device\n")])
+def test_output_that_nobody_takes_ends_it_without_a_traceback(
+    command: tuple[str, ...], taker: str, code: int, told: bytes, broker: FakeAdminSocket
+) -> None:
     broker.answers["uses"] = dump.uses(*(dump.row(user=f"user-{number}") for number in range(500)))
-    read, write = os.pipe()
-    os.close(read)
+    read, write = os.pipe() if taker == "gone" else (None, os.open("/dev/full", os.O_WRONLY))
+    if read is not None:
+        os.close(read)
     done = process(*command, stdout=write)
     os.close(write)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr.rpartition(b": ")[2]) == (code, told)
 
 
 def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSocket) -> None:
