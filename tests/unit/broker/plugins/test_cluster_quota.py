@@ -90,6 +90,9 @@ def test_its_memory_is_bounded(quotas: ClusterQuotas, broker: FakeBroker, monkey
         change(quotas, quota("f" * length, None, 1.0))
         assert produced(quotas, "f" * length) == expected
     assert broker.number("Refused", "Records", "size") == 1
+    for number in range(200):
+        set_quotas(quotas, quota(f"user {number}", None, 1.0))
+    assert len(quotas._changed) < 200, "publish-usage follows the quotas, too, and never asks which have changed"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ class ClusterQuotas:
     def _note(self, entities: Iterable[Entity]) -> None:
         with self._lock:
             for entity in entities:
-                self._changed.add(entity)
+                if len(self._changed) <= _MOST_APART:  # more stand for all; publish-usage takes none
+                    self._changed.add(entity)
                 if entity.client_id is not None:
                     self._named.note(entity.user, entity.client_id, entity in self._latest.by_name)
