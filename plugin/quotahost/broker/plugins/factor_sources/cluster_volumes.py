@@ -64,7 +64,7 @@ class ClusterState:
 
     def view(self, record: ClusterRecord | None, settings: Settings) -> View:
         if record is None:
-            return View()
+            return View(complete=False)
         registered = self._expected.brokers
         if registered is None:
             # Who is missing is not known yet; a volume that is known must not wait for that.
