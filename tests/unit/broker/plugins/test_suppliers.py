@@ -222,3 +222,4 @@ def test_every_client_is_answered_as_kafka_would(history: list[Change], others: 
         for entity in quotas:
             broker.alter(entity, None, quota_type)
     assert broker.supplier._named.by_user == {None: {""}}, "what was removed takes no memory"
+    assert broker.supplier.distinct_client_ids("alice") == frozenset(), "the first look-up of a request is enough"

@@ -91,7 +91,8 @@ class ClientQuotas:
 
     def distinct_client_ids(self, principal: str) -> frozenset[str] | None:
         """A default client-id quota gives each other client-id its own tags, but all of them the same quota."""
-        return self._named.of(principal)
+        # Where there are none at all, request threads needn't look at client-ids.
+        return self._named.of(principal) if any(self._quotas.values()) else frozenset()
 
     def client_quota_changed(self, change: ClientQuotaChange) -> None:
         """Set or remove one client quota, and announce it for the clients that it may concern."""
