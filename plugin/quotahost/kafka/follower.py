@@ -189,6 +189,7 @@ class Follower:
                     self._connection.fails(session.login.explained(error, "Read", self._topic))
                     # After any other error librdkafka goes on by itself.
                     if error.code() in _PLACE_LOST:
+                        self._pause = SELDOM if error.code() in DENIED else _RETRY
                         return
             if not unread and not live:
                 live = True

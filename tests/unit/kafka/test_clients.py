@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from weakref import ref
 
 import pytest
@@ -16,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from harness.system.proxy import Proxy
 from harness.system.waiting import eventually
 from quotahost.base.errors import Unusable
-from quotahost.kafka import commands, publisher, registered_brokers
+from quotahost.kafka import commands, follower, publisher, registered_brokers
 from quotahost.kafka.admin import Gathering, ensure_compacted
 from quotahost.kafka.client import Connection, NoAnswer, lacked, login
 from quotahost.kafka.commands import CompactedTopic, Watching
@@ -91,6 +92,19 @@ def test_a_topic_that_nobody_has_made_yet_is_no_fault(mock: str, caplog: pytest.
     eventually(lambda: "quotahost-mine-follower" not in {thread.name for thread in threading.enumerate()})
     assert absent[1] - absent[0] > 2, "each try is a login, for which an endpoint may be asked for a token"
     assert caplog.messages == []
+
+
+def test_who_may_see_a_topic_and_not_read_it_tries_again_seldom(mock: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right to write, which publishers have, includes the one to see."""
+    begun, seen = list[float](), SimpleNamespace(error=None, partitions={0: None})
+    denied = SimpleNamespace(error=lambda: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    reader = Mock(**{"list_topics.return_value.topics": {"t": seen}, "consume.return_value": [denied]})
+    monkeypatch.setattr(follower, "consumer", lambda *_: begun.append(time.monotonic()) or reader)
+    made = context(FakeBroker(client={"bootstrap.servers": mock}))
+    Follower(made, "t", nothing)
+    eventually(lambda: len(begun) > 1)
+    made.closing.close()
+    assert begun[1] - begun[0] > 2
 
 
 def test_a_login_that_a_broker_refused_long_ago_is_no_reason_of_todays_outage(mock: str) -> None:
