@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from quotahost.model import QuotaType, State
+from quotahost.model.limits import exact
 from quotahost.records import topics
 from quotahost.settings import types
 from quotahost.settings.declaration import Frozen, declare
@@ -204,7 +205,7 @@ class TopicSettings(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        wanted = sum(rate for _, rate in self.thresholds)
+        wanted = float(sum(exact(rate) for _, rate in self.thresholds))  # 0.1Ki three times is 0.3Ki
         if self.thresholds and self.total is None:
             raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
         if self.total is not None and wanted > self.total:

@@ -27,6 +27,7 @@ def test_thresholds_are_read_with_dots_in_names_and_units_and_shown_in_full() ->
     assert settings.topics.thresholds == (("important.v1", 50_000_000), ("other_2-x", 5120))
     assert settings.topics.reject_error == "POLICY_VIOLATION"
     assert shown(settings)[OWN] == "important.v1: 50,000,000 bytes/s, other_2-x: 5,120 bytes/s"
+    assert len(read({TOTAL: "0.3Ki", OWN: "a:0.1Ki,b:0.1Ki,c:0.1Ki"}).topics.thresholds) == 3, "they use up the total"
     assert read({TOTAL: "10M", OWN: "__mine:1M"}).topics.thresholds == (("__mine", 1_000_000),), "it looks internal"
 
 
