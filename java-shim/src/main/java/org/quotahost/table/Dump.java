@@ -111,7 +111,7 @@ public final class Dump {
         for (Scope scope : recent()) rates.put(scope, scope.rate(type));
         List<Object[]> holders = new ArrayList<>();
         table.principals.forEach(entry -> {
-            addHolder(holders, rates, entry, entry.sample, entry.all[type], type);
+            addHolder(holders, rates, entry, entry.sample(), entry.all[type], type);
             for (TagHolder client : entry.clients.values()) {
                 addHolder(holders, rates, client, client.clientId, client.tags(type).scope, type);
             }

@@ -105,8 +105,7 @@ final class Principals {
         final int formerUntil;
         /** The client-ids whose quota may differ from that of the others. */
         final Set<String> distinct;
-        /** A client-id by which the host can ask for the principal's answer again. */
-        final String sample;
+        private final String sample;
         /** Whether client-ids that are not distinct need nothing of their own. */
         final boolean complete;
 
@@ -134,6 +133,11 @@ final class Principals {
         /** Whether the host has answered for the principal at all; else it has to be asked, by any client-id. */
         boolean answered() {
             return answer != Answer.NONE;
+        }
+
+        /** A client-id by which the host can be asked for the principal's answer again, as it is for nobody who is exempt by now. */
+        String sample() {
+            return Exemptions.reason(principal, sample) == null ? sample : "";
         }
 
         /** Whether a client-id needs something of its own. */

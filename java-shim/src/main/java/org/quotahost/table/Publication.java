@@ -69,8 +69,8 @@ final class Publication {
             rates[type] = answer.quotas()[type].rate();
         }
         // The host is asked again by a client-id that is like the others, and not by a distinct one that came first.
-        boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample);
-        String sample = asksByThis ? lookup.clientId() : before.sample;
+        boolean asksByThis = !before.answered() || answer.distinct().contains(before.sample());
+        String sample = asksByThis ? lookup.clientId() : before.sample();
         return entry(before, all, rates, answer.distinct(), sample, answer, false);
     }
 
@@ -80,9 +80,9 @@ final class Publication {
      */
     private Entry alone(Entry before, Batch.Lookup lookup, Answer answer) {
         boolean failed = answer.failed();
-        boolean blank = !failed && before.answered() && before.sample.equals(lookup.clientId());
+        boolean blank = !failed && before.answered() && before.sample().equals(lookup.clientId());
         return entry(before, blank ? new Scope[QuotaTable.TYPES] : before.all, null,
-                failed ? before.distinct : answer.distinct(), before.sample, blank ? Answer.NONE : before.answer,
+                failed ? before.distinct : answer.distinct(), before.sample(), blank ? Answer.NONE : before.answer,
                 failed || before.failed);
     }
 

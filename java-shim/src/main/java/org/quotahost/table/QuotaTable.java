@@ -328,7 +328,7 @@ public final class QuotaTable {
     /** What holds for a principal may depend on any of its client-ids, so it is asked for by a client-id of its own. */
     private void askAgain(Entry entry, Predicate<TagHolder> matches) {
         boolean asked = entry.answer.alike() && matches.test(entry);
-        if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample, 0));
+        if (asked) inbox.askAgain(new Batch.Lookup(entry.principal, entry.sample(), 0));
         for (TagHolder client : entry.clients.values()) {
             if (matches.test(client)) inbox.askAgain(new Batch.Lookup(entry.principal, client.clientId, 0));
         }

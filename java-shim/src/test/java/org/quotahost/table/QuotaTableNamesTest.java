@@ -243,6 +243,19 @@ class QuotaTableNamesTest {
         assertEquals(true, new Dump(table).client("ANONYMOUS", "4").get("exempt"));
     }
 
+    /** Such as by a broker that Kafka had not told of yet: of the exempt the host is never asked. */
+    @Test
+    void whatHoldsForAPrincipalIsAskedForByAClientIdThatIsNotExempt() {
+        publishWhole(table, "ANONYMOUS", "4", Scopes.USER, 1_000);
+        Exemptions.set(Map.of(), new String[] {"4"}, "");
+        table.forgetExempt();
+
+        table.askAgain(null, null);
+        assertEquals(List.of("ANONYMOUS/"), Inboxes.drain(inbox));
+        publishWhole(table, "ANONYMOUS", "", Scopes.USER, 2_000);
+        assertEquals(2_000.0, limit(table, PRODUCE, "ANONYMOUS", "any"));
+    }
+
     @Test
     void aPrincipalIsAskedForThoughThereIsNoPlaceForAFurtherClientOfIt() {
         QuotaTable small = Tables.table(inbox, 1, 3_600);
