@@ -228,25 +228,20 @@ public final class QuotaTable {
     /**
      * Takes over the host's answers for a batch. Many clients have the same answer, so each is there once: client i of the
      * batch has that at numbers[i], unless it is exempt since the host has taken the batch.
-     *
-     * @return how many clients have another scope or rate than before; another supplier alone is no difference
      */
-    public synchronized int publish(Batch batch, int[] numbers, List<Answer> answers) {
+    public synchronized void publish(Batch batch, int[] numbers, List<Answer> answers) {
         var publication = new Publication(this, idleSeconds < SENSOR_LIFE_SECONDS);
-        int changed = 0;
         try {
             for (int i = 0; i < batch.clients().size(); i++) {
                 Batch.Lookup lookup = batch.clients().get(i);
                 if (Exemptions.reason(lookup.principal(), lookup.clientId()) != null) continue;
-                if (publication.store(lookup, answers.get(numbers[i]))) changed++;
+                if (publication.store(lookup, answers.get(numbers[i]))) changes.increment();
                 if (lookup.posted()) resolveTime.record(System.nanoTime() - lookup.postedAt());
             }
         } finally {
             // After a failure, too: what is stored by then makes no difference when it is answered again.
             factorInForce.renew(publication.changed, now);
         }
-        changes.add(changed);
-        return changed;
     }
 
     /** The host's factor (0..1) of the volumes, and the topics whose writers it is for; null for all clients. */

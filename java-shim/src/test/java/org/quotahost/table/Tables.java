@@ -50,36 +50,36 @@ public final class Tables {
     }
 
     /** Publishes one answer for all types of one client, of a supplier named "static"; each client-id may have another one. */
-    public static int publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
-        return publish(table, principal, clientId, code, rate, false, Set.of(), groups);
+    public static void publish(QuotaTable table, String principal, String clientId, int code, double rate, String... groups) {
+        publish(table, principal, clientId, code, rate, false, Set.of(), groups);
     }
 
     /** Publishes one answer for all types that holds for all client-ids of a principal but the distinct ones. */
-    public static int publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
-        return publish(table, principal, clientId, code, rate, true, QuotaTable.clientIds(distinct), "gold");
+    public static void publishWhole(QuotaTable table, String principal, String clientId, int code, double rate, String... distinct) {
+        publish(table, principal, clientId, code, rate, true, QuotaTable.clientIds(distinct), "gold");
     }
 
-    private static int publish(QuotaTable table, String principal, String clientId, int code, double rate, boolean alike,
+    private static void publish(QuotaTable table, String principal, String clientId, int code, double rate, boolean alike,
             Set<String> ids, String... groups) {
         int[] codes = new int[QuotaTable.TYPES];
         double[] rates = new double[QuotaTable.TYPES];
         Arrays.fill(codes, code);
         Arrays.fill(rates, rate);
         var batch = new Batch(List.of(new Batch.Lookup(principal, clientId, System.nanoTime())), List.of());
-        return publish(table, batch, codes, rates, groups, alike, ids);
+        publish(table, batch, codes, rates, groups, alike, ids);
     }
 
-    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
-        return publish(table, batch, codes, rates, groups, false, Set.of());
+    public static void publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups) {
+        publish(table, batch, codes, rates, groups, false, Set.of());
     }
 
     /** Each answer is what all client-ids of its principal get, but for the distinct ones. */
-    public static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
-        return publish(table, batch, codes, rates, groups, true, ids);
+    public static void publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, Set<String> ids) {
+        publish(table, batch, codes, rates, groups, true, ids);
     }
 
     /** Codes from GROUP on refer to the groups. */
-    private static int publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, boolean alike,
+    private static void publish(QuotaTable table, Batch batch, int[] codes, double[] rates, String[] groups, boolean alike,
             Set<String> ids) {
         Quota[] quotas = new Quota[codes.length];
         for (int i = 0; i < codes.length; i++) {
@@ -87,7 +87,7 @@ public final class Tables {
             quotas[i] = new Quota(Math.min(codes[i], Scopes.GROUP), rates[i], group, "static");
         }
         int[] numbers = IntStream.range(0, codes.length / QuotaTable.TYPES).toArray();
-        return table.publish(batch, numbers, Arrays.stream(numbers).map(number -> number * QuotaTable.TYPES)
+        table.publish(batch, numbers, Arrays.stream(numbers).map(number -> number * QuotaTable.TYPES)
                 .mapToObj(at -> new Answer(Arrays.copyOfRange(quotas, at, at + QuotaTable.TYPES), alike, ids, "")).toList());
     }
 
