@@ -64,13 +64,14 @@ final class Scope {
 
     /**
      * Forgets it when limits of all tags are as before the fall, but for slowed ones that were last in use before all that Kafka
-     * has of the own ones: at the next one it is measured anew.
+     * has of the own ones: at the next one it is measured anew. Answers whether it is kept.
      */
-    void forgetStandInIfOver(int type, Rule rule) {
-        if (Double.isNaN(standIn[type])) return;
+    boolean keepUntilOver(int type, Rule rule) {
+        if (Double.isNaN(standIn[type])) return false;
         boolean over = rule.isOver(own, type) && slowed.values().stream()
                 .allMatch(tags -> rule.isOver(tags, type) || own.seen(type) - tags.seen(type) >= rule.backBeats());
         if (over) standIn(type, Double.NaN);
+        return !over;
     }
 
     /** The tags that somebody has had since a beat and whose limit lacks one, with the last fall; null for none. */

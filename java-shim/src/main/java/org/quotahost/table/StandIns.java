@@ -39,6 +39,8 @@ final class StandIns {
     private int walkedAt;
     /** Whose stand-ins are on their way down to what they use. */
     private final ArrayDeque<Late> late = new ArrayDeque<>();
+    /** Whether there may be stand-ins. To look through 50,000 scopes for none each second would take a twentieth of a core. */
+    private boolean kept;
 
     /**
      * Who came while the factor was low had no limit of its own until it was measured. Its stand-in goes down by the steps of a tap
@@ -58,7 +60,11 @@ final class StandIns {
         boolean second = !falls && now - walkedAt >= BEATS_PER_SECOND;
         if (second) {
             walkedAt = now;
-            for (int type : TYPES) scopes.forEach(scope -> scope.forgetStandInIfOver(type, rule));
+            boolean[] still = {false};
+            if (kept) scopes.forEach(scope -> {
+                for (int type : TYPES) still[0] |= scope.keepUntilOver(type, rule);
+            });
+            kept = still[0];
         }
         if (!low) {
             due.clear();
@@ -92,6 +98,7 @@ final class StandIns {
             boolean isFull = isLate && tags.inUse(type, now) >= back, heldBack = isFull && limit != null && rate >= NEAR * limit;
             if (!(rate >= rule.all()[type].floor()) || heldBack) continue;
             double step = isFull ? rule.windows().stepShare() / rule.of(tags, type).factor() : 1;
+            kept = true;
             scope.standIn(type, Math.min(Math.max(1, step), MOST_ABOVE) * rate);
             if (step > 1) late.add(new Late(scope, type, rate, now));
             changed = true;
