@@ -114,7 +114,12 @@ final class AdminSocket implements AutoCloseable {
         try {
             while (true) {
                 SocketChannel channel = server.accept();
-                Child.daemon(() -> serve(channel), "quotahost-admin").start();
+                try {
+                    Child.daemon(() -> serve(channel), "quotahost-admin").start();
+                } catch (Throwable e) { // no thread can be made: each question would take one more open file of the broker's
+                    channel.close();
+                    throw e;
+                }
             }
         } catch (IOException e) {
             LOG.debug("No connection can be accepted", e); // the socket is closed, or too many files are open
