@@ -172,9 +172,8 @@ def _write(value: object, parts: list[bytes]) -> None:
     elif isinstance(value, bytes):
         parts += (_SIZED.pack(b"B", len(value)), value)
     elif isinstance(value, array):
-        swapped = value[:]
-        swapped.byteswap()  # all platforms that there are libraries for are little-endian
-        parts += (_SIZED.pack(value.typecode.encode(), len(value)), swapped.tobytes())
+        of = value.typecode
+        parts.append(struct.pack(f">cI{len(value)}{of}", of.encode(), len(value), *value))
     else:
         raise TypeError(f"{type(value).__name__} has no form on the way to Java")
 
