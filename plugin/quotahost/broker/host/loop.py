@@ -137,7 +137,7 @@ class Host:
         return disks.started
 
     def _install(self, new_one: Configuration) -> None:
-        settings, plugins, old = new_one.settings, new_one.plugins, self._plugins
+        settings, plugins, old, before = new_one.settings, new_one.plugins, self._plugins, self._broker.settings
         adopt(plugins, settings, new_one.sections, self._guard)
         new = apart(plugins, old)
         for plugin in new:
@@ -145,6 +145,7 @@ class Host:
         # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
         self._notifier.introduce(new)
         self._broker.refresh(settings)
+        self._hide(before)  # once more: the plugins' login may be another from here on
         self._look_at_disks()
         if plugins.factor_source is not None:
             self._disks()  # whatever the source looks at: the monitor's thread keeps a PAUSE for the next start

@@ -195,6 +195,23 @@ def test_no_line_of_a_plugin_that_is_built_or_closed_shows_its_secrets(mine: Any
     assert [line for line in shim.lines if "is refused" in line][:3] == ["*** is refused"] * 3
 
 
+def test_no_line_shows_the_login_that_the_broker_has_from_a_change_on(mine: Any) -> None:
+    def told(supplier: Any) -> None:
+        supplier.context.log.warning("%s is refused", supplier.context.broker.client_config()["sasl.password"])
+
+    shim = FakeShim({"supplier": "mine"}, node_of(1, "kafka"), pace=1)
+    shim.idle()
+    shim.script.append(
+        lambda: shim.node.update({n: f"{t} password=hunter2;" for n, t in shim.node.items() if "jaas" in n})
+    )
+    shim.reconfigure()
+    shim.script.append(lambda: setattr(mine.Supplier, "tick", told))
+    shim.idle(2)
+    with Logs(shim) as logs:
+        Host(shim, shim.clock, logs=logs).run()
+    assert {line for line in shim.lines if "is refused" in line} == {"*** is refused"}
+
+
 def test_a_plugin_in_the_place_of_one_that_failed_is_heard_of_when_it_fails_too(
     mine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
