@@ -84,7 +84,7 @@ def _parse(entry: str) -> Override:
         limits = StorageSettings.model_validate(given)
     except ValidationError as error:
         details = error.errors()[0]
-        raise ValueError(f"has the entry {entry!r}: {' '.join(map(str, details['loc']))} {reason(details)}") from None
+        raise ValueError(f"has the entry {entry!r}: {' '.join([*map(str, details['loc']), reason(details)])}") from None
     if not limits.any_limit:  # the parsers' word none
         raise ValueError(f"has the entry {entry!r}: a limit can't be taken away, only changed")
     return Override(name, limits.soft_limit, limits.hard_limit)

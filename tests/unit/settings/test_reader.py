@@ -59,7 +59,7 @@ from tests.unit.settings.properties import ADMIN, BYTES, FALLBACK, INTERVAL, NAM
             ("/a hard=none", "a limit can't be taken away, only changed"),
             ("/a hard=5 hard.min-free-bytes=5", "are both set; give one hard limit"),
             ("/a hard=5; /b hard=5; /a/ soft=1", "has '/a/' twice; write its limits in one entry"),
-            ("/a soft=9 hard=5", "the hard limit ConsumedBytes 5 bytes is reached"),
+            ("/a soft=9 hard=5", "'/a soft=9 hard=5': the hard limit ConsumedBytes 5 bytes is reached"),
             ("/a soft.min-free-percent=5% hard.min-free-percent=6%", "MinFreePercentage 6 % is reached before"),
             ("/a soft.min-free-bytes=5 hard.min-free-bytes=9", "let the hard limit be reached after the soft one"))),
         ("static.scope", "a" * 30_000, "is none of client, user, client-id, broker; write one of these"),
