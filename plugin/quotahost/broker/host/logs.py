@@ -24,6 +24,7 @@ _LINE_MAX: Final = 100_000  # characters, which are always fewer bytes than a ca
 _PRINTED_MAX: Final = 4_000  # characters
 _CAUSE_MAX: Final = 200  # characters
 _END: Final = None
+_NOWHERE: Final = logging.NullHandler()
 _root, _own = logging.getLogger(), logging.getLogger("quotahost")
 _python = logging.getLogger("quotahost.python")  # what plugins print; what C code does, Java logs so
 
@@ -120,6 +121,7 @@ class Logs(logging.Handler):
         for logger in (_root, _own):
             logger.removeHandler(self)
         _own.propagate = True
+        _root.addHandler(_NOWHERE)  # or logging's last resort prints what threads log that are left behind
         self._lines.put(_END)
         # The shim waits 4 s for the whole host, and 2 s of them may go to the tasks.
         self._thread.join(timeout=1)

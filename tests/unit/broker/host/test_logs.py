@@ -114,6 +114,16 @@ def test_no_plugin_silences_or_fails_the_hosts_log(harm: Callable[[], object], m
     assert shim.lines == ["The fence is open", "printed"]
 
 
+def test_what_a_thread_that_was_left_behind_logs_after_the_end_does_not_go_to_the_brokers_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with Logs(FakeShim()):
+        pass
+    logging.getLogger("quotahost.plugin.mine").error("the JVM is not running")
+    assert capsys.readouterr().err == ""
+
+
 def test_a_line_that_can_not_be_formatted_is_too_long_or_that_java_does_not_take_ends_no_logging() -> None:
     class Java(FakeShim):
         def log(self, logger: str, level: int, message: str) -> None:
