@@ -15,6 +15,7 @@ from typing import Annotated, Final
 
 import typer
 
+from quotahost import api, model, units
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
 
@@ -68,8 +69,10 @@ def new(
     module = name.replace("-", "_")
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
-    if keyword.iskeyword(module) or find_spec(module):
-        raise QuotahostError(f"{name!r} can't be a plugin's name: Python has a module of this name; choose another")
+    # Its module, or its class, would take the place of one that it imports.
+    ours = any(hasattr(package, _forms(module)[2]) for package in (api, model, units))
+    if ours or keyword.iskeyword(module) or find_spec(module):
+        raise QuotahostError(f"{name!r} can't be a plugin's name: Python or quotahost has this name; choose another")
     folder = directory / name
     if folder.exists():
         raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")
