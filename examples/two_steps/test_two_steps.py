@@ -16,7 +16,7 @@ def test_it_keeps_the_contract() -> None:
 
 
 @pytest.mark.parametrize(("percent", "factor"), [(0, 1), (79, 1), (80, 0.5), (94, 0.5), (95, 0), (100, 0)])
-def test_it_has_two_steps(percent: int, factor: float) -> None:
+def test_the_factor_falls_by_steps(percent: int, factor: float) -> None:
     with FakeHost(Role.POLICY, TwoSteps, PROPERTIES, name="two-steps") as host:
         volume = Volume(broker="1", name="/dev/sdb", capacity=1000, consumed=10 * percent)
         assert host.plugin.quota_factor(volume) == factor
