@@ -69,8 +69,8 @@ def pipeline(
 ) -> None:
     """Run the pipeline that turns all brokers' snapshots into one record of each cluster.
 
-    Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on; secrets belong into
-    the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
+    Every option can also be set in the environment, as QUOTAHOST_PIPELINE_BOOTSTRAP and so on.
+    Secrets belong into the file of --kafka-config or into QUOTAHOST_PIPELINE_KAFKA, a JSON object.
     """
     check_packages("pipeline", "pyspark")
     from quotahost.pipeline import main

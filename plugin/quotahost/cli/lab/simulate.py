@@ -69,8 +69,8 @@ def disk(
 ) -> None:
     """Show where a disk comes to rest with these limits, and what that is like for its clients.
 
-    What is on the command line takes the place of what is in the file; without a file the broker has the fence. What
-    the file has in shadow is played as if it were enforced.
+    What is on the command line takes the place of what is in the file; without a file the broker has the fence.
+    What the file has in shadow is played as if it were enforced.
     """
     check_plot("simulate disk", plot)
     if budget is not None and limits:
@@ -233,11 +233,11 @@ def quota(
 ) -> None:
     """Show how requests fare under a quota, in each of the forms that Kafka and the KIPs have.
 
-    Times are those of arrival, whatever was throttled before. KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take
-    every request and delay its client. Kafka's token bucket (CONTROLLER_MUTATION) and the two rates of KIP-599 refuse a
-    request while an earlier one is not made up for. The revision diff's rate fills past windows up to the quota;
-    version 15's spreads a request evenly over all of them. Kafka has neither, and both can let more than their rate
-    through in the long run.
+    Times are those of arrival, whatever was throttled before.
+    KIP-13 and Kafka's sampled rate (PRODUCE, FETCH) take every request and delay its client.
+    Kafka's token bucket (CONTROLLER_MUTATION) and KIP-599's rates refuse one while an earlier one is not made up for.
+    The revision diff's rate fills past windows up to the quota; version 15's spreads a request over all of them.
+    Kafka has neither, and both can let more than their rate through in the long run.
     """
     check_plot("simulate quota", plot)
     window_ms = ms(parsed("--window", window, parse_duration))
