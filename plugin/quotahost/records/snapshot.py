@@ -79,9 +79,9 @@ class Snapshot(Record):
         tuple[Volume, ...],
         As(Annotated[list[_Volume], Field(max_length=MAX_VOLUMES)], _volumes, list),  # written by _volumes_json
     ]
-    #: From where producers are throttled, for all its volumes; None if the broker sets no such limit.
+    #: From where producers are throttled, for all its volumes; ``{}`` in JSON if the broker sets no such limit.
     soft: Needed[Annotated[OwnLimit, Field(alias="softLimit")]] = None
-    #: Where producers are paused; None if the broker sets no such limit.
+    #: Where producers are paused; ``{}`` in JSON if the broker sets no such limit.
     hard: Needed[Annotated[OwnLimit, Field(alias="hardLimit")]] = None
     #: Log directories that are offline or can't be read.
     offline: Annotated[tuple[Name, ...], Field(alias="offlineLogDirs", max_length=MAX_VOLUMES)] = ()

@@ -182,7 +182,7 @@ class Shim:
 
     @_declare("timeout_ms: long", "[clients: [[principal, client_id]], events: [[kind, fields: list]], closing: bool]")
     def take(self, timeout: float) -> Batch:
-        """Wait for work, at most this many seconds. Renews the lease."""
+        """Wait for work, at most so long. Renews the lease."""
         clients, events, closing = self._call("take", int(timeout * _MILLIS))
         of_events = [Event(kind, tuple(fields)) for kind, fields in events]
         return Batch(list(map(Client._make, clients)), of_events, closing)
