@@ -39,7 +39,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno == EPIPE:  # who has read enough is told nothing, as by typer
             sys.exit(1)
-        print(f"the output can't be written: {error.strerror}", file=sys.stderr)
+        _tell(f"the output can't be written: {error.strerror}")
         sys.exit(2)  # 1 is what drift and doctor have found
 
 
@@ -49,7 +49,11 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return int(import_module(f"quotahost.cli.{name}.{name}").main(options))
     except QuotahostError as error:
-        from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
-
-        say(str(error), to_stderr=True)
+        _tell(str(error))
         return error.exit_code
+
+
+def _tell(error: str) -> None:
+    from quotahost.cli.console import say  # here, as main() must hear of Ctrl-C meanwhile: it imports rich
+
+    say(error, to_stderr=True)
