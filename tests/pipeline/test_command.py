@@ -275,7 +275,7 @@ def test_a_port_that_is_taken_and_a_directory_that_cannot_be_written_to_are_name
     code, text = run(tmp_path / "file/checkpoint")
     assert code == 1
     assert "--checkpoint can't be written to: " in text
-    (tmp_path / "history-bytes").touch()
+    (tmp_path / "history-usage").touch()
     code, text = run(tmp_path / "checkpoint", "--history", tmp_path / "history")
     assert code == 1
     assert f"--history can't be written to: FileExistsError: [Errno 17] File exists: '{tmp_path}" in text

@@ -189,7 +189,7 @@ def test_usage_becomes_shares_batch_after_batch(running: Running) -> None:
 
 
 def test_the_parts_of_the_history_are_written_side_by_side(running: Running) -> None:
-    for query in ("history", "usage", "bytes", "budgets"):
+    for query in ("history", "usage", "budgets"):
         folder = "history" if query == "history" else f"history-{query}"
         eventually(lambda query=query: running.metric("batches_total", query=query), PATIENCE, query, poll=1)
         assert (running.directory / folder / "_checkpoint").is_dir()

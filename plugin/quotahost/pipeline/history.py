@@ -1,12 +1,10 @@
 """Writes the history as Parquet, in one folder for each day: every reading of every volume, and beside it by the minute
-who used what (``-usage``, ``-bytes``), and what budgets held (``-budgets``).
+who used what (``-usage``), and what budgets held (``-budgets``).
 
 1. A reading is a volume of a snapshot. ``quotahost report`` and ``replay`` read them (``quotahost.cli.lab.history``).
-2. ``-usage`` has the rates of the busiest producers by the minute, for ``replay``. They come from the brokers' task
-   ``publish-usage``.
-3. ``-bytes`` has the bytes that the busiest clients wrote and read by the minute, from the same records, and
-   ``-budgets`` the bytes that budgets of storage held, from the snapshots. ``quotahost quotas usage`` reads both,
-   ``replay`` the latter.
+2. ``-usage`` has the busiest clients by the minute, from the records of the brokers' task ``publish-usage``: at which
+   rates they produced, for ``replay``, and the bytes that they wrote and read, for ``quotahost quotas usage``.
+3. ``-budgets`` has the bytes that budgets of storage held, from the snapshots. Both commands read it.
 
 Each but the first lies in a folder of its own, the name of the history with that ending: Spark takes all folders of one
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
@@ -34,14 +32,11 @@ COLUMNS: Final = (
     " hard BIGINT, topic STRING, partition INT, offset BIGINT, day DATE"
 )
 #: Of usage, one row for each minute, broker, client. rate, demand and quota are bytes/s as in the records of usage: the
-#: means, and the largest demand, null if the client would have used whatever it gets.
+#: mean of what it produced, the largest demand, null if it would have used whatever it gets, and its quota; null of one
+#: that only fetches. written and read are the bytes of that minute.
 USAGE_COLUMNS: Final = (
     "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, rate DOUBLE, demand DOUBLE,"
-    " quota DOUBLE, day DATE"
-)
-#: Of bytes, one row for each minute, broker, client: the bytes that it wrote and read in that minute.
-BYTES_COLUMNS: Final = (
-    "cluster STRING, broker STRING, user STRING, client STRING, at TIMESTAMP, written DOUBLE, read DOUBLE, day DATE"
+    " quota DOUBLE, written DOUBLE, read DOUBLE, day DATE"
 )
 #: Of budgets, one row for each PART of the time, broker, budget: the mean of the bytes on that broker.
 BUDGETS_COLUMNS: Final = "cluster STRING, broker STRING, budget STRING, at TIMESTAMP, bytes DOUBLE, day DATE"
@@ -49,7 +44,6 @@ MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 LATE: Final = timedelta(minutes=5)
-_CLIENT: Final = ("cluster", "broker", "user", "client")
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
@@ -71,28 +65,21 @@ def readings(snapshots: DataFrame) -> DataFrame:
 
 
 def uses(usage: DataFrame) -> DataFrame:
-    """Rows of USAGE_COLUMNS, of producers only, from rows of ``shares.parse``."""
-    return _parts(
-        _clients(usage).where("c.quotaType = 'PRODUCE'"), "ts", MINUTE, _CLIENT, rate="avg(c.rate)",
-        demand="IF(count(c.demand) = count(1), max(c.demand), NULL)", quota="max(c.quota)",
-    )  # fmt: skip
-
-
-def transfers(usage: DataFrame) -> DataFrame:
-    """Rows of BYTES_COLUMNS, from rows of ``shares.parse``.
+    """Rows of USAGE_COLUMNS, from rows of ``shares.parse``.
 
     A minute's bytes are those of its records, each of which tells what was moved in the 5 s before it at most.
     """
-    moved = "coalesce(sum(IF(c.quotaType = '{}', c.bytes, NULL)), 0D)"
-    clients = _clients(usage)
-    return _parts(clients, "ts", MINUTE, _CLIENT, written=moved.format("PRODUCE"), read=moved.format("FETCH"))
-
-
-def _clients(usage: DataFrame) -> DataFrame:
-    """A row for each client of each good record: its names, ts, and the entry ``c``."""
     good = usage.where("error IS NULL AND ts IS NOT NULL").withWatermark("ts", _interval(LATE))
     entries = good.selectExpr("clusterId AS cluster", "brokerId AS broker", "ts", "explode(clients) AS c")
-    return entries.selectExpr("*", "c.user AS user", "c.clientId AS client")
+    clients = entries.selectExpr(
+        "*", "c.user AS user", "c.clientId AS client",
+        "IF(c.quotaType = 'PRODUCE', c, NULL) AS p", "IF(c.quotaType = 'FETCH', c, NULL) AS f",
+    )  # fmt: skip
+    return _parts(
+        clients, "ts", MINUTE, ("cluster", "broker", "user", "client"), rate="avg(p.rate)",
+        demand="IF(count(p.demand) = count(p), max(p.demand), NULL)", quota="max(p.quota)",
+        written="coalesce(sum(p.bytes), 0D)", read="coalesce(sum(f.bytes), 0D)",
+    )  # fmt: skip
 
 
 def held(snapshots: DataFrame) -> DataFrame:
@@ -138,8 +125,8 @@ def _interval(time: timedelta) -> str:
 #: The parts of a history by their names, each with the function that makes its rows of the parsed usage records, or of
 #: the parsed snapshots.
 READINGS: Final = "history"
-OF_USAGE: Final = {"usage": uses, "bytes": transfers}
-PARTS: Final = {READINGS: readings, "budgets": held} | OF_USAGE
+USAGE: Final = "usage"
+PARTS: Final = {READINGS: readings, "budgets": held, USAGE: uses}
 
 
 def append(records: DataFrame, part: str, directory: str, every: timedelta = EVERY) -> StreamingQuery:

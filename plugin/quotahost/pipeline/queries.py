@@ -3,7 +3,7 @@
 1. ``volumes``: snapshots and ticks -> the volumes of all brokers, for :mod:`quotahost.pipeline.publisher`.
 2. ``refused``: refused snapshots and usage records -> dead letters.
 3. ``shares``: usage records -> the newest of each broker, for :mod:`quotahost.pipeline.shares`.
-4. ``history``, ``usage``, ``bytes`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
+4. ``history``, ``usage`` and ``budgets``: the same records -> Parquet (:mod:`quotahost.pipeline.history`).
 
 Each query has a pool of Spark's scheduler for itself (spark/conf/fairscheduler.xml), so that the volumes come first
 while cores are short.
@@ -121,10 +121,10 @@ class Queries:
     def record(self, part: str, directory: str) -> StreamingQuery:
         """Append a part of the history, in ``directory`` or beside it."""
         self._pool("history")
-        if part in history.OF_USAGE:
-            records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
-        else:
-            records = self._snapshots(_TIMES_AS_MANY)
+        of_usage = part == history.USAGE
+        records = (
+            self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY) if of_usage else self._snapshots(_TIMES_AS_MANY)
+        )
         return history.append(records, part, directory)
 
     def _snapshots(self, times: int = 1) -> DataFrame:

@@ -23,7 +23,7 @@ from quotahost.cli.lab.history import stored as of_folder
 from quotahost.cli.main import app
 from quotahost.model import QuotaType
 from quotahost.pipeline import shares, snapshots
-from quotahost.pipeline.history import COLUMNS, OF_USAGE, USAGE_COLUMNS, append, folder, held, readings, transfers, uses
+from quotahost.pipeline.history import COLUMNS, USAGE, USAGE_COLUMNS, append, folder, held, readings, uses
 from quotahost.records import snapshot as snapshot_records
 from quotahost.records import usage as usage_records
 from quotahost.records.snapshot import Snapshot
@@ -113,7 +113,8 @@ def test_a_replay_reads_the_busiest_clients_of_its_time(spark: SparkSession, tmp
     history = written(spark, [reading(60 * i, 100) for i in range(10)], tmp_path / "history")
     question = Question(str(history))
     assert everything(spark, question).clients == ()
-    given = usage(*((60 * i, "1", [used(10.0), used(5.0, "bob", demand=6.0)]) for i in range(20)))
+    clients = [used(10.0), used(5.0, "bob", demand=6.0), used(9.0, "eve", kind=READ)]
+    given = usage(*((60 * i, "1", clients) for i in range(20)))
     minutes = uses(shares.parse(frame(spark, given), "c"))
     minutes.write.partitionBy("day").parquet(folder(str(history), "usage"))
     alice, bob = everything(spark, question).clients
@@ -132,7 +133,7 @@ def test_a_minutes_bytes_are_those_that_its_records_tell_whatever_the_rates(spar
     older = (55.0, "1", [Used(*alice, 1e6, None, 1e6)])  # a broker that doesn't tell
     both = [(float(at), "1", [used(10.0, "eve"), used(30.0, "eve", kind=READ)]) for at in range(0, 60, 10)]
     parsed = shares.parse(frame(spark, usage(*lively, *silent, older, *both)), "c")
-    rows = transfers(parsed).orderBy("user").collect()
+    rows = uses(parsed).orderBy("user").collect()
     assert [(row["user"], row["at"].minute, row["written"], row["read"]) for row in rows] == [
         ("alice", 0, 1000.0, 0.0), ("bob", 0, 0.0, 350.0), ("eve", 0, 600.0, 1800.0),
     ]  # fmt: skip
@@ -196,7 +197,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
     def of_usage() -> list[StreamingQuery]:
         parsed = shares.parse(usage_log.stream(spark), "c")
-        return [append(parsed, part, place, SOON) for part in OF_USAGE]
+        return [append(parsed, USAGE, place, SOON)]
 
     def of_snapshots() -> list[StreamingQuery]:
         return [append(snapshots.parse(snapshots_log.stream(spark), {"snapshots": "c"}), "budgets", place, SOON)]
@@ -250,7 +251,7 @@ def test_a_month_is_one_of_utc_wherever_spark_runs(history: Path, tmp_path: Path
     late = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
     place = tmp_path / "history"
     records = usage(*(((late - NOON).total_seconds() + 10 * i, "1", [used(1.0)]) for i in range(12)))
-    transfers(shares.parse(frame(spark, records), "c")).write.partitionBy("day").parquet(f"{place}-bytes")
+    uses(shares.parse(frame(spark, records), "c")).write.partitionBy("day").parquet(f"{place}-usage")
     Path(f"{place}-budgets").mkdir()  # as where the pipeline has never had one to write
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
     try:

@@ -107,7 +107,7 @@ def _clients(spark: SparkSession, report: Report, most: int) -> tuple[ClientUse,
     """The busiest clients of the report's time, if the history has usage of it."""
     # Until the last reading, and that included.
     question = replace(report.question, since=report.since, until=report.until + _MOMENT)
-    rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question)
+    rows = stored(spark, USAGE_COLUMNS, folder(question.directory, "usage"), question).where("rate IS NOT NULL")
     rates = rows.groupBy(*_CLIENT).agg(F.expr("sum(rate) AS total"), F.expr("count(*) AS minutes"))
     busiest = rates.orderBy(F.desc("total"), *_CLIENT).limit(MOST_CLIENTS).collect()
     # Parts of the time are whole minutes, at least one.

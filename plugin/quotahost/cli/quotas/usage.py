@@ -27,7 +27,7 @@ from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import TURN_ON, stored
 from quotahost.cli.quotas.plan import Entity
 from quotahost.model import DEFAULT
-from quotahost.pipeline.history import BUDGETS_COLUMNS, BYTES_COLUMNS, EVERY, LATE, PART, folder
+from quotahost.pipeline.history import BUDGETS_COLUMNS, EVERY, LATE, PART, USAGE_COLUMNS, folder
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -148,7 +148,7 @@ def _add_budgets(made: Bill, rows: DataFrame, labels: Mapping[Entity, str]) -> N
 
 #: The folders of the history, what their rows are added by, and what to do where there is no such folder.
 _KINDS: Final = (
-    ("bytes", BYTES_COLUMNS, _add_clients,
+    ("usage", USAGE_COLUMNS, _add_clients,
      "bytes in and out: turn on the task publish-usage and set cluster-wide quotas"),
     ("budgets", BUDGETS_COLUMNS, _add_budgets, "bytes stored: set budgets of storage, with budgets=on"),
 )  # fmt: skip
