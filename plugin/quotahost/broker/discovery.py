@@ -206,7 +206,7 @@ def _check(role: Role, plugin: Any) -> None:
         what = f"{type(plugin).__name__} has no method {', '.join(lacking)}"
         raise TypeError(f"{what}; implement {role.protocol.__name__} of quotahost.api")
     for name in (*methods, *_TOLD):
-        method = inspect.getattr_static(plugin, name, None)
+        method = getattr(plugin, name, None)
         if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
             raise TypeError(f"its {name}() is async def or has a yield, so a call runs nothing; make it a plain def")
     if role is Role.TASK:

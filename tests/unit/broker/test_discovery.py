@@ -181,6 +181,12 @@ TASK = """
         def __init__(self, context): pass
         def run(self): pass
 """
+SUPPLIER = """
+    class plugin:
+        def __init__(self, context): pass
+        def quota(self, client, quota_type): pass
+        {}
+"""
 
 
 @pytest.mark.proves("proposal-035.interfaces")
@@ -200,6 +206,8 @@ TASK = """
         (Role.SUPPLIER, "def plugin(context): return object()", "object has no method quota; implement QuotaSupplier"),
         (Role.SUPPLIER, "def plugin(context): 1\nplugin.Section = 5", "its attribute Section is 5; make it a sub"),
         (Role.TASK, "def plugin(context): return object()", "has no method run"),
+        (Role.SUPPLIER, SUPPLIER.format("tick = property(lambda self: 1 / 0)"), "role: ZeroDivisionError"),
+        (Role.SUPPLIER, SUPPLIER.format("async def tick(self): pass"), "its tick() is async def or has a yield"),
         *((Role.TASK, TASK.format(period), "; make it a datetime.timedelta above 0")
           for period in ("None", "5", "timedelta()", "timedelta(seconds=-1)")),
     ],
