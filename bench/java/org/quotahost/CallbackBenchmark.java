@@ -76,6 +76,7 @@ public class CallbackBenchmark {
                     Optional.of(ClientQuotaManager.DEFAULT_USER_CLIENT_ID), Optional.of(Quota.upperBound(1e6)));
             Field field = ClientQuotaManager.class.getDeclaredField("quotaCallback");
             field.setAccessible(true);
+            manager.shutdown(); // its thread would keep JMH waiting for half a minute
             return (ClientQuotaCallback) field.get(manager);
         }
     }
