@@ -142,6 +142,8 @@ def test_a_followers_disk_filled_by_replication_stops_the_leaders_producers_and_
     with small_volume(large, LARGE), small_volume(small, SMALL), cluster:
         (small / "ballast").write_bytes(bytes(BALLAST))  # what another program has there
         wait_for_state(cluster, OPEN)
+        # In its first seconds a new cluster has no topic of snapshots, and a disk of 80 MB is full by then.
+        eventually(lambda: gauge(leader, f"Snapshot,name={follower.node_id}", "Age") >= 0)
         place_topics(cluster, {"old": [1, 2], "t": [1, 2]})
         fill_topic(leader.client_config(client_id="before"), "old", OLD)
         client = leader.client_config(client_id="p") | {"enable.idempotence": True}
