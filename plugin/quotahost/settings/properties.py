@@ -203,14 +203,18 @@ class TopicSettings(Frozen):
     """Topics without a threshold, to which no request is ever turned back: by default Kafka's own. Write whole names.
     quotahost's own are spared in any case."""
 
+    @property
+    def wanted(self) -> float:
+        """The thresholds together, in bytes/s."""
+        return float(sum(exact(rate) for _, rate in self.thresholds))  # 0.1Ki three times is 0.3Ki
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        wanted = float(sum(exact(rate) for _, rate in self.thresholds))  # 0.1Ki three times is 0.3Ki
         if self.thresholds and self.total is None:
             raise ValueError(f"topics have thresholds, but the broker has none; set {_TOTAL}")
-        if self.total is not None and wanted > self.total:
+        if self.total is not None and self.wanted > self.total:
             raise ValueError(
-                f"the topics' thresholds are {show_number(wanted)} bytes/s together, above the "
+                f"the topics' thresholds are {show_number(self.wanted)} bytes/s together, above the "
                 f"{show_number(self.total)} of {_TOTAL}; lower them, or raise the total"
             )
         return self

@@ -190,8 +190,7 @@ def _quotas(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
     if topics.total is not None and not broker.has_fence:
         text = "topics.* are set, but the broker's authorizer is not the fence: no producer is turned back"
         yield weak(text, f"{AUTHORIZER}={FENCES[0]}")
-    # Added up as the settings do it (TopicSettings).
-    if topics.total is not None and math.fsum(rate for _, rate in topics.thresholds) >= topics.total:
+    if topics.total is not None and topics.wanted >= topics.total:
         text = "the topics' thresholds use up the total: over it, topics without a threshold take nothing in"
         yield weak(text, f"a higher {PREFIX}topics.total.bytes.in.per.sec.threshold")
     if "JmxReporter" not in (reporters := broker.properties.get("metric.reporters", "JmxReporter")):
