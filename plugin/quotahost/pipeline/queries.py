@@ -121,10 +121,10 @@ class Queries:
     def record(self, part: str, directory: str) -> StreamingQuery:
         """Append a part of the history, in ``directory`` or beside it."""
         self._pool("history")
-        of_usage = part == history.USAGE
-        records = (
-            self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY) if of_usage else self._snapshots(_TIMES_AS_MANY)
-        )
+        if part == history.USAGE:
+            records = self._usage_records(_TASK_THAT_CAN_WAIT, _TIMES_AS_MANY)
+        else:
+            records = self._snapshots(_TIMES_AS_MANY)
         return history.append(records, part, directory)
 
     def _snapshots(self, times: int = 1) -> DataFrame:

@@ -135,7 +135,7 @@ final class Principals {
             return answer != Answer.NONE;
         }
 
-        /** A client-id by which the host can be asked for the principal's answer again, as it is for nobody who is exempt by now. */
+        /** A client-id by which the host is asked for the principal's answer again; "" where the first one is exempt by now. */
         String sample() {
             return Exemptions.reason(principal, sample) == null ? sample : "";
         }
