@@ -1,6 +1,6 @@
 """The pipeline's roll-up of snapshots in plain Python, small enough to be checked by reading.
 
-Tests compare ``quotahost.pipeline.cluster``, which is SQL, with it; scenes of ``harness.loop`` and broker tests have it
+Tests compare ``quotahost.pipeline.cluster`` and its SQL with it; scenes of ``harness.loop`` and broker tests have it
 in place of Spark. It reads records with :mod:`quotahost.records.codec`, as brokers do.
 """
 
@@ -214,17 +214,12 @@ def _ramp(volume: Volume) -> ByteLimits:
 
 
 def _factor(volume: Volume) -> float:
-    """As SQL divides; 2 without limits."""
-    if not (volume.soft or volume.hard):
-        return 2.0
-    found = _ramp(volume)
-    if found.soft < volume.consumed < found.hard:
-        return float(found.hard - volume.consumed) / float(found.hard - found.soft)
-    return found.ramp(volume.consumed)
+    """2 without limits."""
+    return _ramp(volume).ramp(volume.consumed) if volume.soft or volume.hard else 2.0
 
 
 def _free_share(volume: Volume) -> float:
-    return float(volume.capacity - volume.consumed) / float(volume.capacity) if volume.capacity else 0.0
+    return (volume.capacity - volume.consumed) / volume.capacity if volume.capacity else 0.0
 
 
 _ORDERS: Final = {

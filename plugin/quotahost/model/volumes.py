@@ -3,7 +3,7 @@
 1. A factor source answers :class:`ClusterVolumes`, or a :class:`Factor` itself (:func:`as_answer`).
 2. :func:`byte_limits` turns a volume's limits into bytes, and :class:`ByteLimits` decides its factor, in whole bytes.
    The policies ask here, and so do ``doctor`` and the pipeline, so that all of them find the same factor of the same
-   volume, to the last bit; the pipeline has the same rule in SQL.
+   volume, to the last bit; the pipeline's history has a limit's bytes in SQL.
 3. The smallest factor is for all clients, or for those who write to :class:`Affected` topics.
 
 Volume, State, Factor and ClusterVolumes are public, by :mod:`quotahost.model`; the rest is private.

@@ -1,8 +1,7 @@
-"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, limits in bytes, Kafka's sinks.
+"""What SQL of the pipeline shares: texts in ``sql/``, the time of a record's contents, Kafka's sinks.
 
-A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments: when a record's contents were captured
-(:func:`seen_at`), at how many bytes a volume reaches a limit (:func:`reached_at`), and the factor that follows
-(:func:`factor`). Rows go to a topic by :func:`kafka_sink`.
+A query's text lies in ``sql/NAME.sql``. :func:`sql` fills in the fragments, such as when a record's contents were
+captured (:func:`seen_at`). Rows go to a topic by :func:`kafka_sink`.
 """
 
 import json
@@ -55,34 +54,6 @@ def seen_at(stated_ms: str, validity: timedelta) -> str:
     # The CASE, because least and greatest leave nulls out instead of returning null.
     delay = f"CASE WHEN {stated_ms} IS NOT NULL THEN {stated} WHEN at IS NOT NULL THEN {by_clocks} ELSE 0L END"
     return f"timestamp_millis(unix_millis(timestamp) - ({delay}))"
-
-
-def reached_at(limit: str) -> str:
-    """The consumption in bytes at which a volume reaches the limit, at most its ``capacity``; null without a limit.
-
-    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. A limit
-    is SQL for a struct of ``type`` and ``level``.
-    """
-    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT.
-    return f"""CASE {limit}.type
-        WHEN 'ConsumedBytes' THEN least({limit}.level, capacity)
-        WHEN 'MinFreeBytes' THEN capacity - least({limit}.level, capacity)
-        WHEN 'MinFreePercentage' THEN CAST(capacity AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
-        END"""
-
-
-def factor(consumed: str) -> str:
-    """The factor by which volumes are ordered, that of ``quotahost.model.volumes`` up to a double's last digits.
-
-    It is 2 without limits. ``consumed`` is SQL for the bytes consumed; softAt and hardAt are the consumptions at which
-    the volume reaches softLimit and hardLimit.
-    """
-    return f"""CASE
-        WHEN softLimit IS NULL AND hardLimit IS NULL THEN 2D
-        WHEN {consumed} >= hardAt THEN 0D
-        WHEN {consumed} <= softAt THEN 1D
-        ELSE double(hardAt - {consumed}) / double(hardAt - softAt)
-        END"""
 
 
 def large_of_stranger(topic: str, broker: str, listed: Collection[str]) -> Column:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from quotahost.pipeline.frames import in_a_line, reached_at
+from quotahost.pipeline.frames import in_a_line
 from quotahost.pipeline.session import file_system
 from quotahost.records.budgets import NAME
 
@@ -59,9 +59,23 @@ def readings(snapshots: DataFrame) -> DataFrame:
     )  # fmt: skip
     return volumes.selectExpr(
         "cluster", "broker", "v.volumeName AS volume", "at", "capacity", "v.consumed AS consumed",
-        f"{reached_at('softLimit')} AS soft", f"{reached_at('hardLimit')} AS hard",
+        f"{_reached_at('softLimit')} AS soft", f"{_reached_at('hardLimit')} AS hard",
         "topic", "partition", "offset", _day("at"),
     )  # fmt: skip
+
+
+def _reached_at(limit: str) -> str:
+    """The consumption in bytes at which a volume reaches the limit, at most its ``capacity``; null without a limit.
+
+    It is what ``quotahost.model.Limit.consumed_at`` returns, bounded as in ``broker.plugins.policies.limits``. A limit
+    is SQL for a struct of ``type`` and ``level``.
+    """
+    # A DECIMAL for the percentage: bytes times 100 may exceed a BIGINT.
+    return f"""CASE {limit}.type
+        WHEN 'ConsumedBytes' THEN least({limit}.level, capacity)
+        WHEN 'MinFreeBytes' THEN capacity - least({limit}.level, capacity)
+        WHEN 'MinFreePercentage' THEN CAST(capacity AS DECIMAL(20, 0)) * (100 - {limit}.level) div 100
+        END"""
 
 
 def uses(usage: DataFrame) -> DataFrame:

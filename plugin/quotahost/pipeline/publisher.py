@@ -10,17 +10,17 @@
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 
 from quotahost.base.background import LoggedOnce
 from quotahost.base.text import short
 from quotahost.pipeline import log
 from quotahost.pipeline.clock import KafkaClock, Written
-from quotahost.pipeline.cluster import Rules, record, rollup
+from quotahost.pipeline.cluster import Kind, Rules, by_cluster, record, rollup
 from quotahost.pipeline.frames import bring_forward
 from quotahost.pipeline.leadership import Leadership
 from quotahost.pipeline.monitoring import Progress
@@ -65,9 +65,9 @@ class Publisher:
             self._write_tick()
             return
         rules, ahead = self._rules, self._clock.ahead
-        rows = rollup(volumes, rules, ahead).collect()
+        clusters = by_cluster(rollup(volumes, rules, ahead).collect())
         standing_by, run = self._leadership.role()
-        made = self._records(rows, rules, run)
+        made = self._records(clusters, rules, run)
         ages = [each.computed_at - each.newest_snapshot_at for each in made if each.newest_snapshot_at]
         if ages:
             self._clock.heard(min(ages) / MS - ahead, rules.validity / MS)
@@ -93,18 +93,18 @@ class Publisher:
         except Exception as problem:  # of Java's clients, of any kind; the next tick may succeed
             self._no_tick.report("no tick can be written: %s", short(problem))
 
-    def _records(self, rows: Collection[Row], rules: Rules, run: int) -> list[ClusterRecord]:
+    def _records(self, clusters: Mapping[str, Sequence[Kind]], rules: Rules, run: int) -> list[ClusterRecord]:
         """The records of all clusters of which one can be made."""
         # Not the batch's number, which begins with 0 again where a query begins anew.
         self._sequence = sequence = self._sequence + 1
         made = []
-        for row in rows:
+        for cluster, kinds in clusters.items():
             try:
-                made.append(record(row, rules, run, sequence))
+                made.append(record(cluster, kinds, rules, run, sequence))
             except Exception as problem:  # whatever a row holds, the other clusters' records are made
-                self._failed(row["cluster"], problem)
+                self._failed(cluster, problem)
         # The roll-up has no row for a cluster without snapshots, and readers must learn that all brokers are missing.
-        if all(row["cluster"] != rules.cluster for row in rows):
+        if rules.cluster not in clusters:
             missing, at = tuple(sorted(rules.registered)), datetime.fromtimestamp(self._clock.now() / 1000, UTC)
             first = missing[:MAX_LISTED]
             made.append(ClusterRecord(rules.cluster, run, sequence, at, missing=len(missing), missing_brokers=first))
