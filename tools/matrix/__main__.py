@@ -19,7 +19,8 @@ from tools.matrix.cells import NOT_RUN, ROOT, Cell, record, results
 
 _EMULATED: Final = 900  # seconds for each thing that an emulated broker does
 # The second compiler and a collector of several threads only cost time where each instruction is translated.
-_EMULATED_JVM: Final = (*QUICK_START, "-XX:+UseSerialGC", f"-Dquotahost.python.start.seconds={_EMULATED}")
+_PATIENT: Final = f"-Dquotahost.python.start.seconds={_EMULATED}"
+_EMULATED_JVM: Final = (*QUICK_START, "-XX:+UseSerialGC", _PATIENT)
 
 
 def run(cell: Cell, folder: Path) -> str:
@@ -35,7 +36,7 @@ def run(cell: Cell, folder: Path) -> str:
         place = roots.place(root, cell.architecture, cell.python, cell.java)
     emulated = cell.architecture == "arm64"
     if cell.kafka == "-":
-        scene.starter(place)
+        scene.starter(place, _PATIENT)
         return f"Python started in a JVM: {roots.versions(place)}{', emulated' * emulated}"
     if emulated:
         scene.broker(place, cell.kafka, _EMULATED, _EMULATED_JVM)

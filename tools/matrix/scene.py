@@ -92,8 +92,8 @@ def _throttled(node: KafkaNode, timeout: float) -> None:
         assert not load.errors, load.errors
 
 
-def starter(place: Place) -> None:
-    """Starts Python in a JVM that does nothing else, by the attach library.
+def starter(place: Place, *options: str) -> None:
+    """Starts Python in a JVM that does nothing else and has these options, by the attach library.
 
     Raises:
         RuntimeError: Python did not start, or the JVM did not end.
@@ -103,7 +103,7 @@ def starter(place: Place) -> None:
         source.write_text(_STARTER)
         classes = class_path([JAR, broker_jars(NEWEST)])
         subprocess.run([program("javac"), "--release", "17", "-cp", classes, str(source)], check=True)
-        place.run(place.java, "-Xint", "-cp", f"{folder}:{classes}", "Starter", place.python)
+        place.run(place.java, "-Xint", *options, "-cp", f"{folder}:{classes}", "Starter", place.python)
 
 
 def _scratch() -> Path:
