@@ -5,11 +5,12 @@ They are grouped as in docs/reference/properties.md, which follows from this fil
 volumes are in ``settings.storage``. A new property is a field of one of these models and nothing else.
 """
 
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from quotahost.model import QuotaType, State
+from quotahost.model import Quota, QuotaType, State
 from quotahost.model.limits import exact
 from quotahost.records import topics
 from quotahost.settings import types
@@ -73,6 +74,12 @@ class StaticSettings(Frozen):
     """Which clients share one rate of `static`. `broker`: all clients of a broker, as with Strimzi's plugin. Else each
     client (principal and client-id), each user or each client-id has a rate of its own."""
     storage: StorageSettings = Field(default_factory=StorageSettings)
+
+    # Cached, and so one object for all clients, which the host looks at once: 20,000 may be new at the same time.
+    @cached_property
+    def quotas(self) -> dict[QuotaType, Quota]:
+        scope = types.SCOPES[self.scope]
+        return {kind: Quota(rate, scope) for kind, rate in rates_of(self).items() if rate is not None}
 
 
 class PluginSettings(Frozen):

@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from quotahost.base.text import nearest
-from quotahost.model import QuotaType, State
+from quotahost.model import QuotaType, Scope, State
 from quotahost.units.parse import parse_count, parse_duration, parse_limit, parse_share
 from quotahost.units.show import COUNT, DURATION, Unit, show_number
 
@@ -141,6 +141,7 @@ def _quota_types(value: object) -> tuple[QuotaType, ...]:
 ONE_OF: Final = _OneOf()
 Action = Annotated[Literal[State.PAUSE, State.OPEN], ONE_OF]
 Sharing = Annotated[Literal["client", "user", "client-id", "broker"], ONE_OF]
+SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 QuotaTypes = Annotated[tuple[QuotaType, ...], BeforeValidator(_quota_types), _listed("quota types, comma-separated")]
 
 

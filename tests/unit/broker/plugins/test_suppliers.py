@@ -76,6 +76,18 @@ def test_a_client_gets_what_the_properties_say(
     assert {kind: quota for kind, quota in answers.items() if quota} == quotas
 
 
+@pytest.mark.parametrize(
+    ("supplier", "own"), [("static", STATIC), ("overrides", KIP_13), ("controller-mutation", KIP_599)]
+)
+def test_clients_with_the_same_quota_get_one_object_that_the_host_looks_at_once(
+    supplier: str, own: dict[str, str]
+) -> None:
+    """20,000 of them may be new at once."""
+    with host(supplier, own) as given:
+        for kind in QUOTA_TYPES:
+            assert given.quota("bob", "app", kind) is given.quota("carol", "app", kind)
+
+
 # ---- client-quotas ----
 
 

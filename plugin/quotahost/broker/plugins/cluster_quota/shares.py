@@ -25,7 +25,7 @@ from quotahost.kafka.follower import Follower
 from quotahost.kafka.latest_record import LatestRecord
 from quotahost.kafka.listeners import Listeners
 from quotahost.kafka.registered_brokers import RegisteredBrokers
-from quotahost.model import Client, ClientUse, Cluster, Quota, QuotaType, Scope
+from quotahost.model import UNLIMITED, Client, ClientUse, Cluster, Quota, QuotaType, Scope
 from quotahost.records.codec import Refused
 from quotahost.records.shares import Share, Shares, decode, partition_of
 from quotahost.records.usage import ClientKey
@@ -186,7 +186,7 @@ class ClusterQuota:
             return None
         # Unlimited is an answer: the next supplier must not limit the client after all.
         if quota == math.inf:
-            return Quota(None, Scope.CLIENT)
+            return UNLIMITED
         return Quota(self._given.rate(key, quota), Scope.CLIENT)
 
     def distinct_client_ids(self, principal: str) -> Collection[str] | None:

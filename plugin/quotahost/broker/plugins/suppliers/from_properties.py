@@ -14,13 +14,10 @@ from pydantic import Field
 from quotahost.api import Context
 from quotahost.model import Client, Quota, QuotaType, Scope
 from quotahost.settings import sections
-from quotahost.settings.properties import rates_of
-from quotahost.settings.types import Rates, Sharing
+from quotahost.settings.types import SCOPES, Rates, Sharing
 from quotahost.units import BytesLimit, MutationsLimit
 
 _NONE: Final[frozenset[str]] = frozenset()  # of client-ids
-#: What ``static.scope`` and ``plugin.controller-mutation.scope`` name.
-_SCOPES: Final = {"client": Scope.CLIENT, "user": Scope.USER, "client-id": Scope.CLIENT_ID, "broker": Scope.BROKER}
 
 
 class Static:
@@ -31,9 +28,7 @@ class Static:
 
     def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
         """The quota of the type, or None (the next supplier is asked) where no rate is set."""
-        static = self._context.settings.static
-        rate = rates_of(static)[quota_type]
-        return None if rate is None else Quota(rate, _SCOPES[static.scope])
+        return self._context.settings.static.quotas.get(quota_type)
 
     def distinct_client_ids(self, principal: str) -> frozenset[str]:
         """None of them: all have the same rates."""
@@ -112,7 +107,7 @@ class ControllerMutation:
         self._users = _quotas(settings.users, Scope.USER)
         self._client_ids = _quotas(settings.client_ids, Scope.CLIENT_ID)
         self._distinct = frozenset(self._client_ids)
-        self._default = _default(settings, "default", _SCOPES[settings.scope])
+        self._default = _default(settings, "default", SCOPES[settings.scope])
 
 
 def _quotas(rates: Rates, scope: Scope) -> dict[str, Quota]:
