@@ -48,7 +48,7 @@ class Exporter(Collector):
     """The port, the thread that serves it, and the one that reads the numbers."""
 
     def __init__(self, shim: Shim, address: str, port: int, clients: int) -> None:
-        """So many ``clients`` have series. Raises OSError if it can't listen."""
+        """So many ``clients`` have series. Raises OSError or ValueError if it can't listen."""
         self._ask, self._clients, self._fault = shim.ask, clients, LoggedOnce(_log)
         # Replaced and never changed, so that a scrape on the thread of the port reads it without a lock.
         self._series: Series = {}
@@ -133,7 +133,7 @@ def exporter(settings: Settings, shim: Shim) -> Exporter | None:
     address, port = settings.metrics_endpoint
     try:
         return Exporter(shim, address, port, settings.metrics_clients)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # the latter for what is no name of a host, such as 0.0.0..0
         wrong = f"{address} can't be listened on there ({error}); give a free port at an address of this machine"
         problem = Problem(f"{PREFIX}metrics.port", wrong, str(port))
         if not shim.restarted():

@@ -289,12 +289,14 @@ def test_a_refused_start_leaves_no_plugin_open_and_no_thread_behind(
     eventually(lambda: not set(threading.enumerate()) - before)
 
 
-def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken(
-    mine: Any, taken: dict[str, str], caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0..0"])
+def test_a_host_that_starts_again_serves_without_metrics_where_their_port_is_taken_or_at_no_host(
+    mine: Any, taken: dict[str, str], caplog: pytest.LogCaptureFixture, address: str
 ) -> None:
-    shim = FakeShim({"supplier": "mine", **share("0.25"), **taken}, second_life=True)
+    port = f"{address}:{taken['metrics.port']}"
+    shim = FakeShim({"supplier": "mine", **share("0.25"), "metrics.port": port}, second_life=True)
     shim.arrive(("alice", "a"))
     assert serve(shim).refused is None
     assert shim.rate("alice", "a") == 0.25
     (error,) = errors(caplog)
-    assert f"metrics.port={taken['metrics.port']}: 127.0.0.1 can't be listened on there" in error
+    assert f"metrics.port={taken['metrics.port']}: {address} can't be listened on there" in error
