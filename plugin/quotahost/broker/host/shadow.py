@@ -56,11 +56,11 @@ class Shadow:
     """
 
     def __init__(self, shim: Shim, clock: Clock) -> None:
-        """The thread starts with the first rule in shadow."""
+        """The thread starts with the first rule in shadow, or where a host before this one had some."""
         self._shim, self._clock = shim, clock
         self._rules: Sequence[str] = ()
         self._thread: Periodic | None = None
-        self._shown: set[str] = set()
+        self._shown = {*filter(_is_ours, shim.left(_TYPE))}  # at first by a host before this one
         self._text: str | None = None  # what Java was told last; None before the first look
         self._looked_at: float | None = None  # None before the first look since a rule is in shadow
         self._pause = EVERY
@@ -70,7 +70,7 @@ class Shadow:
         self._rules = [rule for rule in settings.shadow.names() if _is_ours(rule)]
         if self._thread:
             self._thread.wake()
-        elif self._rules:
+        elif self._rules or self._shown:
             self._thread = Periodic("shadow", self._work, lambda: self._pause)
 
     def close(self) -> None:

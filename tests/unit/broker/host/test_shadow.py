@@ -6,6 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from harness.system.waiting import eventually
 from quotahost.broker.host.messages import GROUP, Answer, shadow_text
 from quotahost.broker.host.shadow import PAUSE_PER_LOOK, Comparison, Key, Shadow, compare
 from quotahost.model import ScopeKind
@@ -215,6 +216,18 @@ def test_seconds_and_bytes_beyond_the_limit_add_up_from_look_to_look() -> None:
     it.configure(TRIED)
     it.looks(3600, 1)
     assert it.shows() == [1, 0, 5, 2_500], "the time without a rule in shadow doesn't count"
+
+
+def test_a_host_takes_back_what_one_before_it_has_shown_of_rules_that_are_in_shadow_no_more() -> None:
+    """An upgrade of Python and a change of ``shadow`` may be one command."""
+    before = Watched()
+    before.looks(5, 1)
+    before.java.gauge("Shadow", "topic.t", "Over", 3.0)
+    after = Shadow(before.java, before.java.clock)
+    after.configure(settings(supplier="tried,static"))
+    eventually(lambda: before.hears()[-1] == "{}")
+    after.close()
+    assert (before.shows(), before.shows("topic.t")[0]) == ([0, 0, 1, 500], 3)
 
 
 def test_a_rule_is_shown_from_its_first_look_on_and_a_factor_of_one_asks_for_nobody() -> None:
