@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from quotahost.pipeline.shares import FLOOR, MAX_CLIENT, SHAVED, STEPS
 from quotahost.records.shares import Share
-from quotahost.records.usage import ClientKey, Usage, Used, fitting
+from quotahost.records.usage import MAX_CLIENTS, MAX_NAMES, ClientKey, Usage, Used, fitting
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def shares(usages: Iterable[Usage], silent: Collection[str] = ()) -> dict[str, t
                 places[used.key] = min(place, places.get(used.key, place))
     listed = sorted(clients, key=lambda key: (places[key], key))
     found: dict[str, list[Share]] = {usage.broker: [] for usage in known}
-    for key in listed[: sum(1 for _ in fitting(Share(*key, 0.0, 1.0) for key in listed))]:
+    for key in fitting(listed, MAX_CLIENTS, MAX_NAMES, lambda key: key.octets):
         uses = clients[key]
         demands = {b: None if used.demand is None else used.demand / used.quota for b, used in uses.items()}
         divided = divide(demands, len(fresh) - len(uses), len(known) - len(fresh))

@@ -14,7 +14,7 @@ from quotahost.model import Client, ClientUse, LimitedBy, Look, QuotaType, State
 from quotahost.model.use import MeasuredVolume, TopicUse
 from quotahost.records.codec import IS_KEY, As, Codec, Record, Versioned, Whole, object_of
 from quotahost.records.fields import Long, Name, Number
-from quotahost.records.usage import ClusterId
+from quotahost.records.usage import ClusterId, fitting
 
 MAX_BYTES: Final = 900_000  # librdkafka sends a million by default
 MAX_USES: Final = 1_000
@@ -126,7 +126,7 @@ def of(
 ) -> BrokerLook:
     """A broker's record of a look; what is too long is cut."""
     fence: Any = look.fence
-    uses = tuple(_fitting_uses(look.uses))
+    uses = tuple(fitting(look.uses, MAX_USES, _MAX_NAMES, _length))
     marks = tuple(mark for mark in look.marks if len("".join(mark[0])) + len(mark[1]) <= _MAX_TEXT)
     return BrokerLook(
         broker, look.state, look.factor, look.limit_factor, look.cause[:_MAX_CAUSE], fence, look.affected,
@@ -136,14 +136,8 @@ def of(
     )  # fmt: skip
 
 
-def _fitting_uses(uses: Iterable[ClientUse]) -> Iterator[ClientUse]:
-    """The first of them, as many as fit a record."""
-    names = 0
-    for number, use in enumerate(uses):
-        names += len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
-        if number == MAX_USES or names > _MAX_NAMES:
-            return
-        yield use
+def _length(use: ClientUse) -> int:
+    return len(use.user) + len(use.client_id) + len(use.scope) + len(use.shadow) + len(use.address)
 
 
 def _fitting_answers(answers: Iterable[Answered]) -> Iterator[Answered]:

@@ -4,7 +4,7 @@ The pipeline reads it in SQL (``pipeline/shares.py``), and answers with a record
 Both list clients: :class:`ClientKey` names one, and ``Clients`` is the list, which is bounded so that it fits a record.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
@@ -53,15 +53,16 @@ class OfClient(Record):
         return ClientKey(self.user, self.client_id, self.quota_type)
 
 
+_T = TypeVar("_T")
 _Entry = TypeVar("_Entry", bound=OfClient)
 
 
-def fitting(entries: Iterable[_Entry]) -> Iterator[_Entry]:
-    """The first of them, as many as fit a record: MAX_CLIENTS, with names of MAX_NAMES bytes together."""
+def fitting(entries: Iterable[_T], most: int, room: int, length: Callable[[_T], int]) -> Iterator[_T]:
+    """The first of them, as many as fit a record: at most so many, whose names have the ``room`` together."""
     names = 0
     for number, entry in enumerate(entries):
-        names += entry.key.octets
-        if number == MAX_CLIENTS or names > MAX_NAMES:
+        names += length(entry)
+        if number == most or names > room:
             return
         yield entry
 
@@ -76,7 +77,7 @@ def _bounded(clients: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
 
 
 def _write(clients: Iterable[OfClient], as_json: Any) -> Any:
-    return as_json(tuple(fitting(clients)))
+    return as_json(tuple(fitting(clients, MAX_CLIENTS, MAX_NAMES, lambda client: client.key.octets)))
 
 
 #: The list of a record's clients, each once.
