@@ -345,8 +345,6 @@ class Scheduler:
         def run() -> None:
             self._guard.call(name, "run()", "it runs again after its period", task.run)
 
-        def end() -> None:
-            # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
-            close_plugin(loaded, self._guard)
-
+        # On the task's own thread, where no run() can be under way (contract, sentences 4 and 7).
+        end = partial(close_plugin, loaded, self._guard)
         return Periodic(f"task-{name}", run, seconds, partial(start_daemon, at_end=end))
