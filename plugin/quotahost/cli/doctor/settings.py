@@ -359,7 +359,7 @@ def _other_brokers(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:
 
 def _number(broker: BrokerFile, name: str, default: int) -> int:
     text = broker.get(name)
-    return int(text) if text.isdecimal() else default  # what is no number is Kafka's to refuse
+    return int(text) if text.isdecimal() and len(text) <= 10 else default  # what is no int is Kafka's to refuse
 
 
 def _volumes(settings: Settings, broker: BrokerFile) -> Iterator[Finding]:

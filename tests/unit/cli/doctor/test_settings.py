@@ -136,6 +136,7 @@ Weak = Callable[..., list[tuple[str, str]]]
             [FENCE, FIXED, BROKER, ".pause.creation=allow"],
             [FENCE, SNAPSHOTS, CONTROLLER, ".static.kafka.admin.bootstrap.servers=b:9092"],
             [FENCE, *SHORT, "broker.session.timeout.ms=7000"],
+            [FENCE, SNAPSHOTS, f"broker.session.timeout.ms={'9' * 5000}"],  # no broker starts with it
             [FENCE, *SHORT, ".fenced.brokers=unknown"],
             [FENCE, SNAPSHOTS, ".factor.scope=topics"],
             [FENCE, FIXED, ".floor.bytes=35K", ".max.mute=30s"],
