@@ -19,7 +19,7 @@ from quotahost.base.errors import QuotahostError
 from quotahost.cli.asking import check_plot, parsed, windows_of
 from quotahost.cli.console import console, say, table, writing
 from quotahost.cli.lab.traffic import ClientPlan, DiskPlan, Kind, Scene, ms
-from quotahost.cli.lab.world import Recording, World, pauses, record
+from quotahost.cli.lab.world import STEP, Recording, World, pauses, record
 from quotahost.cli.property_files import AUTHORIZER, FENCES, BrokerFile, read_broker_file
 from quotahost.model import QuotaType, State
 from quotahost.model.budgets import BUDGET
@@ -41,7 +41,7 @@ from quotahost.units.show import show_bytes, show_number, show_seconds
 _SHORTEST: Final = timedelta(seconds=10)  # else there is no last quarter to rest in
 _FASTEST: Final = 10  # times its quota: what an eager client would send if nobody held it back
 _DEMAND: Final = re.compile(r"(?:([1-9]\d{0,2})x)?(eager|(paced|bursty):([^/]+))")
-_WORK: Final = 3_000_000  # requests: more take minutes
+_WORK: Final = 3_000_000  # requests and samples: more take minutes
 _NO_FILE: Final = BrokerFile(Path(), {AUTHORIZER: FENCES[0]}, ())
 
 Demand: TypeAlias = tuple[Kind, float | None]  # bytes/s; an eager client has none, and wants all it can get
@@ -158,9 +158,9 @@ def _clients(demands: Iterable[Demand], quota: float, batch: int, lasts: timedel
         ClientPlan(f"{number} {kind}", kind, quota, batch, rate or _FASTEST * quota)
         for number, (kind, rate) in enumerate(demands, 1)
     )
-    requests = sum(min(plan.demand, quota) / batch for plan in clients) * lasts.total_seconds()
-    if requests > _WORK:
-        what = f"some {requests:,.0f} requests would take too long to play, {_WORK:,} is the most"
+    work = (sum(min(plan.demand, quota) / batch for plan in clients) + 1000 / STEP) * lasts.total_seconds()
+    if work > _WORK:
+        what = f"some {work:,.0f} requests and samples would take too long to play, {_WORK:,} is the most"
         raise QuotahostError(f"{what}; take a larger --batch, a shorter --time, or fewer clients")
     return clients
 

@@ -328,9 +328,10 @@ class Recording:
     @property
     def rest_ms(self) -> int | None:
         """From when on the disk stays a tenth of the way or less from there; None if it is still on its way."""
-        if abs(self._mean(_LAST - 2) - self.rest) > _DRIFT:
+        rest = self.rest
+        if abs(self._mean(_LAST - 2) - rest) > _DRIFT:
             return None
-        away = [i for i, sample in enumerate(self.samples) if abs(self.place(sample.used) - self.rest) > _NEAR]
+        away = [i for i, sample in enumerate(self.samples) if abs(self.place(sample.used) - rest) > _NEAR]
         first = away[-1] + 1 if away else 0
         # What comes near in the last quarter only may as well be on its way through.
         return self.samples[first].ms if first < len(self.samples) * (1 - 1 / _LAST) else None

@@ -3,11 +3,15 @@
 import re
 import sys
 from pathlib import Path
+from statistics import fmean
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import Result
 
+from quotahost.cli.lab import world
 from quotahost.cli.lab.simulate import Request, parse_requests
+from quotahost.model.volumes import ByteLimits
 from tests.unit.cli.commands import properties_file, run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
@@ -49,6 +53,7 @@ def test_the_document_shows_what_the_command_prints(what: str, document: str, ex
         ([*DISK, "--batch", "none"], 2, "is not a number"),
         ([*DISK, "--plot", "a.gif"], 2, "must be a FILE.png or FILE.svg"),
         ([*DISK, "--demand", "200xeager", "--time", "2h"], 1, "would take too long"),
+        ([*DISK, "--quota", "1K", "--time", "30d"], 1, "take a larger --batch, a shorter --time, or fewer clients"),
         (["disk", "--properties", "/nope/server.properties"], 1, "can't be read"),
         (["quota", "--rate", 5, "x@0"], 2, "is not a number"),
         (["quota", "--rate", 5, "5"], 2, "is no request"),
@@ -85,6 +90,14 @@ def outcome(result: Result) -> dict[str, str]:
     assert result.exit_code == 0, result.output
     lines = [re.split(r"\s{2,}", line.strip()) for line in result.stdout.splitlines()]
     return {line[0]: line[1] for line in lines if len(line) == 2}
+
+
+def test_where_a_disk_rests_is_worked_out_once_and_not_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    means = Mock(wraps=fmean)
+    monkeypatch.setattr(world, "fmean", means)
+    samples = [world.Sample(ms, 5, 1.0, (0,)) for ms in range(1000)]
+    recording = world.Recording(("1 eager",), ByteLimits(0, 10), samples)
+    assert (recording.rest, recording.rest_ms, means.call_count) == (0.5, 0, 3)
 
 
 def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond_hard() -> None:
