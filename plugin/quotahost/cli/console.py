@@ -142,16 +142,16 @@ def whole(path: Path) -> Iterator[Path]:
     A pipe, a device, or a file that nothing may lie beside is written to itself. Unusable as of ``writing``.
     """
     with writing(path):
-        path = path.resolve()
-        if path.exists() and not (path.is_file() and os.access(path.parent, os.W_OK)):
+        target = path.resolve()  # of a pipe, such as /dev/stdout, that is no path
+        if path.exists() and not (path.is_file() and os.access(target.parent, os.W_OK)):
             yield path
             return
-        beside = path.with_name(f".{path.name}.part")
+        beside = target.with_name(f".{target.name}.part")
         try:
             yield beside
-            if path.exists():
-                shutil.copymode(path, beside)
-            beside.replace(path)
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
         finally:  # of a disk that is full it would take the rest
             beside.unlink(missing_ok=True)
 

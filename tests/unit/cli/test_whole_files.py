@@ -36,7 +36,7 @@ def test_on_a_full_disk_no_half_is_left_and_what_was_there_stays(
     assert [file.read_text() for file in tmp_path.iterdir()] == [before] * bool(before)
 
 
-def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_path: Path) -> None:
+def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_or_pipe_is_written_to(tmp_path: Path) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("before")
     file.chmod(0o640)
@@ -51,3 +51,9 @@ def test_a_file_keeps_its_mode_a_link_stays_one_and_a_device_is_written_to(tmp_p
     assert (os.read(terminal, 10), device.is_char_device()) == (b"now", True)
     os.close(terminal)
     os.close(other_end)
+    taker, giver = os.pipe()
+    with whole(Path(f"/dev/fd/{giver}")) as made:  # as a shell names it for >(gzip > FILE)
+        made.write_text("now")
+    assert os.read(taker, 10) == b"now"
+    os.close(taker)
+    os.close(giver)
