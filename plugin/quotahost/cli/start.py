@@ -18,7 +18,10 @@ _QUICK: Final = ("explain", "top")
 
 
 def main() -> None:
-    """Run the command of the arguments. Ctrl-C, or output that can't be written, ends it without a traceback."""
+    """Run the command of the arguments. Ctrl-C, or what the system refuses, ends it without a traceback."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as by 2>&-; print() would take None for stdout
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r+"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what its encoding has not ends no command
     try:
@@ -33,13 +36,14 @@ def main() -> None:
     except KeyboardInterrupt:  # also before typer is imported, which ends so itself
         sys.exit(130)  # as a shell says it
     except OSError as error:
-        if error.errno not in (EPIPE, ENOSPC):
+        if error.filename is None and error.errno not in (EPIPE, ENOSPC):
             raise
         # Python flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno == EPIPE:  # who has read enough is told nothing, as by typer
             sys.exit(1)
-        _tell(f"the output can't be written: {error.strerror}")
+        what = "the output can't be written" if error.filename is None else f"{error.filename} can't be used"
+        _tell(f"{what}: {error.strerror}")
         sys.exit(2)  # 1 is what drift and doctor have found
 
 

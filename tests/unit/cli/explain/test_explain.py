@@ -169,6 +169,21 @@ def test_output_that_nobody_takes_ends_it_without_a_traceback(
     assert (done.returncode, done.stderr.rpartition(b": ")[2]) == (code, told)
 
 
+@pytest.mark.parametrize(("closed", "told"), [(0, True), (1, False), (2, True)])
+def test_a_stream_that_is_closed_is_an_empty_one(closed: int, told: bool, broker: FakeAdminSocket) -> None:
+    broker.answers["uses"] = dump.uses(dump.row(user="zoe"))
+    done = process("top", "--pid", OURS, preexec_fn=lambda: os.close(closed))
+    assert (done.returncode, b"zoe" in done.stdout, done.stderr) == (0, told, b"")
+    # What is meant for stderr isn't put into a file that stdout makes.
+    done = process("explain", "--client", "a/b", "--pid", NO_PID, preexec_fn=lambda: os.close(closed))
+    assert (done.returncode, done.stdout, NOBODY.encode() in done.stderr) == (2, b"", closed != 2)
+
+
+def test_a_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
+    done = process("new", "supplier", "a" * 300, "--directory", str(tmp_path))
+    assert (done.returncode, done.stderr.rpartition(b": ")[2]) == (2, b"File name too long\n")
+
+
 def test_a_name_that_the_outputs_encoding_has_not_is_escaped(broker: FakeAdminSocket) -> None:
     broker.answers["uses"] = dump.uses(dump.row(user="Zoë"))
     done = process("top", "--once", "--pid", OURS, env=os.environ | {"PYTHONIOENCODING": "ascii"})
