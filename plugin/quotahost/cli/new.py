@@ -15,7 +15,7 @@ from typing import Annotated, Final
 
 import typer
 
-from quotahost import api, model, units
+from quotahost import api, model, testing, units
 from quotahost.base.errors import QuotahostError
 from quotahost.cli.console import say, writing
 
@@ -69,8 +69,8 @@ def new(
     module = name.replace("-", "_")
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
-    # Its module, or its class, would take the place of one that it imports.
-    ours = any(hasattr(package, _forms(module)[2]) for package in (api, model, units))
+    # Its module, or its class, would take the place of one that it or its test imports.
+    ours = any(hasattr(package, _forms(module)[2]) for package in (api, model, testing, units))
     if ours or keyword.iskeyword(module) or find_spec(module):
         raise QuotahostError(f"{name!r} can't be a plugin's name: Python or quotahost has this name; choose another")
     folder = directory / name
