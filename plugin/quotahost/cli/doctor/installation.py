@@ -62,10 +62,7 @@ class Interpreter(BaseModel):
 
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
-    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers.
-
-    It is isolated (``-I``), as the broker's own Python is: no file in the working directory can stand in for a module.
-    """
+    """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
     # As text, since quotahost may not be installed for that interpreter. Versions are compared with the jar's.
     done = _run([executable, "-I", "-c", inspect.getsource(probe), "", "", process])
     lines = [line.partition("=") for line in done.stdout.splitlines()]
@@ -183,10 +180,7 @@ def check_version(kafka_home: Path) -> Finding:
 
 
 def check_internals(kafka_home: Path) -> Iterator[Finding]:
-    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses.
-
-    ``Internals``, in a JVM with both jars, says what the broker's log would say.
-    """
+    """A finding for each thing that the Kafka in this folder has not, of those that quotahost uses."""
     libs, home = kafka_home.absolute() / "libs", os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java").absolute()) if home else "java"
     environment = {name: value for name, value in os.environ.items() if name not in _JVM_OPTIONS}
