@@ -301,7 +301,8 @@ class Checks:
         lowest += plan.quota * rise(1000, scene.windows, scene.window_ms)
         lowest = max(lowest, plan.quota * tap)
         # Under its own tags and under the slowed ones, if it changes them in that second.
-        pairs = self._world.brokers[plan.home].slowing.pairs(plan.name, self._events.now - 1000)
+        by_client, since = self._world.brokers[plan.home].slowing.by_client, self._events.now - 1000
+        pairs = sum(tags.seen >= since for (name, _), tags in by_client.items() if name == plan.name)
         most = max(_FIRST * plan.quota, pairs * max(floor, lowest) * windows) + pairs * plan.batch
         if client.sent - before > most:
             self._wrong("burst", f"{plan.name} got {client.sent - before} bytes in its first second, above {most:.0f}")

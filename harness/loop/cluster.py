@@ -388,7 +388,7 @@ class MortalBroker(Broker):
     def stop(self) -> None:
         """Dead: nobody writes here, and nothing is decided."""
         self.up, self.hung_since = False, None
-        self.source.stop()
+        self.source.life += 1
 
     def hang(self, until: int) -> None:
         """A plugin hangs until then, and the host with it; one that starts meanwhile doesn't."""

@@ -115,9 +115,9 @@ class Host:
 
     def __init__(self, settings: Settings, windows: tuple[int, int], clock: Callable[[], float]) -> None:
         self._settings, self._clock = settings, clock
-        self._shim = SmallShim()
+        self.shim = SmallShim()
         self._factors: dict[Key, float] = {}
-        shim = cast("Shim", self._shim)
+        shim = cast("Shim", self.shim)
         limits: Any = SimpleNamespace(show=self._show, show_budgets=lambda judged: None)
         self._evaluation = VolumeEvaluation(Guard(shim, clock), clock, limits)
         self._in_force = FactorInForce(shim)
@@ -125,10 +125,6 @@ class Host:
         self._policy = (policy.context.name, cast("QuotaPolicy", policy.plugin))
         self._tap = Tap(*windows, max_mute_ms=settings.max_mute // timedelta(milliseconds=1))
         self._share = self.factor = self._enforced = 1.0
-
-    @property
-    def failed(self) -> bool:
-        return self._shim.failed != ""
 
     def know(self, volumes: Iterable[Volume]) -> None:
         """Without a factor source it is told of none, so nothing lowers the factor."""

@@ -191,7 +191,7 @@ def play(report: Report, plan: Plan) -> Replay:
     clients = [replayed_client(client, _points(client, factors), until) for client in report.clients]
     held = [client for client in clients if any(client.then.held + client.new.held)]
     held.sort(key=lambda client: client.new.held, reverse=True)
-    notes = tuple(_notes(plan, report, volumes, any(host.failed for factor in factors for host in factor.hosts)))
+    notes = tuple(_notes(plan, report, factors))
     return Replay(since, until, step, factors, tuple(volumes), tuple(held), notes)
 
 
@@ -217,7 +217,7 @@ def _points(client: ClientUse, factors: Sequence[ReplayedFactor]) -> Sequence[Fa
     return min(concerned, key=lambda f: (f.new.open_s, f.then.open_s)).points if concerned else ()
 
 
-def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bool) -> Iterator[str]:
+def _notes(plan: Plan, report: Report, factors: Sequence[ReplayedFactor]) -> Iterator[str]:
     if not plan.new.factor_source:
         yield "these settings name no factor.source, so no volume would have slowed anybody"
     elif plan.new.shadow.factor:
@@ -226,9 +226,10 @@ def _notes(plan: Plan, report: Report, volumes: list[ReplayedVolume], failed: bo
         yield "factor.quota.types is without PRODUCE: the factor is shown, and no producer would have been slowed"
     if plan.then.shadow.factor:
         yield "the factor was in shadow then, so nobody was slowed by it"
-    if not any(volume.points[-1].hard is not None or volume.points[-1].soft is not None for volume in volumes):
+    newest = [point for factor in factors for volume in factor.volumes for point in volume.points[-1:]]
+    if all(point.soft is None and point.hard is None for point in newest):
         yield "these settings give no limits to any of the volumes"
-    if failed:
+    if any(host.shim.failed for factor in factors for host in factor.hosts):
         yield "the policy failed for a volume, which was left out then"
     if not report.clients:
         yield "the history has no usage of that time, so it isn't known which clients would have been slowed"

@@ -126,7 +126,7 @@ class Slowing:
         """``quota.window.num``, and ``quota.window.size.seconds`` in ms."""
         self._windows, self._window_ms = windows, window_ms
         #: By client, and whether they are its slowed ones.
-        self._tags: dict[tuple[str, bool], Tags] = {}
+        self.by_client: dict[tuple[str, bool], Tags] = {}
         self.affected: Affected | None = None  # the topics whose writers the factor is for; None: it is for all clients
 
     def affect(self, affected: Affected | None, now: int) -> None:
@@ -138,7 +138,7 @@ class Slowing:
         self.affected = affected
         for client in marked:
             if not self.slows(client) and self._recent(client, False, now) is None:
-                self._tags[client, False] = Tags(self._rate(), now, NEVER)
+                self.by_client[client, False] = Tags(self._rate(), now, NEVER)
 
     def slows(self, client: str) -> bool:
         return self.affected is not None and client in self.affected.places
@@ -150,11 +150,11 @@ class Slowing:
         """The tags that a client has now; the slowed ones are new if unused for as long as Kafka looks back."""
         if self.slows(client):
             return self._recent(client, True, now) or Tags(self._rate(), now, now)
-        return self._tags.get((client, False)) or Tags(self._rate(), None, now)
+        return self.by_client.get((client, False)) or Tags(self._rate(), None, now)
 
     def use(self, client: str, now: int) -> Tags:
         """The same, which Kafka knows from now on."""
-        tags = self._tags[client, self.slows(client)] = self.tags(client, now)
+        tags = self.by_client[client, self.slows(client)] = self.tags(client, now)
         tags.seen = now
         return tags
 
@@ -162,13 +162,9 @@ class Slowing:
         """Which share of its limit a client gets under these tags, above 0 and up to 1."""
         return 1.0 if tags.began is None else rise(now - tags.began, self._windows, self._window_ms)
 
-    def pairs(self, client: str, since: int) -> int:
-        """How many pairs of tags a client has used since then, in ms: its own, and the slowed ones."""
-        return sum(tags.seen >= since for (name, _), tags in self._tags.items() if name == client)
-
     def _rate(self) -> SampledRate:
         return SampledRate(self._windows, self._window_ms)
 
     def _recent(self, client: str, slowed: bool, now: int) -> Tags | None:
-        tags = self._tags.get((client, slowed))
+        tags = self.by_client.get((client, slowed))
         return tags if tags and now - tags.seen <= (self._windows + 1) * self._window_ms else None

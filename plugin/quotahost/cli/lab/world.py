@@ -144,9 +144,6 @@ class OwnDisk:
         self.life += 1
         self._look(self.life)
 
-    def stop(self) -> None:
-        self.life += 1
-
     def read(self) -> ClusterVolumes | Factor:
         return self.known
 
