@@ -73,8 +73,7 @@ def doctor(
     if interpreter and named != configured:
         text = f"the broker will start {configured}, not {named}, which was examined here"
         of_interpreter.append(weak(text, f"{EXECUTABLE}={named}"))
-    # By the prefix: the executables of several environments may be links to the same file.
-    is_here = interpreter is not None and interpreter.prefix == sys.prefix
+    is_here = interpreter is not None and interpreter.is_here
     text = "not checked, nor are their properties: they are installed for the interpreter above"
     own = f"ask its own doctor: {Path(interpreter.executable).with_name('quotahost')} doctor" if interpreter else ""
     elsewhere = Section("Plugins", [note(text, own)])

@@ -60,6 +60,11 @@ class Interpreter(BaseModel):
     quotahost: str = ""  # likewise
     problem: tuple[str, ...] = ()  # why a broker can't start it, each with its remedy after a tab
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is of this environment, which a link may name; executables of several may be links to one file."""
+        return Path(self.prefix).resolve() == Path(sys.prefix).resolve()
+
 
 def ask(executable: str, process: str = "broker") -> Interpreter:
     """Run the probe that the shim runs before it starts Python. Raises QuotahostError if no Python of use answers."""
@@ -99,7 +104,7 @@ def check_python(interpreter: Interpreter) -> Iterator[Finding]:
         text = f"{named!r} is looked up on the broker's PATH, which may be another than this shell's"
         yield weak(text, f"{EXECUTABLE}={executable}")
     for text, _, remedy in (problem.partition("\t") for problem in interpreter.problem):
-        ours = "" if interpreter.prefix == sys.prefix else f"; or, for the one that runs this doctor, {OURS}"
+        ours = "" if interpreter.is_here else f"; or, for the one that runs this doctor, {OURS}"
         yield wrong(text, remedy + ours)
     if not interpreter.problem:
         yield good(f"Python {interpreter.version}, quotahost {interpreter.quotahost}, jpype1 {interpreter.jpype1}")
