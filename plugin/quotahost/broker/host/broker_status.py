@@ -44,7 +44,7 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
         state = BrokerState.of(dump["state"])
         uses = [use_of(state, row) for row in dump["uses"]]
     shadow = " (in shadow)" if state.factor_in_shadow else ""
-    causes = [f"{state.cause}{shadow}"] if state.factor < 1 and state.cause else []
+    causes = [f"{state.told_cause}{shadow}"] if state.told_cause else []
     for types, factor, cause in state.slowed_types:
         causes.append(f"{', '.join(types)} x{show_factor(factor)}{shadow}: {cause}")
     return Look(

@@ -104,6 +104,11 @@ class BrokerState:
         return State.OPEN if self.factor >= 1 else State.THROTTLE if self.factor > 0 else State.PAUSE
 
     @property
+    def told_cause(self) -> str:
+        """The cause where somebody has to know it: at factor 1 the fullest volume is none, but a silent host is."""
+        return self.cause if self.factor < 1 or "fallback.action" in self.cause else ""
+
+    @property
     def where(self) -> str:
         return f"broker {self.node or 'of unknown id'} (pid {self.pid})"
 

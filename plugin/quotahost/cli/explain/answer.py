@@ -80,9 +80,8 @@ def common_facts(answer: Answer) -> Facts:
     yield "client", f"user {principal}, client-id {client_id}{address}"
     yield "state", str(answer.state)
     yield "factor", _factor(answer)
-    # At factor 1 the fullest volume is no cause, but the fallback is.
-    if answer.cause and (answer.factor < 1 or "fallback.action" in answer.cause):
-        yield "cause", printable(answer.cause)
+    if answer.told_cause:
+        yield "cause", printable(answer.told_cause)
     shadow = f"; {_IN_SHADOW}" if answer.factor_in_shadow else ""
     for names, factor, cause in answer.slowed_types:
         types = ", ".join(map(printable, names))

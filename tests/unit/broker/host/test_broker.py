@@ -142,6 +142,12 @@ def test_a_look_tells_why_clients_are_slowed_or_would_be(
         assert (look.cause, look.fence) == (cause, fence)
 
 
+def test_a_look_tells_of_a_silent_host_that_slows_nobody(shim: FakeShim, broker: HostBroker) -> None:
+    silence = "The Python host has been silent for 61000 ms: fallback.action=OPEN holds until it answers again"
+    shim.answers["state"] = dump.state(factor=1.0, cause=silence)
+    assert broker.look(0).cause == silence
+
+
 def gauges(type: str, name: str, **numbers: float) -> dict[tuple[str, str, str], float]:
     return {(type, name, attribute): value for attribute, value in numbers.items()}
 

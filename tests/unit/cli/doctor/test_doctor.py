@@ -140,7 +140,8 @@ def test_nothing_in_the_working_directory_runs_in_another_environment_whose_own_
 def test_a_link_to_this_environment_is_no_other_one(site: Path, package: Path, tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(sys.prefix)  # as docs/operate.md has it for an upgrade without a restart
     names = f"{PREFIX}python.executable={tmp_path}/current/bin/{Path(sys.executable).name}\n"
-    assert "its own doctor" not in told(0, ["supplier       static"], "doctor", properties_file(tmp_path, CLASS + names))
+    file = properties_file(tmp_path, CLASS + names)
+    assert "its own doctor" not in told(0, ["supplier       static"], "doctor", file)
 
 
 def script(path: Path, lines: str) -> Path:

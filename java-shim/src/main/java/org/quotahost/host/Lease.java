@@ -11,6 +11,8 @@ import org.slf4j.LoggerFactory;
  */
 final class Lease {
     static final long CHECK_MS = 50;
+    /** From then on a silence is told, which keeps new clients waiting. */
+    private static final double NOTICED_SECONDS = 3;
     private static final Logger LOG = LoggerFactory.getLogger("quotahost.lease");
 
     private final LongSupplier nanoClock;
@@ -62,14 +64,16 @@ final class Lease {
         boolean silent = expired;
         if (silent == logged) return;
         logged = silent;
-        if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause());
+        if (silent) LOG.error("{}. Quotas already known stay in force; new clients share the newcomers' limit", cause(""));
         else LOG.warn("The Python host answers again: its factor is in force");
     }
 
-    String cause() {
-        return ("The Python host has been silent for %d ms (validity %d ms):"
-                + " fallback.action=%s holds until it answers again")
-                .formatted(Math.round(ageSeconds() * 1_000), validityMs, action);
+    /** Why the fallback is in force; before that the cause of the host's factor, and that the host is silent, if it is. */
+    String cause(String ofHost) {
+        if (!expired && ageSeconds() < NOTICED_SECONDS) return ofHost;
+        String silence = "The Python host has been silent for %d ms (validity %d ms): %sfallback.action=%s holds until it answers again"
+                .formatted(Math.round(ageSeconds() * 1_000), validityMs, expired ? "" : "then ", action);
+        return expired || ofHost.isEmpty() ? silence : ofHost + "; " + silence;
     }
 
     double ageSeconds() {

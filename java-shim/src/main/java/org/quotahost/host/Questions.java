@@ -135,7 +135,7 @@ final class Questions {
         return Json.object("pid", ProcessHandle.current().pid(), "node", broker.getOrDefault("node.id", ""),
                 "version", Resources.versions().getProperty("quotahost", ""),
                 "enforced", factor.isEnforced(), "shadow", factor.shadow(), "factor", factor.value(),
-                "cause", lease.expired ? lease.cause() : factor.hostFactor().cause(), "limit_factor", factor.limitFactor(),
+                "cause", lease.cause(factor.hostFactor().cause()), "limit_factor", factor.limitFactor(),
                 "factor_types", factor.factored().stream().map(Enum::name).sorted().toList(), "floors", floors, "type_factors", ofTypes,
                 "fence", Map.of("installed", Fence.installed(), "closed", Fence.closed(), "counts_only", Fence.inShadow()),
                 "creation_refused", Fence.refusesCreations(),

@@ -82,6 +82,22 @@ class LeaseTest {
         assertEquals(List.of(0.0), applied, "it is silent still");
     }
 
+    @Test
+    void aSilenceIsToldBesideTheCauseBeforeItLeadsToTheFallback() {
+        lease.configure(10_000, "PAUSE");
+        pass(2_000);
+        assertEquals("a full disk", lease.cause("a full disk"));
+        pass(3_000);
+        String then = "The Python host has been silent for 5000 ms (validity 10000 ms): then fallback.action=PAUSE holds until it answers again";
+        assertEquals("a full disk; " + then, lease.cause("a full disk"));
+        assertEquals(then, lease.cause(""));
+        pass(6_000);
+        assertEquals(then.replace("5000", "11000").replace("then ", ""), lease.cause("a full disk"));
+        lease.renew();
+        pass(50);
+        assertEquals("", lease.cause(""));
+    }
+
     @Property
     void theFallbackIsInForceBeforeValidityIsOver(@ForAll @IntRange(min = 100, max = 600_000) int validityMs) {
         List<Double> factors = new ArrayList<>();
