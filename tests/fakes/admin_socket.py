@@ -34,12 +34,14 @@ class FakeAdminSocket:
         self._server.bind(str(self.path))
         self._server.listen()
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listening = threading.Thread(target=self._accept, daemon=True)
+        self._listening.start()
 
     def close(self) -> None:
         with suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+        self._listening.join(10)  # until then the system lists the socket
         for each in self._open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
