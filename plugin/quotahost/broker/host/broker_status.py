@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # `explain` imports this module, and the shim's settings take
 #: Tells a budget's largest topics on this broker (``disks.budgets.BudgetSizes.largest``).
 Largest: TypeAlias = Callable[[str], Sequence[Sequence[Any]]]
 _MARKS: Final = 10
+_BUDGETS: Final = 3  # that a cause names
 #: The properties of a topic that decide what is deleted on a broker, and when.
 RETENTION: Final = frozenset({
     "retention.ms", "retention.bytes", "cleanup.policy", "remote.storage.enable", "local.retention.ms",
@@ -47,6 +48,9 @@ def parse(dump: Row, volumes: Sequence[VolumeUse] = (), marked: Sequence[tuple[C
     causes = [f"{state.told_cause}{shadow}"] if state.told_cause else []
     for types, factor, cause in state.slowed_types:
         causes.append(f"{', '.join(types)} x{show_factor(factor)}{shadow}: {cause}")
+    # Whose writers are slowed or, at 0, turned back, whatever the factor of the volumes.
+    slow = sorted((at, use.budget) for use in volumes if use.budget and (at := use.factor) is not None and at < 1)
+    causes += [f"budget {name} x{show_factor(factor)}{shadow} for its writers" for factor, name in slow[:_BUDGETS]]
     return Look(
         state.where, state.state, state.factor, state.limit_factor, "; ".join(causes), state.fence,
         state.affected_topics, state.clients, state.clients_max, uses, left_out=False, volumes=volumes, marks=marked,

@@ -291,8 +291,10 @@ class FactorInForce:
                 last, now = (Factor(of[name].factor) if name in of else OPEN for of in (before, after))
                 if now.state is not last.state:
                     # Not from which state: after a restart of Python Java has the one before.
+                    # Nobody knows the bytes of one that slows no more: it may have been changed or removed.
+                    place = budget.place if name in after else f"budget {name}"
                     text = "%s: %s, factor %s for those who write to its topics"
-                    log.log(_level(now), text, budget.place, now.state, show_factor(now.value))
+                    log.log(_level(now), text, place, now.state, show_factor(now.value))
 
 
 def _level(now: Factor) -> int:

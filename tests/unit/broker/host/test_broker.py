@@ -166,7 +166,7 @@ def test_a_look_tells_state_marks_volumes_and_budgets_smallest_factor_first(shim
     }
     look = broker.look(0)
     assert (look.where, look.state, look.factor, look.limit_factor) == ("broker 1 (pid 42)", State.THROTTLE, 0.5, 0.7)
-    assert (look.cause, look.fence, look.affected) == ("volume ü\\", "open", -1)
+    assert (look.cause, look.fence, look.affected) == ("volume ü\\; budget full x0 for its writers", "open", -1)
     assert look.marks == [(Client("alice", "app"), "orders")]
     volumes = [use for use in look.volumes if not use.budget]
     assert volumes == [VolumeUse("/dev/sda", 10, 1), VolumeUse("/dev/sdb", 1000, 600, 500, 900, 0.5)]

@@ -140,9 +140,9 @@ def test_each_change_of_a_budgets_state_is_logged_once_with_its_name(caplog: pyt
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
         ("WARNING", f"{logs}: PAUSE, factor 0 {whom}"),
         ("WARNING", f"{orders}: PAUSE, factor 0 {whom}"),
-        ("INFO", f"{logs}: OPEN, factor 1 {whom}"),
+        ("INFO", f"budget logs: OPEN, factor 1 {whom}"),
         ("WARNING", f"{orders}: THROTTLE, factor 0.4 {whom}"),
-        ("INFO", f"{orders}: OPEN, factor 1 {whom}"),
+        ("INFO", f"budget orders: OPEN, factor 1 {whom}"),
     ]
 
 

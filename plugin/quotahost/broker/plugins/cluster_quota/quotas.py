@@ -44,10 +44,12 @@ class ClusterQuotas:
     """
 
     def __init__(self, context: Context[object], absent: Callable[[], None] = lambda: None) -> None:
-        """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none."""
+        """Begin to follow the topic; ``absent`` is called on the follower's thread whenever there is none, until it was
+        read: one that was deleted would be made anew without the quotas, which hold until somebody applies them.
+        """
         self._context = context
         self._latest = LatestQuotas()
-        self._began = time.monotonic()
+        self._began, self._was_read = time.monotonic(), False
         self._unread = LoggedOnce(context.log)
         self._lock = threading.Lock()  # guards what follows
         self._changed: set[Entity] = set()
@@ -55,7 +57,8 @@ class ClusterQuotas:
         self._topic = context.settings.quotas_topic
         context.closing.callback(context.metrics.forget, "ClusterQuotas", "")
         self._follower = Follower(
-            context, self._topic, self.record, lambda: _SILENCE, self.caught_up, absent,
+            context, self._topic, self.record, lambda: _SILENCE, self.caught_up,
+            lambda: None if self._was_read else absent(),
             connection=f"{context.name}-quotas", begins=self._latest.begins,
         )  # fmt: skip
 
@@ -103,6 +106,7 @@ class ClusterQuotas:
             self._note([entity])
 
     def caught_up(self) -> None:
+        self._was_read = True
         before, now = self._latest.caught_up(), self._latest.by_name
         if gone := len(before.keys() - now.keys()):
             text = "topic %s was read again: %d of %d cluster-wide quotas are no longer in it"
