@@ -20,6 +20,7 @@ from harness.system.waiting import eventually
 from quotahost.kafka.commands import CompactedTopic
 from quotahost.model.budgets import Budget
 from quotahost.records.budgets import encode, key_of
+from quotahost.records.topics import USAGE
 from tests.broker.support.commands import connect_as, explain_client, quotahost
 from tests.broker.support.node import callback_node, cluster_with_fence
 from tests.broker.support.numbers import attempt, end_offset, stopped_at
@@ -34,6 +35,7 @@ SETTINGS: Final = {
     "budgets": "on",
     "budget.soft.share": "0.2",
     "python.process": "child",
+    "tasks": "publish-volumes,publish-usage",  # of which the latter makes the quotas' topic where there never was one
 }
 BUDGET: Final = "orders"
 #: Of a producer: else a quick one may write all to one partition, which another broker leads.
@@ -159,6 +161,8 @@ def test_a_deleted_topics_quotas_hold_until_it_is_made_anew(node: KafkaNode, cli
     delete()
     alone("one")
     delete()
+    sent = end_offset(node, USAGE.name)
+    eventually(lambda: end_offset(node, USAGE.name) > sent + 2, what="publish-usage would have made the topic")
     assert gauge(node, "Budget,name=one", "Bytes") == 1e9
     alone("another")
     delete_topics(node, QUOTAS)
