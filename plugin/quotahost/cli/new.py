@@ -8,6 +8,7 @@ import keyword
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
@@ -69,10 +70,12 @@ def new(
     module = name.replace("-", "_")
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
-    # Its module, or its class, would take the place of one that it or its test imports.
-    ours = any(hasattr(package, _forms(module)[2]) for package in (api, model, testing, units))
-    if ours or keyword.iskeyword(module) or find_spec(module):
-        raise QuotahostError(f"{name!r} can't be a plugin's name: Python or quotahost has this name; choose another")
+    _, entry, own = _forms(module)
+    # Its module, or its class, would take the place of one that it or its test imports; and no broker takes two of one name.
+    ours = any(hasattr(package, own) for package in (api, model, testing, units))
+    taken = find_spec(module) or any(entry_points(group=role.group, name=entry) for role in api.Role)
+    if ours or taken or keyword.iskeyword(module) or keyword.iskeyword(own):
+        raise QuotahostError(f"{name!r} can't be a plugin's name: Python, quotahost or a plugin has it; choose another")
     folder = directory / name
     if folder.exists():
         raise QuotahostError(f"{folder} is there already; choose another name, or another place by --directory")

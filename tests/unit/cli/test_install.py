@@ -114,9 +114,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / GIVEN).iterdir()] == ["my_quotas.py"]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "My", "a b", "../x", "1st", "a--b", "-a", "class", "json", "quota", "fake-host", "yaml", "ä"]
-)
+@pytest.mark.parametrize("name", [
+    "", "My", "a b", "../x", "1st", "a--b", "-a", "ä",
+    "class", "none", "json", "quota", "fake-host", "yaml", "static", "load",
+])  # fmt: skip
 def test_a_name_that_no_module_can_have_or_another_has_is_refused(name: str, tmp_path: Path) -> None:
     done = run("new", "--directory", tmp_path, "supplier", "--", name)
     assert (done.exit_code, "can't be a plugin's name" in done.output) == (1, True)
