@@ -34,6 +34,7 @@ it and names the number of the sentence that the plugin breaks:
     exception.
  6. Wrong answers. The host treats an answer of the wrong type, a rate that is not finite and above 0, and a factor
     outside 0..1 as an exception of the plugin that gave it. If a task's ``period`` becomes wrong, the last one stays.
+    Clients that share a scope share its rate, too: if a supplier gives them several, the one heard last is for all.
  7. Closing. If the plugin has a method ``close()``, the host calls it once, on the host thread (for a task: on the
     task's thread; one object for several roles is several plugins), and calls nothing after it. The broker's shutdown
     grants all plugins 4 s together. A plugin ends the threads that it started.

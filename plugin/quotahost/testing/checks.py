@@ -12,17 +12,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from quotahost.api import DataSourceTask, QuotaFactorSource, QuotaPolicy, QuotaSupplier, Role
 from quotahost.broker.discovery import PluginError
-from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Volume
+from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Scope, Volume
 from quotahost.model.volumes import as_answer, as_quota_types, as_typed_answer, byte_limits
 from quotahost.settings.declaration import SettingsError
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
 T = TypeVar("T")
+Answers: TypeAlias = dict[tuple[Client, QuotaType], Quota | None]
 _FROM_MEMORY: Final = 0.01  # seconds; 20,000 clients may be new at once, and are asked for one after the other
 _NEVER_NAMED: Final = "a client-id that no property names"
 _TRIES: Final = 5  # one slow answer may be the machine's fault; so many are the plugin's
@@ -151,7 +152,7 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
         "tick()": [host.tick],
     }
-    begin, known = len(host.announced), _ask(host, clients)
+    begin, known = _first_answers(host, clients)
     for after, calls in events.items():
         for call in calls:
             call()
@@ -170,8 +171,21 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
         begin, known = len(host.announced), answers
 
 
-def _ask(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> dict[tuple[Client, QuotaType], Quota | None]:
+def _first_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> tuple[int, Answers]:
+    """The first answers, and how much was announced before. A supplier may raise until it knows, as on a broker."""
+    end = time.monotonic() + host.patience
+    while True:
+        try:
+            return len(host.announced), _ask(host, clients)
+        except ContractBroken as broken:
+            if broken.__cause__ is None or time.monotonic() > end:
+                raise
+        time.sleep(0.01)
+
+
+def _ask(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> Answers:
     answers = {(client, of): _answer(host, client, of) for client in clients for of in QUOTA_TYPES}
+    _check_shared(answers)
     distinct = getattr(host.plugin, "distinct_client_ids", None)
     if callable(distinct):
         for principal in dict.fromkeys(client.principal for client in clients):
@@ -185,6 +199,17 @@ def _answer(host: FakeHost[QuotaSupplier], client: Client, quota_type: QuotaType
     if answer is not None and not isinstance(answer, Quota):
         raise ContractBroken(6, f"{what} answered {answer!r}: a supplier answers a Quota or None")
     return answer
+
+
+def _check_shared(answers: Answers) -> None:
+    rates: dict[tuple[QuotaType, Scope, object], float] = {}
+    for (client, quota_type), quota in answers.items():
+        if quota and quota.rate is not None:
+            own = {Scope.CLIENT: client, Scope.USER: client.principal, Scope.CLIENT_ID: client.client_id}
+            rate = rates.setdefault((quota_type, quota.scope, own.get(quota.scope)), quota.rate)
+            if rate != quota.rate:
+                share = f"the {quota_type} quota of {_named(client)} is {quota}, and others who share it have {rate}"
+                raise ContractBroken(6, f"{share}: the broker would give all of them the rate that it is told last")
 
 
 def _check_alike(

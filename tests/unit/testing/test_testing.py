@@ -162,6 +162,8 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
         (lambda *_: time.sleep(0.02), "must answer from memory", 3),
         (hanging, r"quota\(\) for principal 'alice'.* did not return within 1 s", 3),
         (counting, "without a call of answers_changed", 10),
+        *((lambda p, c, t, scope=scope: Quota(1 + len(c.principal + c.client_id), scope), "others who share it", 6)
+          for scope in (Scope.USER, Scope.CLIENT_ID, Scope.BROKER, Scope.group("g"))),
         (lambda p, c, t: Quota(1e3, Scope.group(c.client_id)), "a group scope, and only that, needs a non-empty", 5),
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
         (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6))),
@@ -234,12 +236,38 @@ TASKS: list[tuple[Any, str, int]] = [
 def test_what_breaks_the_contract_is_caught_with_its_number(
     monkeypatch: pytest.MonkeyPatch, check: Callable[..., None], broken: Any, words: str, number: int
 ) -> None:
-    # What hangs is given up soon; all others may take as long as a busy machine takes.
-    if "did not return" in words or "still runs" in words:
+    # What hangs, or never knows its answers, is given up soon; all others may take as long as a busy machine takes.
+    if number == 5 or "did not return" in words or "still runs" in words:
         monkeypatch.setattr(FakeHost, "patience", 1.0)
         check = partial(check, within=1.0) if check is check_task else check
     with pytest.raises(AssertionError, match=rf"(?s){words}.*\(contract {number} of quotahost.api\)"):
         check(broken)
+
+
+class Asking:
+    """Asks elsewhere on a thread of its own, and raises until it has heard an answer."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.rate: float | None = None
+        self.thread = context.start_thread("asking", self.ask)
+
+    def ask(self) -> None:
+        time.sleep(0.1)
+        self.rate = 1.0
+        self.context.answers_changed()
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        if self.rate is None:
+            raise LookupError("nobody has answered yet")
+        return Quota(self.rate)
+
+    def close(self) -> None:
+        self.thread.join()
+
+
+def test_a_supplier_may_raise_until_it_knows_its_answers() -> None:
+    check_supplier(Asking)
 
 
 class Listening:
