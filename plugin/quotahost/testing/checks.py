@@ -19,6 +19,7 @@ from quotahost.broker.discovery import PluginError
 from quotahost.model import QUOTA_TYPES, Client, Factor, Limit, Quota, QuotaType, Scope, Volume
 from quotahost.model.volumes import as_answer, as_quota_types, as_typed_answer, byte_limits
 from quotahost.settings.declaration import SettingsError
+from quotahost.testing.broker import FakeBroker
 from quotahost.testing.host import ContractBroken, Entry, FakeHost, PluginT, Properties
 from quotahost.testing.samples import CLIENT_QUOTAS, CLIENTS, VOLUMES
 
@@ -34,6 +35,7 @@ _BREACHES: Final = ("breaches_soft_limit", "breaches_hard_limit")
 def check_supplier(
     entry: Entry[QuotaSupplier], properties: Properties | None = None, *,
     name: str | None = None, clients: Sequence[Client] = (), reconfigured: Properties | None = None,
+    broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
     """Check a supplier: its answers for all kinds of clients, whether it announces what changes, and whether the
     client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
@@ -44,25 +46,27 @@ def check_supplier(
         name: NAME; by default the entry point's, or the class' in kebab-case (OffPeak: off-peak).
         clients: to be asked for in addition to :data:`quotahost.testing.CLIENTS`.
         reconfigured: other properties, to change to, and back, while the plugin lives.
+        broker: the broker around it; by default one that knows nothing.
 
     Raises:
         AssertionError: what is wrong, and which number of the contract it breaks.
     """
     check = partial(_check_answers, clients=[*CLIENTS, *clients])
-    _check(Role.SUPPLIER, entry, properties, name, reconfigured, check)
+    _check(Role.SUPPLIER, entry, properties, name, reconfigured, broker, check)
 
 
 def check_factor_source(
     entry: Entry[QuotaFactorSource], properties: Properties | None = None, *,
-    name: str | None = None, reconfigured: Properties | None = None,
+    name: str | None = None, reconfigured: Properties | None = None, broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
     """Check a factor source: what it reads, again and again. Arguments and errors as of :func:`check_supplier`."""
-    _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, _check_readings)
+    _check(Role.FACTOR_SOURCE, entry, properties, name, reconfigured, broker, _check_readings)
 
 
 def check_policy(
     entry: Entry[QuotaPolicy], properties: Properties | None = None, *,
     name: str | None = None, volumes: Sequence[Volume] = (), reconfigured: Properties | None = None,
+    broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
     """Check a policy: a factor from 0 to 1 for every volume, no larger one for a fuller volume, and limits that fit it.
 
@@ -70,29 +74,30 @@ def check_policy(
     :func:`check_supplier`.
     """
     check = partial(_check_factors, volumes=[*VOLUMES, *volumes])
-    _check(Role.POLICY, entry, properties, name, reconfigured, check)
+    _check(Role.POLICY, entry, properties, name, reconfigured, broker, check)
 
 
 def check_task(
     entry: Entry[DataSourceTask], properties: Properties | None = None, *,
     name: str | None = None, reconfigured: Properties | None = None, within: float = 30.0,
+    broker: FakeBroker | None = None,
 ) -> None:  # fmt: skip
     """Check a task: it runs, and runs again, each time ``within`` so many seconds.
 
     Other arguments and errors as of :func:`check_supplier`.
     """
-    _check(Role.TASK, entry, properties, name, reconfigured, lambda host: host.run(within))
+    _check(Role.TASK, entry, properties, name, reconfigured, broker, lambda host: host.run(within))
 
 
 def _check(
     role: Role, entry: Entry[PluginT], properties: Properties | None, name: str | None,
-    reconfigured: Properties | None, check: Callable[[FakeHost[PluginT]], None],
+    reconfigured: Properties | None, broker: FakeBroker | None, check: Callable[[FakeHost[PluginT]], None],
 ) -> None:  # fmt: skip
     """Check a plugin when it is built, and again after each live change: to equal settings, to others, and back."""
     # Taken before the plugin is built, since its constructor may start threads already.
     before = set(threading.enumerate())
     with _breaking(1, "with these properties a broker would not start: ", PluginError, SettingsError):
-        host = FakeHost(role, entry, properties, name=name)
+        host = FakeHost(role, entry, properties, name=name, broker=broker)
     with host:
         check(host)
         # Another object, as after a change of other properties (contract 8).
@@ -145,12 +150,13 @@ def _from_memory(host: FakeHost[Any], what: str, question: Callable[[], T]) -> T
 
 def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> None:
     """Tell the supplier all that may happen, and ask for all again: it must have announced each answer that differs."""
-    events: dict[str, list[Callable[[], None]]] = {
+    tick = getattr(host.plugin, "tick", None)
+    events: dict[str, list[Callable[[], object]]] = {
         "nothing has happened": [],
         # A supplier may divide a quota by the number of brokers, and must announce what that changes.
         "cluster_changed()": [partial(host.cluster, 1, 2, 3), partial(host.cluster, 1)],
         "client_quota_changed()": [partial(host.client_quota, change) for change in CLIENT_QUOTAS],
-        "tick()": [host.tick],
+        "tick()": [partial(_from_memory, host, "tick()", tick)] if callable(tick) else [],
     }
     begin, known = _first_answers(host, clients)
     for after, calls in events.items():
@@ -225,10 +231,9 @@ def _check_alike(
     ids = dict.fromkeys([_NEVER_NAMED, *(client.client_id for client in clients)])
     first, *others = [Client(principal, name) for name in ids if name not in named]
     for quota_type in QUOTA_TYPES:
-        quota = host.call("quota()", partial(host.plugin.quota, first, quota_type))
+        quota = _answer(host, first, quota_type)
         for client in others:
-            other = host.call("quota()", partial(host.plugin.quota, client, quota_type))
-            if other != quota:
+            if (other := _answer(host, client, quota_type)) != quota:
                 raise ContractBroken(
                     11,
                     f"the {quota_type} quota of {_named(client)} is {other}, that of {_named(first)} is {quota}, "

@@ -18,7 +18,7 @@ from quotahost.broker.plugins.policies.limits import Limits
 from quotahost.broker.plugins.suppliers.from_properties import Static
 from quotahost.model import Client, ClusterVolumes, Factor, Limit, LimitType, Quota, QuotaType, Scope, Volume
 from quotahost.settings.declaration import SettingsError
-from quotahost.testing import FakeHost, check_factor_source, check_policy, check_supplier, check_task
+from quotahost.testing import FakeBroker, FakeHost, check_factor_source, check_policy, check_supplier, check_task
 
 CAROL = Client("carol", "batch")
 SPECIAL = Volume("9", "/special", 10, 5, Limit(LimitType.CONSUMED_BYTES, 4), Limit(LimitType.MIN_FREE_PERCENTAGE, 10))
@@ -167,7 +167,8 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
         (lambda p, c, t: Quota(1e3, Scope.group(c.client_id)), "a group scope, and only that, needs a non-empty", 5),
         (lambda p, c, t: Quota(float(c.client_id)) if ":" in c.client_id else None, "raised ValueError", 5),
         (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6))),
-    (plugin(quota=giving(None), distinct_client_ids=lambda *_: time.sleep(0.02)), "must answer from memory", 3),
+    *((plugin(quota=giving(None), **{method: lambda *_: time.sleep(0.02)}), rf"{method}.*must answer from memory", 3)
+      for method in ("distinct_client_ids", "tick")),
     (EntryPoint("gone", "no_such_package:Gone", "quotahost.suppliers"), "fails to import: ModuleNotFound", 1),
     *((plugin(quota=giving(None), **{method: raising(LookupError("gone"))}),
        rf"{method}\(\) raised LookupError: gone", 5)
@@ -268,6 +269,19 @@ class Asking:
 
 def test_a_supplier_may_raise_until_it_knows_its_answers() -> None:
     check_supplier(Asking)
+
+
+@pytest.mark.parametrize("check", [check_supplier, check_factor_source, check_policy, check_task])
+def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., None]) -> None:
+    class Asks:
+        period = timedelta(seconds=1)
+
+        def __init__(self, context: Context) -> None:
+            assert context.broker.registered() == {1: False}
+
+        quota = read = quota_factor = run = lambda self, *_: 1.0 if check is check_policy else None
+
+    check(Asks, broker=FakeBroker(brokers={1: False}))
 
 
 class Listening:
