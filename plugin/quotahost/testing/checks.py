@@ -164,6 +164,8 @@ def _check_answers(host: FakeHost[QuotaSupplier], clients: Sequence[Client]) -> 
             call()
         answers = _ask(host, clients)
         announced = host.announced[begin:]
+        if not calls and len(announced) >= len(answers):
+            raise ContractBroken(10, "quota() calls answers_changed: the broker would ask again and again, without end")
         # An announcement too many costs a question; one too few leaves a client with its old quota.
         for (client, quota_type), answer in answers.items():
             before = known[client, quota_type]

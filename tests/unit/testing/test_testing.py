@@ -284,6 +284,19 @@ def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., 
     check(Asks, broker=FakeBroker(brokers={1: False}))
 
 
+class Announcing(Asking):
+    """Announces a change whenever it is asked."""
+
+    def quota(self, client: Client, quota_type: QuotaType) -> Quota | None:
+        self.context.answers_changed()
+        return None
+
+
+def test_a_supplier_that_announces_as_it_is_asked_would_be_asked_without_end() -> None:
+    with pytest.raises(AssertionError, match=r"quota\(\) calls answers_changed.*contract 10"):
+        check_supplier(Announcing)
+
+
 class Listening:
     """Gives alice a rate that each client quota changes; announces it for ``announces``, or not at all for None."""
 
