@@ -41,7 +41,7 @@ def check_supplier(
     client-ids that ``distinct_client_ids`` doesn't name really have equal quotas.
 
     Args:
-        entry: the class or function, an ``EntryPoint``, or the name of an installed one.
+        entry: the class or function, or the name of an installed plugin.
         properties: the broker's, such as ``{"plugin.NAME.produce": "1M"}``.
         name: NAME; by default the entry point's, or the class' in kebab-case (OffPeak: off-peak).
         clients: to be asked for in addition to :data:`quotahost.testing.CLIENTS`.

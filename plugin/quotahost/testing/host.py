@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from functools import partial
-from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Generic, Self, TypeAlias
 
 from typing_extensions import TypeVar  # typing's has no default before Python 3.13
@@ -28,7 +27,7 @@ from quotahost.testing.broker import FakeBroker
 T = TypeVar("T")
 PluginT = TypeVar("PluginT", default=Any)
 Properties: TypeAlias = Mapping[str, str]
-Entry: TypeAlias = Callable[[Context[Any]], PluginT] | EntryPoint | str
+Entry: TypeAlias = Callable[[Context[Any]], PluginT] | str  # or the name of an installed one
 _REFUSED = (discovery.PluginError, SettingsError)
 
 
@@ -101,7 +100,7 @@ class FakeHost(Generic[PluginT]):
         self.announced: list[tuple[str | None, str | None]] = []
         self.broker = broker or FakeBroker()
         self._role, self._name, self._node = role, name or _name(entry), node_id
-        self._entry = _imported(role, entry)
+        self._entry = discovery.load(role, entry) if isinstance(entry, str) else entry
         self._host_thread = Caller("fake-quotahost-host")
         # As on a broker, a task has a thread of its own.
         is_task = role is Role.TASK
@@ -240,17 +239,7 @@ class FakeHost(Generic[PluginT]):
 
 
 def _name(entry: Entry[Any]) -> str:
-    if isinstance(entry, str | EntryPoint):
-        return entry if isinstance(entry, str) else entry.name
+    if isinstance(entry, str):
+        return entry
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", getattr(entry, "__name__", type(entry).__name__))
     return re.sub(r"[^a-z0-9-]+", "-", words.lower()).strip("-") or "plugin"
-
-
-def _imported(role: Role, entry: Entry[Any]) -> Callable[[Context[Any]], Any]:
-    made: Any = entry
-    if isinstance(entry, str):
-        made = discovery.load(role, entry)
-    elif isinstance(entry, EntryPoint):
-        with discovery.failing(role, entry.name, f"{entry.value} fails to import"):
-            made = entry.load()
-    return made  # type: ignore[no-any-return]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -84,7 +83,7 @@ def with_limits(**instead: Any) -> type:
     ("check", "entry", "given", "changed"),
     [
         *((check_supplier, entry, {"static.produce": "1M", "static.scope": "user"}, {"static.produce": "2M"})
-          for entry in (Static, "static", EntryPoint("static", f"{Static.__module__}:Static", "quotahost.suppliers"))),
+          for entry in (Static, "static")),
         (partial(check_supplier, clients=[Client("alice", "clientA")]), "overrides",
          {"plugin.overrides.quota.producer.default": "2M", "plugin.overrides.quota.consumer.override": "clientA:4M"},
          {"plugin.overrides.quota.producer.override": "clientA:1M"}),
@@ -169,7 +168,6 @@ SUPPLIERS: list[tuple[Any, str, int]] = [
         (lambda p, c, t: 0 if c == CAROL else None, "principal 'carol', client-id 'batch', PRODUCE", 6))),
     *((plugin(quota=giving(None), **{method: lambda *_: time.sleep(0.02)}), rf"{method}.*must answer from memory", 3)
       for method in ("distinct_client_ids", "tick")),
-    (EntryPoint("gone", "no_such_package:Gone", "quotahost.suppliers"), "fails to import: ModuleNotFound", 1),
     *((plugin(quota=giving(None), **{method: raising(LookupError("gone"))}),
        rf"{method}\(\) raised LookupError: gone", 5)
       for method in ("client_quota_changed", "cluster_changed", "tick", "reconfigure")),
