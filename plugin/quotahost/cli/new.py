@@ -71,7 +71,8 @@ def new(
     if not _FORM.fullmatch(name):
         raise QuotahostError(f"{name!r} can't be a plugin's name: write small letters and digits, such as my-quotas")
     _, entry, own = _forms(module)
-    # Its module, or its class, would take the place of one that it or its test imports; and no broker takes two of one name.
+    # Its module, or its class, would take the place of one that it or its test imports; and a broker takes no two of
+    # one name.
     ours = any(hasattr(package, own) for package in (api, model, testing, units))
     taken = find_spec(module) or any(entry_points(group=role.group, name=entry) for role in api.Role)
     if ours or taken or keyword.iskeyword(module) or keyword.iskeyword(own):
