@@ -1,6 +1,7 @@
 """What the supervisor does with a query that fails, has lost its place, or remembers too much, and what it shows."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from harness.system.waiting import eventually
 from quotahost.pipeline.monitoring import Progress
 from quotahost.pipeline.supervisor import ATTEMPTS, Supervisor, set_checkpoint_aside
 
@@ -18,12 +20,14 @@ class Query:
     def __init__(self, checkpoint: int) -> None:
         self.isActive, self.lastProgress, self.recentProgress = True, None, list[Any]()
         self.id = str(checkpoint)
+        self.disk = threading.Event()  # as long as it isn't set, the disk of the checkpoint hangs
+        self.disk.set()
 
     def exception(self) -> str:
         return "the state can't be read"
 
     def stop(self) -> None:
-        pass
+        self.disk.wait()
 
     def report(self, batch: int, end: int = 5, latest: int | None = 5) -> None:
         # Spark gives offsets as JSON, decoded or not.
@@ -45,7 +49,7 @@ class World:
         self.started: dict[str, list[Query]] = {}
         self.aside: list[str] = []
         self.checkpoint = 0  # its number
-        self.refuses = False
+        self.refuses, self.given = False, 0
         self.supervisor = Supervisor(self.progress, self._set_aside, lambda: self.now)
         self.add("volumes")
 
@@ -75,7 +79,7 @@ class World:
             self.now += 8
             if kafka_answers:
                 self.supervisor.kafka_answers()
-        self.supervisor.look()
+        self.supervisor.look(self.given)
 
     def fail(self, times: int, name: str = "volumes", kafka_answers: bool = True) -> None:
         for _ in range(times):
@@ -176,9 +180,9 @@ def test_failures_with_batches_in_between_or_while_kafka_does_not_answer_set_not
         world.fail(1)
     world.fail(3 * ATTEMPTS, kafka_answers=False)
     world.query.isActive = False
-    world.supervisor.look()
+    world.supervisor.look(world.given)
     world.supervisor.kafka_answers()
-    world.supervisor.look()
+    world.supervisor.look(world.given)
     assert world.query.isActive, "once Kafka answers again, no pause is waited for"
     world.fail(1)
     assert world.aside == [], "nor do failures from before that count"
@@ -192,6 +196,24 @@ def test_of_the_checkpoints_set_aside_the_newest_is_kept(spark: SparkSession, tm
     assert before.is_dir(), "there was no other one to be kept"
     (tmp_path / "volumes").mkdir()
     assert set_checkpoint_aside(spark, str(tmp_path), "volumes") == str(*tmp_path.iterdir())
+
+
+def test_a_disk_that_hangs_under_one_query_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Else no record of the volumes would be published, where the history's disk hangs as a broker is added."""
+    world.add("history", "/h/history")
+    world.add("refused")
+    world.reports(0)
+    hung = world.started["history"][-1].disk
+    hung.clear()
+    for again in (2, 3):
+        world.given = again
+        world.look()
+        world.look()
+        assert [len(started) for started in world.started.values()] == [again, 1, again]
+    assert caplog.text.count("query history is held up") == 1
+    hung.set()
+    eventually(lambda: (world.look(), len(world.started["history"]))[1] == 3)
+    assert [len(started) for started in world.started.values()] == [3, 3, 3]
 
 
 def test_the_history_is_not_begun_anew_by_itself(world: World, caplog: pytest.LogCaptureFixture) -> None:

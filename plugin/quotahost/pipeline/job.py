@@ -95,15 +95,11 @@ class Job:
         following = Periodic("leadership", self._leadership.follow, lambda: _FOLLOW_EVERY)
         # On a thread of its own, since an answer may take 20 s, and a stop must not wait for it.
         asking = Periodic("cluster", lambda: self._ask(stop), lambda: _ASK_EVERY)
-        given: object = None
         try:
             while not stop.is_set():
-                # Queries have been given both: the large records of a new broker are a stranger's for those that run.
+                # Queries are given both: the large records of a new broker are a stranger's for those that run.
                 # And where the clock was put back, Spark's triggers wait for as long.
-                if given != (known := (self._clock.ahead, self._queries.listed)):
-                    given = known
-                    self._supervisor.begin_again()
-                self._supervisor.look()
+                self._supervisor.look((self._clock.ahead, self._queries.listed))
                 stop.wait(_LOOK)
         finally:
             asking.close()

@@ -1,7 +1,8 @@
 """Keeps the streaming queries running: a failed one restarts after a pause, a useless checkpoint is set aside.
 
 The queries of :mod:`quotahost.pipeline.queries` run on threads of Spark; one that ends with an error stays ended. Every
-second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each.
+second :class:`quotahost.pipeline.job.Job` lets the supervisor look at each. A stop or a start hangs with its disk, so
+it has a thread of its own, and holds up neither the other queries nor a signal.
 
 Everything in a checkpoint but the fill rates is in the topics, too. So that of a query that fails again and again, as
 with the state of another version, is set aside, and the query begins anew. Where that is no remedy, as for the history,
@@ -9,6 +10,7 @@ one error of its own says that a query fails on.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +35,9 @@ ATTEMPTS: Final = 5
 _ANSWERED_WITHIN: Final = 15.0  # seconds; while Kafka doesn't answer, the checkpoint isn't what is wrong
 _ASIDE: Final = ".set-aside-"
 _CLOSE_WITHIN: Final = 5.0  # seconds
+# Seconds for a query to stop and start before the next one does; one whose disk hangs is told of after a minute.
+_START_WITHIN: Final = 2.0
+_HELD_UP: Final = 60.0
 
 
 @dataclass
@@ -43,6 +48,9 @@ class _Query:
     start: Callable[[], StreamingQuery]
     checkpoint: str  # where it lies, of a query that may not begin anew by itself; "" for all others
     running: StreamingQuery | None = None
+    given: object = None  # what it was described by when it was started
+    starting: threading.Thread = field(default_factory=threading.Thread)
+    starting_since: float = 0.0
     id: str = ""  # Spark's, which lies in the checkpoint
     batch: int = -1  # the number of the last batch that was counted
     due: float = 0.0  # when it is started again
@@ -51,13 +59,10 @@ class _Query:
     lasting: LoggedOnce = field(default_factory=lambda: LoggedOnce(log, logging.ERROR))
 
     def stop(self) -> None:
-        if self.running is not None:
-            self.running.stop()
-            self.running = None
-
-    def give_up(self) -> None:
-        with suppress(OSError, Py4JError):  # where Spark has ended before
-            self.stop()
+        if (running := self.running) is not None:  # read once: two threads may stop it
+            with suppress(OSError, Py4JError):  # where Spark has ended before
+                running.stop()
+                self.running = None
 
 
 class Supervisor:
@@ -81,11 +86,6 @@ class Supervisor:
         """Keep a query running; one whose ``checkpoint`` is named may not begin anew by itself."""
         self._queries[name] = _Query(name, start, checkpoint)
 
-    def begin_again(self) -> None:
-        """Stop all queries; the next look starts them from their checkpoints, as they are described then."""
-        for query in self._queries.values():
-            query.stop()
-
     def kafka_answers(self) -> None:
         # What failed while it did not answer says nothing of a checkpoint, and need not wait any longer.
         if self._clock() - self._answered_at >= _ANSWERED_WITHIN:
@@ -93,11 +93,12 @@ class Supervisor:
                 query.due, query.failures = 0.0, 0
         self._answered_at = self._clock()
 
-    def look(self) -> None:
+    def look(self, given: object) -> None:
+        """Start what doesn't run, and what runs by anything but what is ``given`` now again, from its checkpoint."""
         # While a backlog is read, the other queries would take the cores from the volumes.
         self._all_begun = self._all_begun or self.caught_up()
         for query in self._queries.values() if self._all_begun else (self._queries[self.FIRST],):
-            self._keep(query)
+            self._keep(query, given)
 
     def caught_up(self) -> bool:
         """Whether the last batch of the volumes that has ended read all records that there were."""
@@ -109,23 +110,34 @@ class Supervisor:
     def close(self) -> None:
         """Stop all queries, in _CLOSE_WITHIN together: one that Kafka doesn't answer would wait for it for long."""
         end = time.monotonic() + _CLOSE_WITHIN
-        for stopping in [start_daemon(f"stop-{each.name}", each.give_up) for each in self._queries.values()]:
+        for stopping in [start_daemon(f"stop-{each.name}", each.stop) for each in self._queries.values()]:
             stopping.join(max(0.0, end - time.monotonic()))
 
-    def _keep(self, query: _Query) -> None:
-        if (running := query.running) is not None:
+    def _keep(self, query: _Query, given: object) -> None:
+        if query.starting.is_alive():
+            if self._clock() - query.starting_since >= _HELD_UP:
+                text = "query %s is held up, and goes on once its disk and Kafka answer; the others go on meanwhile"
+                query.lasting.report(text, query.name)
+            return
+        if (running := query.running) is not None and query.given == given:
             if running.isActive:
                 self._report(query, running)
                 return
             query.running = None
             self._failed(query, str(running.exception() or "it ended"))
-        if self._clock() >= query.due:
-            try:
-                query.running = running = query.start()
-                if running.id != query.id:  # the batches of another checkpoint are numbered from 0
-                    query.id, query.batch = running.id, -1
-            except Exception as problem:  # a checkpoint of which not even the names can be read
-                self._failed(query, str(getattr(problem, "java_exception", problem)))
+        if query.running is not None or self._clock() >= query.due:
+            query.given, query.starting_since = given, self._clock()
+            query.starting = start_daemon(f"start-{query.name}", lambda: self._start(query))
+            query.starting.join(_START_WITHIN)
+
+    def _start(self, query: _Query) -> None:
+        try:
+            query.stop()
+            query.running = running = query.start()
+            if running.id != query.id:  # the batches of another checkpoint are numbered from 0
+                query.id, query.batch = running.id, -1
+        except Exception as problem:  # a checkpoint of which not even the names can be read
+            self._failed(query, str(getattr(problem, "java_exception", problem)))
 
     def _report(self, query: _Query, running: StreamingQuery) -> None:
         last = running.lastProgress
