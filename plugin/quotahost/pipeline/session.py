@@ -52,13 +52,19 @@ def session(
 
 def local(master: str, kafka: bool = True) -> dict[str, str]:
     """The configuration of a session whose driver runs in this process."""
-    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    alone = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # Where the clock is set, or the machine stands still, Spark would take itself for lost after two minutes, and
+        # log an error every ten seconds from then on.
+        "spark.storage.blockManagerHeartbeatTimeoutMs": "3650d",
+    }
     return (
         defaults()
         | quiet()
         | ({"spark.jars": ",".join(map(str, jars()))} if kafka else {})
         | {"spark.master": master, "spark.scheduler.allocation.file": path(POOLS).as_uri()}
-        | (loopback if master.startswith("local") else {})
+        | (alone if master.startswith("local") else {})
     )
 
 
