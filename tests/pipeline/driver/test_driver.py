@@ -177,13 +177,20 @@ def test_a_checkpoint_that_spark_cannot_read_is_set_aside_and_the_same_rebuilt(n
         assert [each.key for each in shares.decode(b"1", told.value() or b"").clients] == [KEY]
 
 
-def test_a_stop_waits_for_no_answer_where_the_network_swallows_all(tmp_path: Path) -> None:
+def test_a_stop_waits_for_no_answer_where_the_network_swallows_all_and_a_disk_hangs(tmp_path: Path) -> None:
+    """Under the history; there a file is a pipe into which nobody writes."""
+    (checkpoint := tmp_path / "history/_checkpoint").mkdir(parents=True)
+    os.mkfifo(checkpoint / "metadata")
     node, port = KafkaNode(tmp_path / "node"), free_port()
     with Proxy(port) as network:
         node.properties = listener_properties(node, "PROXIED", "PLAINTEXT", port, network.port)
-        driver = PipelineProcess(tmp_path / "pipeline", f"127.0.0.1:{network.port}", tick="1s", validity="10m")
+        options = {"tick": "1s", "validity": "10m", "history": tmp_path / "history"}
+        driver = PipelineProcess(tmp_path / "pipeline", f"127.0.0.1:{network.port}", **options)
         with node, driver:
-            eventually(lambda: published(node.bootstrap), PATIENCE)
+            # The history's query is the next one that starts.
+            eventually((tmp_path / "pipeline/checkpoint/shares/metadata").exists, PATIENCE)
+            before = len(published(node.bootstrap))
+            eventually(lambda: len(published(node.bootstrap)) > before, PATIENCE)
             network.swallow()
             assert driver.stop(timeout=20) == 0
 
@@ -242,6 +249,7 @@ def test_records_go_on_and_no_broker_is_stale_when_the_clock_is_set(
             now = told
             eventually(lambda now=now: follows(now + 5), PATIENCE, poll=1)
         assert {each.stale for each in published(node.bootstrap)} == {0}
+        assert "Removing executor" not in driver.log_text(), "Spark logs errors for ever once it has lost itself"
     finally:
         driver.kill()
 
