@@ -275,11 +275,11 @@ def test_a_check_takes_a_broker_for_a_plugin_that_asks_one(check: Callable[..., 
         period = timedelta(seconds=1)
 
         def __init__(self, context: Context) -> None:
-            assert context.broker.registered() == {1: False}
+            assert context.broker.properties() == {"log.dirs": "/data/1"}
 
         quota = read = quota_factor = run = lambda self, *_: 1.0 if check is check_policy else None
 
-    check(Asks, broker=FakeBroker(brokers={1: False}))
+    check(Asks, broker=FakeBroker({"log.dirs": "/data/1"}))
 
 
 class Announcing(Asking):
