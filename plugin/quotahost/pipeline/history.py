@@ -10,6 +10,7 @@ Each but the first lies in a folder of its own, the name of the history with tha
 directory for parts of the same table. The history is optional, as it parses every record once more for each of them.
 """
 
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
@@ -44,6 +45,8 @@ MINUTE: Final = timedelta(minutes=1)
 PART: Final = timedelta(minutes=10)
 #: A record that comes later than that is left out: until then a minute is kept in memory.
 LATE: Final = timedelta(minutes=5)
+# One part is written at a time: where the disk hangs, its task keeps a core, and the volumes need the other one.
+_WRITING: Final = threading.Lock()
 
 
 def readings(snapshots: DataFrame) -> DataFrame:
@@ -163,7 +166,8 @@ def _write(path: str, batch: DataFrame, number: int) -> None:
     all files by their whole paths (docs/internals.md).
     """
     system, staged = file_system(batch.sparkSession, f"{path}/_batch")
-    batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())
+    with _WRITING:
+        batch.coalesce(1).write.partitionBy("day").mode("overwrite").parquet(staged.toString())
     # Another checkpoint counts batches from 0 again.
     query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     # Not by a pattern: the directory's own name may have one's characters.

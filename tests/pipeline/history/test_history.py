@@ -5,7 +5,9 @@ pipeline's own queries have written.
 """
 
 import csv
+import os
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner, Result
 
 from harness.rollup import Record
+from harness.system.waiting import eventually
+from quotahost.base.background import start_daemon
 from quotahost.cli.lab.curves import Question
 from quotahost.cli.lab.history import everything
 from quotahost.cli.lab.history import stored as of_folder
@@ -205,6 +209,48 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     _stream(usage_log, usage(*uses, (2 * 3600.0, "1", [used(1.0)])), of_usage)
     _stream(snapshots_log, sizes(*stored, (7200.0, "1", {"logs": 7})), of_snapshots)
     return at / "history"
+
+
+def test_a_disk_that_hangs_takes_one_core_and_the_cluster_s_volumes_keep_another(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Of two states a file is a pipe into which nobody writes, so that a task hangs that reads one."""
+    place, usage_log, snapshots_log = str(tmp_path / "history"), Log(tmp_path / "usage"), Log(tmp_path / "snapshots")
+
+    def start() -> list[StreamingQuery]:
+        used, told = shares.parse(usage_log.stream(spark), "c"), snapshots.parse(snapshots_log.stream(spark))
+        return [append(used, USAGE, place, SOON), append(told, "budgets", place, SOON)]
+
+    usage_log.write(*usage((0.0, "1", [used(1.0)])))
+    snapshots_log.write(*sizes((0.0, "1", {"logs": 1})))
+    for query in (queries := start()):
+        query.processAllAvailable()
+        query.stop()
+    pipes = [*tmp_path.glob("history-*/_checkpoint/state/**/*.delta")]
+    assert len(pipes) >= len(queries)
+    for pipe in pipes:
+        pipe.unlink()
+        os.mkfifo(pipe)
+    queries, done = start(), list[int]()
+    usage_log.write(*usage((9.0, "1", [used(1.0)])))
+    snapshots_log.write(*sizes((9.0, "1", {"logs": 1})))
+    tracker = spark.sparkContext.statusTracker()
+
+    def stopped() -> bool:
+        """After one pipe each of the two looks for the next one."""
+        for pipe in pipes:
+            os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+        return not any(each.is_alive() for each in stopping)
+
+    try:
+        eventually(lambda: any(map(tracker.getStageInfo, tracker.getActiveStageIds())))
+        for number in range(1, 11):
+            start_daemon("volumes", lambda: done.append(spark.range(9).count())).join(20)
+            assert done == [9] * number
+            time.sleep(0.5)
+    finally:
+        stopping = [start_daemon("stop", query.stop) for query in queries]
+        eventually(stopped)
 
 
 def test_the_minutes_that_have_passed_are_written_once(history: Path, spark: SparkSession) -> None:
