@@ -7,14 +7,15 @@ pipeline's own queries have written.
 import csv
 import os
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from typer.testing import CliRunner, Result
 
@@ -211,45 +212,28 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return at / "history"
 
 
-def test_a_disk_that_hangs_takes_one_core_and_the_cluster_s_volumes_keep_another(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Of two states a file is a pipe into which nobody writes, so that a task hangs that reads one."""
-    place, usage_log, snapshots_log = str(tmp_path / "history"), Log(tmp_path / "usage"), Log(tmp_path / "snapshots")
-
-    def start() -> list[StreamingQuery]:
-        used, told = shares.parse(usage_log.stream(spark), "c"), snapshots.parse(snapshots_log.stream(spark))
-        return [append(used, USAGE, place, SOON), append(told, "budgets", place, SOON)]
-
-    usage_log.write(*usage((0.0, "1", [used(1.0)])))
-    snapshots_log.write(*sizes((0.0, "1", {"logs": 1})))
-    for query in (queries := start()):
-        query.processAllAvailable()
-        query.stop()
-    pipes = [*tmp_path.glob("history-*/_checkpoint/state/**/*.delta")]
-    assert len(pipes) >= len(queries)
-    for pipe in pipes:
-        pipe.unlink()
-        os.mkfifo(pipe)
-    queries, done = start(), list[int]()
-    usage_log.write(*usage((9.0, "1", [used(1.0)])))
-    snapshots_log.write(*sizes((9.0, "1", {"logs": 1})))
-    tracker = spark.sparkContext.statusTracker()
+def test_a_disk_that_hangs_takes_one_core_and_the_volumes_keep_another(spark: SparkSession, tmp_path: Path) -> None:
+    log, pipe = Log(tmp_path / "in"), str(tmp_path / "pipe")
+    log.write(*sizes((0.0, "1", {"logs": 1})))
+    os.mkfifo(pipe)  # nobody writes into it, so that a task hangs that reads it
+    hangs = F.udf(lambda _: Path(pipe).read_text() == "", "BOOLEAN", useArrow=False)("topic")
+    told = snapshots.parse(log.stream(spark)).where(hangs)
+    queries = [append(told, part, str(tmp_path / "history"), SOON) for part in ("history", "budgets")]
+    stopping = list[Thread]()
 
     def stopped() -> bool:
-        """After one pipe each of the two looks for the next one."""
-        for pipe in pipes:
-            os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+        os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
         return not any(each.is_alive() for each in stopping)
 
     try:
+        tracker = spark.sparkContext.statusTracker()
         eventually(lambda: any(map(tracker.getStageInfo, tracker.getActiveStageIds())))
-        for number in range(1, 11):
-            start_daemon("volumes", lambda: done.append(spark.range(9).count())).join(20)
-            assert done == [9] * number
-            time.sleep(0.5)
+        for _ in range(10):
+            volumes = start_daemon("volumes", spark.range(9).count)
+            volumes.join(20)
+            assert not volumes.is_alive()
     finally:
-        stopping = [start_daemon("stop", query.stop) for query in queries]
+        stopping += [start_daemon("stop", query.stop) for query in queries]
         eventually(stopped)
 
 

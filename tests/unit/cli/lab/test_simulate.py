@@ -3,15 +3,11 @@
 import re
 import sys
 from pathlib import Path
-from statistics import fmean
-from unittest.mock import Mock
 
 import pytest
 from typer.testing import Result
 
-from quotahost.cli.lab import world
 from quotahost.cli.lab.simulate import Request, parse_requests
-from quotahost.model.volumes import ByteLimits
 from tests.unit.cli.commands import properties_file, run
 
 DISK = ("disk", "--limits", "soft=20G,hard=21G")
@@ -90,14 +86,6 @@ def outcome(result: Result) -> dict[str, str]:
     assert result.exit_code == 0, result.output
     lines = [re.split(r"\s{2,}", line.strip()) for line in result.stdout.splitlines()]
     return {line[0]: line[1] for line in lines if len(line) == 2}
-
-
-def test_where_a_disk_rests_is_worked_out_once_and_not_for_each_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    means = Mock(wraps=fmean)
-    monkeypatch.setattr(world, "fmean", means)
-    samples = [world.Sample(ms, 5, 1.0, (0,)) for ms in range(1000)]
-    recording = world.Recording(("1 eager",), ByteLimits(0, 10), samples)
-    assert (recording.rest, recording.rest_ms, means.call_count) == (0.5, 0, 3)
 
 
 def test_a_disk_that_only_fills_is_not_at_rest_and_paused_once_and_hardly_beyond_hard() -> None:
