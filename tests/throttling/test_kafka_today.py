@@ -5,6 +5,7 @@ The models give the numbers of Kafka's own classes for the same records.
 
 import itertools
 import subprocess
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import example, given
@@ -134,6 +135,23 @@ def timed(kinds: list[str], values: st.SearchStrategy[float]) -> st.SearchStrate
     return (lists(DENSE) | lists(SPARSE)).map(with_times)
 
 
+def check(
+    oracle: Oracle, first: str, events: list[Event], record: Callable[[float, int], None],
+    asked: Mapping[str, tuple[str, Callable[[int], float]]],
+) -> None:  # fmt: skip
+    """A model answers as Kafka does, which is told of the same events in lines of text."""
+    lines, numbers = [first], []
+    for kind, value, now in events:
+        if kind == "record":
+            record(value, now)
+            lines.append(f"record {value!r} {now}")
+        else:
+            text, answer = asked[kind]
+            numbers.append(answer(now))
+            lines.append(f"{text} {now}")
+    assert oracle.replay(lines) == same(numbers)
+
+
 @pytest.mark.proves("kip-13.windows", "kip-13.delay")
 @hypothesis_settings(max_examples=500)
 @given(
@@ -147,18 +165,9 @@ def test_a_sampled_rate_and_its_throttle_time_are_kafkas(
     oracle: Oracle, events: list[Event], bound: float, samples: int, window_ms: int
 ) -> None:
     model = SampledRate(samples, window_ms)
-    lines, numbers = [f"rate {samples} {window_ms}"], []
-    for kind, value, now in events:
-        if kind == "record":
-            model.record(value, now)
-            lines.append(f"record {value!r} {now}")
-        elif kind == "measure":
-            numbers.append(model.measure(now))
-            lines.append(f"measure {now}")
-        else:
-            numbers.append(model.throttle_ms(bound, now))
-            lines.append(f"throttle {bound!r} {now}")
-    assert oracle.replay(lines) == same(numbers)
+    asked = {"measure": ("measure", model.measure),
+             "throttle": (f"throttle {bound!r}", lambda now: model.throttle_ms(bound, now))}  # fmt: skip
+    check(oracle, f"rate {samples} {window_ms}", events, model.record, asked)
 
 
 @pytest.mark.proves("kip-599-revision.bucket", "kip-599-revision.bucket-config", "kip-599-revision.bucket-wait")
@@ -175,15 +184,5 @@ def test_a_token_bucket_and_its_throttle_time_are_kafkas(
     oracle: Oracle, events: list[Event], quota: float, samples: int, window_ms: int
 ) -> None:
     model = TokenBucket(quota, samples, window_ms)
-    lines, numbers = [f"bucket {samples} {window_ms} {quota!r}"], []
-    for kind, value, now in events:
-        if kind == "record":
-            model.record(value, now)
-            lines.append(f"record {value!r} {now}")
-        elif kind == "measure":
-            numbers.append(model.tokens(now))
-            lines.append(f"measure {now}")
-        else:
-            numbers.append(model.throttle_ms(now))
-            lines.append(f"debt {now}")
-    assert oracle.replay(lines) == same(numbers)
+    asked = {"measure": ("measure", model.tokens), "debt": ("debt", model.throttle_ms)}
+    check(oracle, f"bucket {samples} {window_ms} {quota!r}", events, model.record, asked)

@@ -35,7 +35,7 @@ from tests.broker.support.node import (
     callback_properties,
     changed,
     set_factor,
-    topic_name,
+    topic_of,
 )
 from tests.broker.support.numbers import attempt, begun, end_offset, stopped_at, values, wait_until_turned_back
 from tests.broker.support.seen import ANYONE, gauge, has_own_quota, wait_for_rate, wait_for_watch_topic
@@ -60,9 +60,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = topic_name(request)
-    create_topic(node, name)
-    yield name
+    yield topic_of(node, request)
     set_factor(node, 1)
     assert "Unexpected error" not in node.log_text()
 

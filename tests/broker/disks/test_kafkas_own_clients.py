@@ -10,7 +10,7 @@ from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import fill_topic
 from harness.java.helper import helper
 from harness.java.jars import DEFAULT_VERSION, maven_jar
-from harness.kafka.admin import alter_broker_config, alter_config, create_topic
+from harness.kafka.admin import alter_broker_config, alter_config
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.kafka.properties import plain_jaas
@@ -20,7 +20,7 @@ from harness.system.filesystem import own_file_system
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.records.topics import TIERING
-from tests.broker.support.node import PLUGINS, callback_node, topic_name
+from tests.broker.support.node import PLUGINS, callback_node, topic_of
 from tests.broker.support.numbers import attempt, begun, end_offset, values
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, state
 from tests.broker.support.volumes import MEGA
@@ -81,8 +81,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = topic_name(request)
-    create_topic(node, name, config={"segment.bytes": str(1 << 20)})
+    name = topic_of(node, request, **{"segment.bytes": str(1 << 20)})
     yield name
     limit(node, None)
 

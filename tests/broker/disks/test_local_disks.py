@@ -12,7 +12,7 @@ import pytest
 from harness.clients.load import QUICK_QUOTAS
 from harness.clients.producer import ProducerLoad
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic, kafka_configs
+from harness.kafka.admin import alter_broker_config, kafka_configs
 from harness.kafka.admin_socket import quota_now
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX, ROOT
@@ -21,7 +21,7 @@ from harness.system.ports import free_port
 from harness.system.waiting import eventually
 from quotahost.broker.disks.file_stores import read_disks
 from quotahost.model import Volume
-from tests.broker.support.node import callback_node, topic_name
+from tests.broker.support.node import callback_node, topic_of
 from tests.broker.support.numbers import attempt
 from tests.broker.support.seen import ANYONE, OPEN, PAUSE, THROTTLE, causes, gauge, has_own_quota, scrape, state
 from tests.broker.support.volumes import MEGA, ramp
@@ -44,9 +44,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = topic_name(request)
-    create_topic(node, name)
-    yield name
+    yield topic_of(node, request)
     change(node, dict.fromkeys((SOFT, HARD, "factor.source")))
     eventually(lambda: state(node) == OPEN, what="open again")
 

@@ -13,11 +13,11 @@ from harness.clients.producer import fill_topic
 from harness.clients.raw import RawClient, RoundTrip, record_batch
 from harness.java.helper import Helper
 from harness.java.jmx import Jmx
-from harness.kafka.admin import alter_broker_config, create_topic
+from harness.kafka.admin import alter_broker_config
 from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
-from tests.broker.support.node import FIXED, callback_node, set_factor, topic_name
+from tests.broker.support.node import FIXED, callback_node, set_factor, topic_of
 from tests.broker.support.numbers import end_offset
 from tests.broker.support.seen import gauge
 
@@ -38,9 +38,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def topic(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
-    name = topic_name(request)
-    create_topic(node, name)
-    yield name
+    yield topic_of(node, request)
     alter_broker_config(node, dict.fromkeys((PREFIX + TOTAL, PREFIX + OWN), None))
     set_factor(node, 1)
 

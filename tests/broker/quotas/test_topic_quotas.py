@@ -25,7 +25,7 @@ from harness.kafka.node import KafkaNode
 from harness.plugin import FENCE, PREFIX
 from harness.system.waiting import eventually
 from quotahost.records import topics as records
-from tests.broker.support.node import callback_node, changed, topic_name
+from tests.broker.support.node import callback_node, changed, topic_of
 from tests.broker.support.numbers import attempt, end_offset
 from tests.broker.support.seen import bytes_in, gauge
 
@@ -132,8 +132,7 @@ def test_a_topic_within_its_share_keeps_its_rate_packed_by_kafkas_producer_with_
 @pytest.fixture
 def full(node: KafkaNode, request: pytest.FixtureRequest) -> Iterator[str]:
     """A topic above its threshold, on a broker above its total."""
-    name = topic_name(request)
-    create_topic(node, name)
+    name = topic_of(node, request)
     fill_topic(node.client_config("root", "filler"), name, 1_000_000)
     alice = node.client_config("alice", "a")
     alter_broker_config(node, {PREFIX + TOTAL: "1000", PREFIX + OWN: f"{name}:1"})

@@ -59,9 +59,11 @@ def cluster_with_fence(directory: Path, settings: dict[str, str]) -> Iterator[Cl
         yield cluster
 
 
-def topic_name(request: pytest.FixtureRequest) -> str:
-    """A topic's name made of the test's name, with a dash for each character that topics don't allow."""
-    return "".join(char if char.isalnum() else "-" for char in request.node.name)
+def topic_of(node: KafkaNode, request: pytest.FixtureRequest, **config: str) -> str:
+    """Creates a topic with the test's name, a dash for each character that topics don't allow; returns its name."""
+    name = "".join(char if char.isalnum() else "-" for char in request.node.name)
+    create_topic(node, name, config=config)
+    return name
 
 
 def tell(file: Path, text: str) -> None:

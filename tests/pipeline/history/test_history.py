@@ -229,7 +229,7 @@ def test_a_disk_that_hangs_takes_one_core_and_the_volumes_keep_another(spark: Sp
         tracker = spark.sparkContext.statusTracker()
         eventually(lambda: any(map(tracker.getStageInfo, tracker.getActiveStageIds())))
         for _ in range(10):
-            volumes = start_daemon("volumes", spark.range(9).count)
+            (volumes := Thread(target=spark.range(9).count, daemon=True)).start()
             volumes.join(20)
             assert not volumes.is_alive()
     finally:
