@@ -182,7 +182,8 @@ def record(cluster: str, kinds: Sequence[Kind], rules: Rules, run: int, sequence
     fresh = [kind.trends(kind.fullest) for kind in kinds if kind.fullest]
     trends = [trend for of_kind in fresh for trend in of_kind]
     fullest = [of_kind[0] for of_kind in fresh]
-    factor = min(map(_factor, fullest), default=2.0)
+    listed = _fullest(fullest)
+    factor = min(map(_factor, listed), default=2.0)  # no kind that is left out has a smaller one
     budgets = used_budgets((told for kind in kinds for told in kind.budgets), registered)
     newest = max(kind.newest for kind in kinds if kind.newest is not None)
     return ClusterRecord(
@@ -195,7 +196,7 @@ def record(cluster: str, kinds: Sequence[Kind], rules: Rules, run: int, sequence
         sum(kind.volumes for kind in kinds),
         sum((kind.capacity or 0) * kind.volumes for kind in kinds),
         sum((kind.used_high << 31) + kind.used_low for kind in kinds),
-        factor if factor <= 1 else None, _fullest(fullest), _silent(kinds),
+        factor if factor <= 1 else None, listed, _silent(kinds),
         {kind: tuple(sorted(trends, key=order)[:MAX_WORST]) for kind, order in _WORST.items()},
         len(fullest), _affected(kinds), budgets,
     )  # fmt: skip
@@ -249,12 +250,11 @@ def _silent(kinds: Iterable[Kind]) -> tuple[VolumeTrend, ...]:
 
     Only readers know whether such a broker is fenced, so that this still counts.
     """
-    placed = [
-        ((kind.expired, place, _factor(trends[0]), _least_free(trend)), trend)
-        for kind in kinds
-        for trends in [kind.trends(kind.silent)]
-        for place, trend in enumerate(trends)
-    ]
+    placed = []
+    for kind in kinds:
+        if trends := kind.trends(kind.silent):
+            factor = _factor(trends[0])
+            placed += [((kind.expired, n, factor, _least_free(trend)), trend) for n, trend in enumerate(trends)]
     return tuple(trend for _, trend in sorted(placed, key=itemgetter(0))[:MAX_LISTED])
 
 

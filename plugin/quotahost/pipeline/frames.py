@@ -7,6 +7,7 @@ captured (:func:`seen_at`). Rows go to a topic by :func:`kafka_sink`.
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, DataFrameWriter
@@ -28,6 +29,7 @@ Batch = Callable[[DataFrame, int], None]
 _Writer = TypeVar("_Writer", DataFrameWriter, DataStreamWriter)
 
 
+@cache  # two of them are asked for with each batch
 def sql(name: str, **fields: object) -> str:
     """The text of ``sql/NAME.sql`` with each ``{field}`` filled in; ``spark.sql`` fills in the names of DataFrames."""
     text = path(f"sql/{name}.sql").read_text()
