@@ -1,21 +1,20 @@
-"""The factor's state: read every ``factor.interval``, kept for ``validity`` (``startup.grace`` at a start), then
-``fallback.action`` for what is unknown; its cause and log line; and that a broker which stopped in a PAUSE starts
-in it, until its volumes are known.
+"""The host reads the factor source and decides the factor in force: its cause, its log line, what applies to unknown
+volumes, and the factor with which a broker starts.
 
-1. Every ``factor.interval`` the factor source is read. It returns volumes, of which ``volume_evaluation`` makes a
-   factor, or a factor itself where it knows no volumes; it may also say what it doesn't know.
-2. A known volume at its hard limit leads to PAUSE, whatever else is unknown. While a source is silent or fails, the
-   last factor stays for ``validity``; for a source that has just started ``startup.grace`` applies instead. After that
-   ``fallback.action`` applies to the rest, and at once where the source itself reports a broker or volume as unknown.
-3. Sources that are for single quota types (``TypedSources``) are read at the same time. They only slow: what they don't
-   know is factor 1.
-4. A new factor goes through the shim to Java's QuotaTable only if it differs by a step or in its state
-   (``FactorInForce``). Java multiplies the quotas by it and closes the fence at 0. Its cause goes to the metrics.
+1. Every ``factor.interval`` the host reads the factor source. The source returns volumes, and ``volume_evaluation``
+   makes a factor of these; a source that knows no volumes returns a factor. It may also say what is unknown.
+2. If a known volume is at its hard limit, the state is PAUSE, whatever else is unknown. If the source has no answer or
+   fails, the last factor stays for ``validity``, or for ``startup.grace`` after the source's start. Then
+   ``fallback.action`` applies to what is unknown. It applies at once if the source itself names what is unknown.
+3. At the same time the host reads the sources for single quota types (``TypedSources``). These only slow clients: if
+   such a source fails or knows nothing, its factor is 1.
+4. The host sends a new factor to Java's QuotaTable only if it differs by a step or in its state (``FactorInForce``).
+   Java multiplies the quotas by the factor and closes the fence at factor 0. The metrics show the factor's cause.
 
-**At a start** the factor is decided once before the broker serves anybody. A full disk of its own is known by then and
-turns producers back from the first request on. As long as other volumes are unknown, for ``startup.grace`` at most, the
-factor is 1, unless the broker stopped in a PAUSE (``PauseMemory``). Topics and partitions are refused only while a
-volume is known to be at its hard limit.
+**At a start** the host decides the factor once before the broker serves its first request. It knows the broker's own
+disks by then, so a full disk stops producers from the first request on. While other volumes are unknown, for
+``startup.grace`` at most, the factor is 1, or 0 if the broker stopped in a PAUSE (``PauseMemory``). New topics and
+partitions are refused only while a volume is known to be at its hard limit.
 """
 
 import logging
@@ -50,16 +49,16 @@ from quotahost.units.show import counted, show_factor
 
 log = logging.getLogger("quotahost.factor")
 
-# A smaller change of the factor isn't worth the scan of all sensors by which Kafka takes it over, unless it is a tenth
-# of the factor: near the hard limit small steps are large ones.
+# Kafka scans all its sensors for each change of the factor. So a change counts only if it is at least STEP, or at least
+# SHARE of the factor in force: near the hard limit small changes matter.
 STEP: Final = 0.01
 SHARE: Final = 0.1
 _MOST_UNKNOWN: Final = 3  # sentences in a cause
-_FOR_WRITERS: Final = "; for writers of "  # and of how many topics, at the end of a cause
+_FOR_WRITERS: Final = "; for writers of "  # at the end of a cause, before the number of topics
 
 
 class FactorLoop:
-    """Reads the factor sources when they are due, and decides."""
+    """Reads the factor sources every ``factor.interval``, and decides the factor in force."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock, memory: "PauseMemory") -> None:
         self._shim, self._guard, self._clock, self._memory = shim, guard, clock, memory
@@ -67,17 +66,17 @@ class FactorLoop:
         self._in_force = FactorInForce(shim)
         self._typed = TypedSources(shim, guard, clock)
         self._due = self._started = clock()
-        self._known_at: float | None = None  # None: nothing has been known since the start
-        # What was known last, at first by a host before this one; OPEN after the start of a broker.
+        self._known_at: float | None = None  # when everything was known last; None: never since the start
+        # The factor at that time. It begins with that of the host before this one, or with OPEN at the broker's start.
         last = self._in_force.last
         self._known = replace(last, factor=Factor(last.factor.value, last.factor.cause.partition(_FOR_WRITERS)[0]))
-        if shim.restarted():  # Java has what holds, and the file may not tell that yet
+        if shim.restarted():  # Java has the factor in force, and the file may be older
             memory.before = None
         self._shown = Shown(shim, "Factor")
         self._unknown = LoggedOnce(log, clock=clock)
 
     def forget(self) -> None:
-        """After a live change: what was read before it counts no more, and the interval may be shorter."""
+        """Evaluate the volumes anew in the next round, because a live change may have changed policy and interval."""
         self._volumes.forget()
         self._due = self._clock()
 
@@ -90,7 +89,7 @@ class FactorLoop:
         source = plugins.factor_source
         if source is None:
             self._volumes.hide()
-            # A source that is configured later starts then, and is waited for from then on.
+            # If a source is configured later, its startup.grace begins at that time.
             self._started, self._known_at, self._known = now, None, Scoped(OPEN)
             self._show(lacking=False, unknown=False)
             self._memory.keep(None)
@@ -98,13 +97,13 @@ class FactorLoop:
         else:
             self._put(self._decide(now, settings, *self._read(source, plugins.policy, settings)), settings)
         if (budgets := self._volumes.slowed_budgets) is not None:
-            # Without the fence nobody sees who writes where. Asked each time: a broker makes it after its callback.
+            # Only a fence sees who writes to which topic. Ask each time: the broker creates it after its callback.
             self._in_force.replace_budgets(budgets if self._shim.fence() else ())
 
     def _read(
         self, source: tuple[str, QuotaFactorSource], policy: Policy | None, settings: Settings
     ) -> tuple[Scoped, str, float]:
-        """What the known makes; why the rest is unknown, "" if nothing is, and for how many seconds it may be so."""
+        """The factor of what is known, why the rest is unknown ("" for nothing), and for how many seconds to wait."""
         name, plugin = source
         answer: object = self._guard.call(
             name, "read()", LAST_FACTOR_HOLDS, lambda: as_answer(plugin.read(), f"factor source {name}")
@@ -116,19 +115,19 @@ class FactorLoop:
             return Scoped(Factor(answer.value, _line(answer.cause)), full=answer.value == 0), "", 0
         if not isinstance(answer, ClusterVolumes):
             return Scoped(OPEN), f"the factor source {name} has no answer", patience
-        # In shadow no factor has any effect.
+        # A factor in shadow has no effect.
         in_force = 1.0 if settings.shadow.factor else self._in_force.last.factor.value
         scoped, failed = self._volumes.evaluate(answer, policy, settings.pause_resume_free_share, in_force)
         if answer.unknown:
-            # No patience: a source names as unknown only what it has waited for itself (validity, startup.grace).
+            # No patience: the source itself waits (validity, startup.grace) before it names something as unknown.
             more = " ..." if len(answer.unknown) > _MOST_UNKNOWN else ""
             unknown = "; ".join(map(_line, answer.unknown[:_MOST_UNKNOWN])) + more
             return scoped, unknown, 0
-        # What a source that has just started waits for is no failure: startup.grace applies to it, not validity.
+        # A source that waits after its start has not failed, so startup.grace applies, not validity.
         return scoped, failed or _line(answer.waiting), patience if failed else grace
 
     def _decide(self, now: float, settings: Settings, known_now: Scoped, unknown: str, patience: float) -> Scoped:
-        # The time runs from when everything was known last, not from the first failure after that.
+        # The patience begins when everything was known last, not at the first failure after that.
         since = self._started if self._known_at is None else self._known_at
         waits = bool(unknown and patience and now - since <= patience)
         if known_now.full or not unknown:
@@ -138,24 +137,24 @@ class FactorLoop:
             self._show(lacking=False, unknown=False)
             return known_now
         if waits:
-            # At a start the PAUSE in which the broker stopped holds, else the last factor. Without a fence a factor of
-            # 0 is a floor for each new client, which delays it for minutes.
+            # At a start the remembered PAUSE applies, else the last factor. If there is no fence, the PAUSE is ignored:
+            # at factor 0 each new client would get the floor as its limit, which delays it for minutes.
             remembered = self._memory.before if self._shim.fence() else None
             last = remembered or self._known
             self._show(lacking=remembered is not None and not known_now.full, unknown=True)
-            # A volume that is known now may have become fuller than it was then.
+            # A volume that is known now may be fuller than at that time.
             return smaller(known_now, last)
         action = State(settings.fallback_action)
         instead = Factor(float(action is State.OPEN), f"fallback.action={action}: {unknown}")
-        if action is State.OPEN:  # a PAUSE has its cause in the log; the factor of this says nothing
+        if action is State.OPEN:  # FactorInForce logs a PAUSE with its cause, but no factor that stays 1
             self._unknown.report("fallback.action=OPEN applies to what is unknown: %s", unknown)
-        # With fallback.action=OPEN, too, a known volume above its soft limit still slows producers.
+        # A known volume above its soft limit slows producers with fallback.action=OPEN, too.
         decided = smaller(Scoped(instead), known_now)
         self._show(lacking=decided.factor.value < known_now.factor.value, unknown=True)
         return decided
 
     def _put(self, new: Scoped, settings: Settings) -> None:
-        """Put a factor into the table, for the writers of its topics if it may be for them alone, else for all."""
+        """Put a factor into the table: for writers of the affected topics alone if scope and fence allow it."""
         factor, affected = new.factor, new.affected
         if factor.value >= 1 or affected is None or settings.factor_scope != "topics" or not self._shim.fence():
             self._in_force.replace(replace(new, affected=None))
@@ -170,22 +169,22 @@ class FactorLoop:
 
 
 def _line(text: str) -> str:
-    """A plugin's text as part of a cause, which is one line of a log and an MBean's name."""
+    """A plugin's text, shortened and escaped: a cause is part of a log line and of an MBean's name."""
     return escaped(shortened(text))
 
 
 def smaller(one: Scoped, other: Scoped) -> Scoped:
-    """The smaller factor, for all whom either of the two slows. Of two equal ones the first."""
+    """The smaller factor, or the first if both are equal, for all clients that one of the two slows."""
     factor = one.factor if one.factor.value <= other.factor.value else other.factor
     whom = together(scoped.affected for scoped in (one, other) if scoped.factor.value < 1)
     return Scoped(factor, whom, one.full or other.full)
 
 
 def _is_step(last: float, new: float) -> bool:
-    """Whether a factor differs enough from the one in force to be handed on.
+    """Whether a factor differs enough from the factor in force to be sent to Java.
 
-    A change of state is, however small it is: the fence closes at exactly 0 and opens above it. The new factor is
-    compared with the one in force, so slow changes add up to a step.
+    A change of state always does, however small it is: the fence closes at exactly 0 and opens above 0. ``last`` is the
+    factor in force and not the last one read, so slow changes add up to a step.
     """
     return Factor(new).state is not Factor(last).state or abs(new - last) >= min(STEP, SHARE * last)
 
@@ -198,25 +197,25 @@ def _stepped(last: float, new: float) -> float:
 
 
 class TypedSources:
-    """Reads the factor sources that are for single quota types (contract, sentence 14), such as ``load``."""
+    """Reads the factor sources for single quota types (contract, sentence 14), such as ``load``."""
 
     def __init__(self, shim: Shim, guard: Guard, clock: Clock) -> None:
         self._shim, self._guard = shim, guard
-        # Below 1, by quota type; None: a host before this one may have set some.
+        # The factors below 1 by quota type; None: not known, the host before this one may have set some.
         self._in_force: dict[QuotaType, Factor] | None = None
         self._shown = Shown(shim, "TypedFactor", shim.left("TypedFactor"))
         self._slowing = defaultdict[str, LoggedOnce](lambda: LoggedOnce(log, clock=clock))  # by source
 
     def step(self, sources: Sequence[tuple[str, QuotaFactorSource, Collection[QuotaType]]]) -> None:
-        """Read the sources, and put for each quota type the smallest factor into the table; of equal ones the first.
+        """Read the sources, and put the smallest factor of each quota type into the table, the first if some are equal.
 
-        As with the other factor, only the first and what differs by a step or in state. A cause stays with its factor,
-        since it may tell a load, which is never at rest.
+        The first call sets the factors; after it only a step or a change of state does. A cause changes only with its
+        factor, because the cause may name a load, which changes all the time.
         """
         asked = {name: self._ask(name, plugin) for name, plugin, _ in sources}
         self._shown.show({name: {"Factor": factor.value} for name, factor in asked.items()})
         for name in [*asked, *(self._slowing.keys() - asked.keys())]:
-            factor = asked.get(name, OPEN)  # it was taken out
+            factor = asked.get(name, OPEN)  # OPEN if the source was removed
             slowing = self._slowing[name] if name in asked else self._slowing.pop(name)
             if factor.value < 1:
                 slowing.report("%s: THROTTLE, factor %s (%s)", name, show_factor(factor.value), factor.cause)
@@ -237,7 +236,7 @@ class TypedSources:
             self._shim.set_factors_of_types(new)
 
     def _ask(self, name: str, plugin: QuotaFactorSource) -> Factor:
-        # A load that isn't known must slow nobody, while an unknown disk may be full: so neither validity nor
+        # An unknown load must slow nobody, unlike an unknown disk, which may be full. So neither validity nor
         # fallback.action applies here.
         answer = self._guard.call(
             name, "read()", "its factor is 1", lambda: as_typed_answer(plugin.read(), f"factor source {name}"), OPEN
@@ -253,18 +252,18 @@ class FactorInForce:
 
     def __init__(self, shim: Shim) -> None:
         self._shim = shim
-        # A host before this one may have left another factor than OPEN, with its cause in the metrics.
+        # The host before this one may have left a factor below 1, with its cause in the metrics.
         self.last = shim.factor()
         self._shown = Shown(shim, "Cause", shim.left("Cause"))
-        self._budgets: tuple[SlowedBudget, ...] | None = None  # until the first those of a host before it hold
+        self._budgets: tuple[SlowedBudget, ...] | None = None  # None: those of the host before this one apply
         shim.count("Factor", "", "Transitions", 0.0)
 
     def replace(self, new: Scoped) -> None:
-        """Put a factor into the table, if it differs by a step or in state.
+        """Put a factor into the table if it differs by a step or in its state.
 
-        Else at most its cause, the topics whose writers it is for, and whether a volume is known to be full.
+        If it doesn't, only the cause, the affected topics, and whether a volume is known to be full can change.
         """
-        # Another volume may be the cause now, which explain and the metrics have to show.
+        # The new cause always counts, because explain and the metrics must show which volume is the cause now.
         last = self.last.factor
         new = replace(new, factor=Factor(_stepped(last.value, new.factor.value), new.factor.cause))
         now = new.factor
@@ -273,11 +272,11 @@ class FactorInForce:
                 self._shim.count("Factor", "", "Transitions", 1)
                 cause = f" ({now.cause})" if now.cause else ""
                 log.log(_level(now), "%s -> %s: factor %s%s", last.state, now.state, show_factor(now.value), cause)
-            elif now.state is State.PAUSE and now.cause != last.cause:  # or who mends the old one waits in vain
+            elif now.state is State.PAUSE and now.cause != last.cause:  # an operator may be working on the old cause
                 log.warning("PAUSE goes on: %s", now.cause)
             self.last = new
             self._shim.set_factor(new)
-        # The cause stands in the metrics, as the name of an MBean, while the factor is below 1.
+        # While the factor is below 1, the metrics show its cause as the name of an MBean.
         self._shown.show({now.cause: {"Factor": now.value}} if now.value < 1 and now.cause else {})
 
     def replace_budgets(self, new: tuple[SlowedBudget, ...]) -> None:
@@ -290,8 +289,8 @@ class FactorInForce:
             for name, budget in {**before, **after}.items():
                 last, now = (Factor(of[name].factor) if name in of else OPEN for of in (before, after))
                 if now.state is not last.state:
-                    # Not from which state: after a restart of Python Java has the one before.
-                    # Nobody knows the bytes of one that slows no more: it may have been changed or removed.
+                    # The line doesn't name the last state: after a restart of Python only Java knows it. It names no
+                    # bytes of a budget that slows nobody any more: the budget may have been changed or removed.
                     place = budget.place if name in after else f"budget {name}"
                     text = "%s: %s, factor %s for those who write to its topics"
                     log.log(_level(now), text, place, now.state, show_factor(now.value))
@@ -308,21 +307,21 @@ _PAUSE: Final = TypeAdapter(Scoped)  # the file, as JSON
 
 
 class PauseMemory:
-    """The PAUSE of this moment, and that of the broker's life before this one.
+    """The PAUSE in force, and the PAUSE in which the broker stopped before this start.
 
-    A broker that starts looks at its own disks before it serves anybody, but learns from a topic how full those of
-    other brokers are, some seconds after it serves. Until then nobody is turned back: most brokers start in a cluster
-    that has room. But if the broker stopped in a PAUSE, it begins in that PAUSE, which holds for the same clients or
-    topics. To know that, it keeps a file in its log directories while the PAUSE lasts; Kafka reads only directories
-    there (its LogManager). ``write`` is for the disk monitor's thread, since a disk may hang.
+    A broker looks at its own disks before it serves its first request. It learns from a topic how full other brokers'
+    disks are, some seconds after it serves. Until then it turns nobody back: most brokers start in a cluster that has
+    room. But if the broker stopped in a PAUSE, it starts in that PAUSE, for the same clients or topics. To know this,
+    the broker keeps a file in its log directories while the PAUSE lasts; Kafka's LogManager reads only directories
+    there. The disk monitor's thread calls ``write``, because a disk may hang.
     """
 
     FILE: ClassVar = "quotahost.paused"
 
     def __init__(self, directories: Sequence[str]) -> None:
-        """Read what was kept in these log directories; with none, nothing outlives a restart.
+        """Read the file from these log directories. If there are none, no PAUSE outlives a restart.
 
-        Kafka has read a file of each of them when it makes the callback, so none of them hangs.
+        Kafka has read a file of each log directory before it creates the callback, so none of their disks hangs.
         """
         self._files = [Path(directory, self.FILE) for directory in directories]
         self.before = next(filter(None, map(_read, self._files)), None)
@@ -330,9 +329,9 @@ class PauseMemory:
         self._written: Scoped | None = self.before
 
     def keep(self, pause: Scoped | None, *, waits: bool = False) -> None:
-        """The state is a PAUSE of known volumes; None: it isn't, and that is known.
+        """Remember that known volumes are in a PAUSE; None: it is known that there is no PAUSE.
 
-        ``waits``: others are not known yet, so what was remembered still counts.
+        ``waits``: other volumes are not known yet, so the PAUSE before this start still counts.
         """
         self._now, self.before = pause, self.before if waits else None
 
@@ -341,12 +340,12 @@ class PauseMemory:
         if self.before is not None or pause == self._written:
             return
         self._written = pause
-        # As bytes, which are UTF-8 in any locale: a container may have none, and the name of a volume any letter.
+        # Bytes are UTF-8 in any locale: a container may have no locale, and a volume's name any character.
         octets = _PAUSE.dump_json(pause) if pause else b""
         for file in self._files:
             new = file.with_name(f"{file.name}.new")
-            # Where no file can be written, as on a full disk, the one before stays, and the next start looks at that
-            # disk first. Where it can't be removed, the next start begins in a PAUSE that ends as soon as the volumes
+            # If the file can't be written, as on a full disk, the old file stays, and the next start sees that disk
+            # itself. If the file can't be removed, the next start begins in a PAUSE, which ends as soon as the volumes
             # are known.
             with suppress(OSError):
                 if octets:
@@ -360,6 +359,6 @@ class PauseMemory:
 def _read(file: Path) -> Scoped | None:
     try:
         stored = _PAUSE.validate_json(file.read_bytes())
-    except (OSError, ValueError):  # pydantic's ValidationError is one
+    except (OSError, ValueError):  # pydantic's ValidationError is a ValueError
         return None
     return Scoped(Factor(0.0, f"full when this broker stopped: {stored.factor.cause}"), stored.affected)

@@ -1,16 +1,16 @@
-"""A change of properties: staged, checked, in force or refused; names stored without effect are left out and logged.
+"""The host stages a change of properties, checks it, and puts it in force or refuses it; it ignores unknown names.
 
-1. To validate a change is to build all of its plugins, beside those in force (``LiveChange.stage``). The administrator
-   waits 2 s at most for the verdict, and a second attempt finds what took longer.
-2. When Kafka applies the change, what is staged, or is built now, takes the place of what is in force (``install``, of
-   the loop). Kafka waits for nothing and refuses nothing here, so a failure to build is an error of the log and the
-   gauge ConfigRefused, and the old plugins go on. After any later failure nobody knows what is in force: the host ends.
-3. What is staged and not applied within STAGED_FOR is closed.
+1. Kafka asks the host to validate a change. The host builds all its plugins beside the plugins in force (``stage``).
+   The administrator waits 2 s at most for the verdict; after a slow build, a second attempt finds the staged plugins.
+2. Kafka applies the change. The host puts the staged plugins in force (``install``, of the loop), or builds them now.
+   Kafka doesn't wait here, and nothing can be refused. So if a plugin can't be built, the host logs an error, sets the
+   gauge ConfigRefused and keeps the old plugins. After any later failure nobody knows what is in force: the host ends.
+3. If Kafka doesn't apply the change within STAGED_FOR, the host closes the staged plugins.
 
-Kafka stores any name under our prefix without asking. One such name must not cost all other properties: from the
-broker's start on an unknown name is ignored, logged and shown by the gauge. In the broker's own file it is an error.
-A property that isn't live stays as the broker has started with it. A request to change it is refused; where Kafka has
-stored it all the same, it counts as an unknown name.
+Kafka stores any name under our prefix and doesn't ask the callback. One such name must not block all other properties:
+after the broker's start an unknown name is ignored, logged and shown by the gauge. In server.properties it is an error.
+A property that isn't live keeps its value of the broker's start. The host refuses a request to change it; if Kafka has
+stored another value all the same, the host ignores this value like an unknown name.
 """
 
 import logging
@@ -33,61 +33,61 @@ from quotahost.settings.strimzi import Note, Translation
 
 log = logging.getLogger("quotahost.host")
 
-STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second of the verdict, or never
+STAGED_FOR: Final = 30.0  # seconds; Kafka applies a change within a second after the verdict, or never
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Properties of which everything is built."""
+    """A set of properties, and the plugins that are built from it."""
 
     given: Mapping[str, str]  # the properties as Kafka has them
-    settings: Settings  # what they mean
-    translation: Translation  # what became of Strimzi's own names
+    settings: Settings  # the parsed properties
+    translation: Translation  # how Strimzi's own names were translated
     sections: Sections  # the plugins' own properties
-    asked: Sequence[str]  # the properties about whose change Kafka has to ask
-    plugins: PluginSet  # all of them; those that can stay are the ones in force
-    unknown: Sequence[Problem]  # names that nobody here reads, or reads again; they are ignored
+    asked: Sequence[str]  # the properties about whose change Kafka must ask the callback
+    plugins: PluginSet  # all plugins; a plugin in force that can stay is the same object
+    unknown: Sequence[Problem]  # ignored: unknown names, and properties that can't change while the broker runs
 
 
 class LiveChange:
-    """Builds configurations, keeps at most one that is not in force yet, and has them put in force."""
+    """Builds configurations, stages at most one of them, and has it put in force when Kafka applies it."""
 
-    in_force: Configuration  # from the first :meth:`apply` on
+    in_force: Configuration  # set by the first :meth:`apply`
 
     def __init__(
         self, shim: Shim, builder: Builder, guard: Guard, clock: Clock, install: Callable[[Configuration], None],
         hide: Callable[[Settings], None], started: Mapping[str, str], *, strict: bool,
     ) -> None:  # fmt: skip
-        """``install`` puts a configuration in force; ``hide`` keeps its secrets out of the log from now on.
+        """``install`` puts a configuration in force; ``hide`` keeps the secrets of settings out of the log.
 
-        ``started`` and ``strict`` are those of ``without_unknown``.
+        ``started`` and ``strict`` are arguments of ``without_unknown``.
         """
         self._shim, self._builder, self._guard = shim, builder, guard
         self._clock, self._install, self._hide = clock, install, hide
         self._started = started
-        self._strict = strict  # until the first is in force
+        self._strict = strict  # until the first configuration is in force
         self._staged: tuple[float, Configuration] | None = None
-        self._plugins = PluginSet(())  # those in force
-        self._refused: dict[str, str] | None = None  # what Kafka applied last, if that was refused
+        self._plugins = PluginSet(())  # the plugins in force
+        self._refused: dict[str, str] | None = None  # the properties that Kafka applied last, if they can't be in force
         self._logged: set[Note | Problem] = set()
 
     # ---- staging ----
 
     def stage(self, given: Mapping[str, str]) -> Configuration:
-        """Build what these properties need, unless it is staged already; nothing in force is touched.
+        """Build the plugins for these properties, unless they are staged already. The plugins in force don't change.
 
-        Raises PluginError or SettingsError; what was built for them is closed then.
+        Raises PluginError or SettingsError, and closes the plugins that were built before the error.
         """
         if self._staged and self._staged[1].given == given:
             return self._staged[1]
-        # First, because a plugin may hold something of which there is one, such as a port.
+        # Drop first, because a plugin may hold an exclusive resource, such as a port.
         self.drop()
         try:
             made = self._made(given)
         except PluginError as error:
-            if error.__cause__ is not None:  # the refusal has one line, which says why and not where
+            if error.__cause__ is not None:  # the refusal is one line without a stack trace
                 log.warning("%s", error, exc_info=error.__cause__)
             raise
         self._staged = self._clock(), made
@@ -97,8 +97,8 @@ class LiveChange:
         (settings, translation, sections), unknown = self._read(given)
         models = {name: type(section) for (_, name), section in sections.items() if isinstance(section, BaseModel)}
         asked = asked_properties(settings, models)
-        self._hide(settings)  # a plugin, or a library of its, may log its login while it is built
-        # Last, because what is built has to be closed if anything fails after it.
+        self._hide(settings)  # a plugin or its library may log its login while it is built
+        # Build last: if anything failed after it, the plugins would have to be closed.
         plugins = self._builder.build(settings, sections, self._plugins)
         return Configuration(dict(given), settings, translation, sections, asked, plugins, unknown)
 
@@ -111,14 +111,14 @@ class LiveChange:
 
     def apply(self, given: Mapping[str, str]) -> None:
         made = self.stage(given)
-        # It stays staged until it is in force, so that what was built is closed if the host ends meanwhile.
+        # Keep it staged until it is in force, so that its plugins are closed if the host ends meanwhile.
         self._install(made)
         self._staged, self._plugins, self.in_force = None, made.plugins, made
         self._strict = False
         self._log_unknown(made.unknown)
         if made.unknown:
             self._shim.gauge("Host", "", "ConfigRefused", 1.0)
-        # What Strimzi's own properties mean here, each sentence once.
+        # Log once what Strimzi's own properties mean here.
         for note in made.translation.notes:
             if note not in self._logged:
                 self._logged.add(note)
@@ -130,7 +130,7 @@ class LiveChange:
 
     def drop(self) -> None:
         if self._staged:
-            # Tasks too, since a staged one has never run.
+            # Close tasks here, too: a staged task has no thread yet that could close it.
             close(reversed(apart(self._staged[1].plugins, self._plugins)), self._guard, tasks=True)
         self._staged = None
 
@@ -138,10 +138,10 @@ class LiveChange:
 
     def on_validate(self, fields: tuple[Any, ...]) -> None:
         ticket, given = fields
-        problem = "the host failed at the change; the broker's log says why"  # whatever was raised
+        problem = "the host failed at the change; the broker's log says why"  # for any other exception
         try:
             made, had = self.stage(given), self._refused or self.in_force.given
-            # What can't change is refused; where it is stored already, the request is not to blame.
+            # Refuse a change of a property that isn't live, unless Kafka has stored the same value before.
             fixed = [each for each in made.unknown if each.property in made.asked]
             if new := [each for each in fixed if given.get(each.property) != had.get(each.property)]:
                 raise SettingsError(new)
@@ -152,9 +152,9 @@ class LiveChange:
             self._shim.answer(ticket, problem)
 
     def on_reconfigure(self, fields: tuple[Any, ...]) -> None:
-        """Put a change in force that Kafka has applied; if what it names can't be built, all stays as it was."""
+        """Put a change in force that Kafka has applied. If its plugins can't be built, the old ones stay in force."""
         (given,), had = fields, self.in_force.given
-        # Each change may come twice: a node that is broker and controller has two callbacks.
+        # A change may come twice: a node that is both broker and controller has two callbacks.
         if given == self._refused:
             return
         refused = True
@@ -179,10 +179,10 @@ class LiveChange:
             self._shim.gauge("Host", "", "ConfigRefused", float(refused))
 
     def on_stored(self, names: Iterable[str]) -> None:
-        """Log names without effect among those that Kafka has stored: of these alone it sends no event."""
+        """Log the unknown names among the stored properties: if only such names are stored, Kafka sends no event."""
         given = self.in_force.given
         for name in names:
-            # Of a name that is known the empty value may be wrong, which is none of its own.
+            # Only the name matters here, so the value is empty. If a known name refuses this value, ignore the error.
             with suppress(QuotahostError):
                 if name not in given:
                     self._log_unknown(self._read({**given, name: ""})[1])
@@ -199,10 +199,10 @@ class LiveChange:
 def without_unknown(
     given: Mapping[str, str], started: Mapping[str, str], read: Callable[[Mapping[str, str]], _T], *, strict: bool
 ) -> tuple[_T, list[Problem]]:
-    """What ``read`` makes of the properties without those that have no effect, and a problem for each of these.
+    """Call ``read`` without the properties that have no effect. Return its result and a problem for each of these.
 
-    They are unknown names, and what isn't live and differs from what the broker has ``started`` with. With ``strict``
-    an unknown name is a SettingsError.
+    A property has no effect if its name is unknown, or if it isn't live and differs from the value with which the
+    broker has ``started``. With ``strict`` an unknown name raises SettingsError.
     """
     known, unknown = as_started(given, started)
     while True:
@@ -213,5 +213,5 @@ def without_unknown(
             if strict or not nobodys:
                 raise
             unknown += nobodys
-            # A problem is about names in `known`, as these were read: so each turn leaves fewer.
+            # Each problem is about a name in `known`, so each turn removes some names, and the loop ends.
             known = without(known, nobodys)

@@ -1,20 +1,19 @@
-"""The host thread: its start, which ends with one sentence where a property is wrong or a plugin is unknown or can't be
-built, its rounds, and its end.
+"""The host thread builds all plugins at the broker's start, then serves in rounds, and closes the plugins at its end.
 
-**The start**, while the broker waits: read the properties; build all plugins (``live_change``, ``plugins``); wait until
-a host before this one has ended; put exemptions, settings and the factor into Java; let the broker go on.
+**The start.** The broker waits while the host reads the properties, builds all plugins (``live_change``, ``plugins``),
+waits until the host before it has ended, and gives exemptions, settings and the factor to Java. If a property is wrong,
+or a plugin is unknown or can't be built, the start fails with one sentence that says so.
 
-**Each round** then, until the broker closes:
+**The rounds.** In each round, until the broker closes the host:
 
-1. take new clients and events from Java's inbox, for at most 0.1 s. Taking renews the lease: a host that hangs in a
-   plugin loses it, and Java applies the fallback;
-2. handle the events: Kafka's client quotas, the cluster, live changes of properties, questions;
-3. once a second call the suppliers' ``tick()``;
-4. have those clients come again whose answers have changed, and have the suppliers asked for the new ones
-   (``new_clients``);
-5. have the factor source read when that is due (``factor``).
+1. The host takes new clients and events from Java's inbox. It waits 0.1 s for them at most. This call renews the lease:
+   a host that hangs in a plugin loses the lease, and Java applies ``fallback.action``.
+2. The host handles the events: Kafka's client quotas, the cluster, live changes of properties, questions.
+3. The host calls the suppliers' ``tick()`` once a second.
+4. ``new_clients`` requests again the clients whose answers have changed, and asks the suppliers about the new clients.
+5. ``factor`` reads the factor source every ``factor.interval``.
 
-**The end**: tasks and plugins close, each guarded, in the 4 s that the shim waits.
+**The end.** The host closes tasks and plugins within the 4 s that the shim waits. If one fails, the others still close.
 """
 
 import logging
@@ -51,13 +50,13 @@ from quotahost.settings.broker import Settings, read_properties
 log = logging.getLogger("quotahost.host")
 _factor_log = logging.getLogger("quotahost.factor")
 
-TAKE: Final = 0.1  # seconds: how soon answers_changed from a plugin's own thread is seen
+TAKE: Final = 0.1  # seconds: the host sees an answers_changed() of a plugin's own thread after this time at the latest
 TICK: Final = 1.0  # seconds between calls of a supplier's tick()
-_SETTLED: Final = 5.0  # seconds: a broker makes its authorizer after its callback
+_SETTLED: Final = 5.0  # seconds: the broker creates its authorizer after its quota callback
 
 
 class Host:
-    """One life of the Python host, on the shim's host thread."""
+    """One run of the Python host, on the shim's host thread."""
 
     def __init__(
         self, shim: Shim, clock: Clock = time.monotonic, in_jvm: bool = True, logs: Logs | None = None
@@ -73,13 +72,13 @@ class Host:
         self._shadow = Shadow(shim, clock)
         self._tick_at = clock()
         self._in_jvm, self._fault_handler = in_jvm, LoggedOnce(log)
-        self._look_at_disks: Callable[[], None] = lambda: None  # until the node turns out to have disks
-        self._opened = ExitStack()  # what closes after the plugins
+        self._look_at_disks: Callable[[], None] = lambda: None  # replaced if this node has disks
+        self._opened = ExitStack()  # closes after the plugins
 
     def run(self) -> None:
         try:
             changes = self._start()
-        # Anything else goes to serve.py, and the shim refuses the start with the traceback.
+        # serve.py, or main() of a child, catches any other error, and the shim refuses the start with the traceback.
         except QuotahostError as problem:
             self._shim.refuse(str(problem))
         else:
@@ -89,10 +88,10 @@ class Host:
 
     def _start(self) -> LiveChange:
         given, started = self._shim.properties(), self._shim.started_with()
-        # Later than at the broker's start an unknown name can only be one that Kafka has stored.
+        # After the broker's start an unknown name can only come from Kafka's stored configuration: ignore it.
         strict = not self._shim.restarted()
         (settings, _), _ = without_unknown(given, started, read_properties, strict=strict)
-        # Until here the broker's start waits 30 s at most; what follows has as long again.
+        # The broker's start waits 30 s at most for this call, and then 30 s at most for ready().
         self._shim.starting()
         self._shim.forget_left(*OF_PLUGINS)
         self._broker = HostBroker(self._shim, settings)
@@ -107,14 +106,14 @@ class Host:
         with stacks_of_a_long_start():
             changes.stage(given)
         self._shim.built()
-        # Only now: the factor in force is read, and the host before this one may have changed it meanwhile.
+        # FactorLoop reads the factor in force, which the host before this one may change until built() returns.
         self._factor = FactorLoop(self._shim, self._guard, self._clock, self._pause_memory)
         if endpoint := exporter(settings, self._shim):
             self._opened.callback(endpoint.close)
         changes.apply(given)
         self._disable_fault_handler()
         self._factor.step(self._plugins, self._broker.settings)
-        # The broker goes on only now: limits, exemptions and full disks are in place before its first request.
+        # The broker goes on from here: limits, exemptions and full disks are in place before its first request.
         self._shim.ready(changes.in_force.asked, given)
         self._ask_for_fence_at = self._clock() + _SETTLED
         self._cluster = ClusterQuery(self._shim, node_id(self._broker.properties()) if self._roles.broker else None)
@@ -142,17 +141,17 @@ class Host:
         new = apart(plugins, old)
         for plugin in new:
             self._guard.begins(plugin.context.name)
-        # Kafka reported its client quotas to the old plugins; new ones must know them before they are asked.
+        # Kafka has reported its client quotas to the old plugins only; new plugins must know them before they answer.
         self._notifier.introduce(new)
         self._broker.refresh(settings)
-        self._hide(before)  # once more: the plugins' login may be another from here on
+        self._hide(before)  # again, because refresh() may have changed the login of the plugins' client
         self._look_at_disks()
         if plugins.factor_source is not None:
-            self._disks()  # whatever the source looks at: the monitor's thread keeps a PAUSE for the next start
+            self._disks()  # for any source: the disk monitor's thread stores a PAUSE for the next start
         self._exemptions = Exemptions(settings, self._broker.properties(), self._broker.principals)
         if self._notifier.cluster:
             self._exemptions.know(self._notifier.cluster.brokers)
-        # The fence learns the exempt clients before the settings: snapshots must pass it from the first request on.
+        # Exempt clients go to Java before the settings: snapshots must pass the fence from the first request on.
         self._exempt()
         self._factor.forget()
         self._clients.configure(plugins.suppliers, settings)
@@ -161,12 +160,12 @@ class Host:
         self._shadow.configure(settings)
         self._scheduler.set(plugins.tasks)
         self._plugins = plugins
-        # Last, when nothing asks the old plugins any more.
+        # Last, when nothing calls the old plugins any more.
         close(apart(old, plugins), self._guard)
         self._clients.answers_changed()
 
     def _hide(self, settings: Settings) -> None:
-        """From now on no line of the log shows the secrets of these settings, or of those in force."""
+        """Keep the secrets of these settings, and of the settings in force, out of the log from now on."""
         if self._logs:
             both = self._broker.settings, settings
             self._logs.secrets = {secret for each in both for secret in secrets(each, self._broker)}
@@ -185,11 +184,11 @@ class Host:
         while not batch.closing:
             batch = self._shim.take(TAKE)
             hanging.goes_on()
-            # Events first: suppliers must know Kafka's stored client quotas before they are asked for a client.
+            # Events come first: suppliers must know Kafka's stored client quotas before they answer for a client.
             for event in batch.events:
                 self._handle_guarded(event, changes)
             self._cluster.hand_on(self._know, changes.on_stored)
-            # Changes that tick() announces are asked for again in the same round.
+            # tick() comes before ask_again(), so changes that tick() announces take effect in the same round.
             self._tick()
             self._clients.ask_again()
             self._clients.resolve(batch)
@@ -204,7 +203,7 @@ class Host:
             self._handle(event.kind, event.fields, changes)
         except Exception:
             if event.kind in ("cluster", "reconfigure"):
-                raise  # a part of it may be in force, as where Java's heap is full, and is not handed over again
+                raise  # part of the change may be in force, e.g. if Java's heap is full, and Java sends it only once
             self._shim.count("Host", "", "EventErrors")
             text = "The event %s can't be handled, and the host goes on without it"
             self._broken_events.report(text, event.kind, exc_info=True)
@@ -254,7 +253,7 @@ class Host:
             )
 
     def _ask_for_fence(self) -> None:
-        """Warn once, soon after the start, if a PAUSE or topic quotas may have to turn writes back without a fence."""
+        """Warn once, soon after the start, if a PAUSE or topic quotas need a fence and there is none."""
         settings = self._broker.settings
         may_pause = self._plugins.factor_source is not None and not settings.shadow.factor
         has_quotas = settings.topics.total is not None and not settings.shadow.all_topics
@@ -272,7 +271,8 @@ class Host:
     # ---- the end ----
 
     def _close(self) -> None:
-        # Tasks and plugins end before the monitor that they read. Tasks close on their own threads, in 2 s together.
+        # Tasks and plugins close before the disk monitor that they read. Tasks close on their own threads, within 2 s
+        # for all tasks.
         self._scheduler.set([])
         self._shadow.close()
         close(list(self._plugins), self._guard)

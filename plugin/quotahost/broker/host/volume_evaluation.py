@@ -1,15 +1,13 @@
-"""Volumes, budgets and the policy: which factor, for which topics' writers it is, how much must be free before a PAUSE
-ends, and the metrics of the limits of volumes and budgets.
+"""The host asks the policy for the factor of each volume and budget, and decides for which topics' writers a factor is,
+and when a PAUSE ends. ``factor`` passes the volumes that the factor source has returned.
 
-``factor`` hands over the volumes that the factor source has returned.
-
-1. If they are as at the last read, and the policy doesn't depend on time, the last result stands.
-2. The policy is asked for the factor of every volume: one for which it fails must not hide another at its hard limit.
-3. A volume that reached its hard limit keeps the factor 0 until some of the way back is free (``Pauses``).
-4. The smallest factor applies. With ``factor.scope=topics`` it is for those who write to the topics on the volumes with
-   factors below 1 (``affected``).
-5. The budgets of storage are judged in the same way, each for the writers of its own topics (``slowed_budgets``).
-6. The factors and limits of this broker's own volumes, and those of all budgets, go to the metrics (``VolumeLimits``).
+1. If the volumes are the same as at the last read, and the policy doesn't depend on time, the last result stays.
+2. The host asks the policy about every volume, even if the policy fails for one: another may be at its hard limit.
+3. A volume that reached its hard limit keeps the factor 0 until it has enough free space again (``Pauses``).
+4. The smallest factor applies. With ``factor.scope=topics`` it is for the clients that write to the topics on volumes
+   with factors below 1 (``affected``).
+5. The host judges budgets of storage in the same way, each for the writers of its own topics (``slowed_budgets``).
+6. The metrics show the factors and limits of this broker's own volumes and of all budgets (``VolumeLimits``).
 """
 
 import logging
@@ -32,14 +30,14 @@ from quotahost.units.show import counted
 log = logging.getLogger("quotahost.factor")
 
 OPEN: Final = Factor(1.0)
-LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence of a failure
+LAST_FACTOR_HOLDS: Final = "its last factor holds for validity"  # the consequence that a failure's log line states
 
 _MOST_NAMED: Final = 3  # budgets, in a line of the log
-_DIGITS: Final = 3  # of the bytes at which a PAUSE ends
-_SOFT, _HARD = 1.0, 2.0  # which limit is breached, for the metrics
+_DIGITS: Final = 3  # leading digits of the bytes at which a PAUSE ends
+_SOFT, _HARD = 1.0, 2.0  # the metric that says which limit is breached
 
-Policy: TypeAlias = tuple[str, QuotaPolicy]  # with its name
-Failure: TypeAlias = tuple[Volume, BaseException]  # of the policy, for a volume
+Policy: TypeAlias = tuple[str, QuotaPolicy]  # name and plugin
+Failure: TypeAlias = tuple[Volume, BaseException]  # the volume for which the policy failed, and its error
 
 
 class Judged(NamedTuple):
@@ -47,22 +45,22 @@ class Judged(NamedTuple):
 
     volume: Volume
     factor: float
-    until: int | None = None  # at how many bytes used its PAUSE ends, if the policy tells its limits
+    until: int | None = None  # its PAUSE ends at this many bytes used; None if no PAUSE is held (``Pauses``)
 
 
 class VolumeEvaluation:
-    """Asks the policy about the volumes of the newest answer of the factor source."""
+    """Asks the policy about the volumes in the latest answer of the factor source."""
 
     def __init__(self, guard: Guard, clock: Clock, limits: "VolumeLimits") -> None:
         self._guard, self._limits = guard, limits
         self._pauses, self._pauses_of_budgets = Pauses(guard), Pauses(guard)
         self._last: tuple[ClusterVolumes, Scoped] | None = None
-        #: The budgets with factors below 1; None: they are not known, as in the first moments.
+        #: The budgets with factors below 1; None: not known yet, as soon after the start.
         self.slowed_budgets: tuple[SlowedBudget, ...] | None = None
         self._left_out = LoggedOnce(log, clock=clock)
 
     def forget(self) -> None:
-        """The plugins or their settings have changed: evaluate the same volumes anew."""
+        """Evaluate the same volumes anew, because the plugins or their settings have changed."""
         self._last = None
 
     def hide(self) -> None:
@@ -74,27 +72,27 @@ class VolumeEvaluation:
     def evaluate(
         self, answer: ClusterVolumes, policy: Policy | None, share: float, in_force: float
     ) -> tuple[Scoped, str]:
-        """The smallest factor of all volumes, and the sentence that the policy fails for some, or "".
+        """Return the smallest factor of all volumes, and a sentence if the policy fails for some of them, else "".
 
-        A budget for which it fails keeps its factor: nothing is unknown of the disks, so nobody else is stopped for it.
-        Without a policy every volume is OPEN. ``share`` is ``pause.resume.free-share``, ``in_force`` the factor that
-        has applied since the last read.
+        If the policy fails for a budget, the budget keeps its factor: the disks are known, so no other client is
+        stopped. If there is no policy, every volume is OPEN. ``share`` is ``pause.resume.free-share``. ``in_force`` is
+        the factor that has applied since the last read.
         """
         if policy is None:
             self.hide()
             return Scoped(OPEN), ""
         name, plugin = policy
         self._guard.call_if_there(name, plugin, "factor_in_force", "it decides without that", in_force)
-        # To ask the policy about 20,000 volumes took 44 ms, and this runs every factor.interval. To compare them takes
-        # much less, as sources keep the volumes of which nothing new was heard.
+        # The policy took 44 ms for 20,000 volumes, and this runs every factor.interval. A comparison takes much less,
+        # because a source returns the same object for a volume without news.
         last = None if getattr(plugin, "depends_on_time", False) else self._last
         if last and answer == last[0]:
             return last[1], ""
-        told = answer.volumes or not answer.waiting  # else, as before the first look, no PAUSE is forgotten
+        told = answer.volumes or not answer.waiting  # if not, as before the first look, keep the PAUSEs
         judged, failure = self._pauses.judge(policy, share, answer.volumes) if told else (list[Judged](), None)
         of_budgets: Failure | None = None
         self._limits.show(policy, judged)
-        # There may be 1,000 budgets, and this broker's disk changes with each look.
+        # Judge budgets only if they have changed: there may be 1,000, and this broker's volumes change with each look.
         if answer.budgets is None:
             self.slowed_budgets = None
         elif last is None or answer.budgets != last[0].budgets:
@@ -114,19 +112,19 @@ class VolumeEvaluation:
             what = f"it fails for budget {printable(of_budgets[0].name)}, which keeps its factor"
             self._guard.report(name, "quota_factor()", what, of_budgets[1])
         else:
-            # judge() calls the policy without the guard, so the guard has to hear of the success here.
+            # judge() calls the policy without the guard, so report the success to the guard here.
             self._guard.heal(name, "quota_factor()")
         return scoped, ""
 
     def _slowed(self, judged: Iterable[Judged]) -> tuple[SlowedBudget, ...]:
-        """The budgets with factors below 1, as far as they have MAX_AFFECTED topics together.
+        """The budgets with factors below 1. Budgets beyond MAX_AFFECTED topics in total are left out and logged.
 
-        What is said of a budget names no bytes used: the host would hand on each change of them.
+        The texts of a budget don't name its bytes used: the host would send each change of them to Java.
         """
         slowed: list[SlowedBudget] = []
         left_out: list[str] = []
         left = MAX_AFFECTED
-        # The smallest factor first: those that stop their writers get their place before those that slow them.
+        # The smallest factor first: budgets that stop their writers take the room before budgets that slow them.
         for volume, factor, _ in sorted(judged, key=lambda one: (one.factor, one.volume.name)):
             if factor >= 1 or not volume.topics:
                 continue
@@ -148,10 +146,11 @@ class VolumeEvaluation:
 
 
 def smallest(judged: Iterable[Judged]) -> Factor:
-    """The smallest factor, with its volume as the cause; of equal ones the first by name. OPEN has no cause.
+    """The smallest factor, with its volume as the cause. If factors are equal, the first volume by name wins.
 
-    Full volumes make one cause at each look, or each would be news: the pipeline's record has the fullest first, and
-    the capacity of a volume whose pool others use, too (ZFS), is never at rest. So the bytes are rounded down.
+    OPEN has no cause. The same full volumes must give the same cause at each look, because the host sends a new cause
+    to Java. So the order is by name (the pipeline's record begins with the fullest volume), and the bytes are rounded
+    down: the capacity of a volume in a shared pool (ZFS) changes all the time.
     """
     least = min(judged, key=attrgetter("factor", "volume.broker", "volume.name"), default=None)
     if least is None or least.factor >= 1:
@@ -170,17 +169,17 @@ def _ends(until: int) -> str:
 
 
 def place(broker: str, volume: str) -> str:
-    # Other brokers' records bring these names, and a line break in one must not forge a line of the log.
+    # These names come from other brokers' records, and a line break in a name must not forge a line of the log.
     return f"broker {printable(broker)}, volume {printable(volume)}"
 
 
 def affected(judged: Iterable[Judged]) -> Affected | None:
-    """The topics on volumes whose factors are below 1; those on volumes at factor 0 are held.
+    """The topics on volumes with factors below 1; the topics on volumes at factor 0 are held.
 
-    None, which is all clients, if one of the volumes doesn't tell its topics or there are more than MAX_AFFECTED.
+    None means all clients: a volume's topics are not known, or there are more than MAX_AFFECTED topics.
     """
-    # The volumes at 0 first: of several places it names the one that stops a topic. Then by name, so that the same
-    # volumes always make the same answer, which is then no news.
+    # Volumes at factor 0 come first, so that a topic's place is the volume that stops it. Then the order is by name, so
+    # that the same volumes always give the same answer, which the host need not send to Java.
     lowered = [each for each in judged if each.factor < 1]
     lowered.sort(key=lambda one: (one.factor > 0, one.volume.broker, one.volume.name))
     return together(
@@ -191,7 +190,7 @@ def affected(judged: Iterable[Judged]) -> Affected | None:
 
 
 def together(parts: Iterable[Affected | None]) -> Affected | None:
-    """The topics of all of these, of several places the first; None, which is all clients, if that is too many."""
+    """The topics of all parts, each with its first place; None (all clients) if a part is None or too many topics."""
     places: dict[str, str] = {}
     held: set[str] = set()
     for part in parts:
@@ -209,25 +208,25 @@ def together(parts: Iterable[Affected | None]) -> Affected | None:
 
 
 class Pauses:
-    """Which volumes are in a PAUSE that began at their hard limit (``pause.resume.free-share``).
+    """Holds the volumes that reached their hard limit in a PAUSE (``pause.resume.free-share``).
 
-    A PAUSE that ended with the first free byte would begin again a moment later, with the next append. So a volume that
-    reached its hard limit keeps the factor 0 until it is some way below, by every policy that can be asked for its
-    limits (contract 12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` is its form.
+    A PAUSE that ended with the first free byte would begin again with the next append. So a volume that reached its
+    hard limit keeps the factor 0 until it is some way below. This applies to every policy that is LimitAware (contract
+    12). Proposal 035 has no such rule; ``pause.resume.free-share=0`` has the proposal's behaviour.
 
-    Only this host's memory tells whether a volume between its limits is in a PAUSE. One that has just started has none,
-    and forgets a volume that its source doesn't report. Then the policy's factor applies; near the hard limit that is a
-    small one.
+    Only this host's memory knows whether a volume between its limits is in a PAUSE. After a start the host knows of no
+    PAUSE, and it forgets a volume that its source doesn't report. Then the policy's factor applies, which is small near
+    the hard limit.
     """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._held: set[tuple[str, str]] = set()  # by broker and name, of the volumes that were judged last
+        self._held: set[tuple[str, str]] = set()  # broker and name of each volume in a PAUSE at the last call
 
     def judge(self, policy: Policy, share: float, volumes: Iterable[Volume]) -> tuple[list[Judged], Failure | None]:
-        """The volumes that the policy can judge, and its first failure, with the volume: it must not hide a full one.
+        """Return the volumes that the policy can judge, and its first failure. A failure must not hide a full volume.
 
-        Each is asked about once: the answer of a policy may depend on how often it was asked.
+        Each volume is asked about once: the answer of a policy may depend on how often it is called.
         """
         judged: list[Judged] = []
         held: set[tuple[str, str]] = set()
@@ -238,7 +237,7 @@ class Pauses:
             key = volume.broker, volume.name
             known = key in self._held
             try:
-                # Factor refuses a number outside 0..1, which then is the policy's failure (contract, sentence 6).
+                # Factor() raises for a number outside 0..1, and this is the policy's failure (contract, sentence 6).
                 factor = Factor(plugin.quota_factor(volume)).value
                 until = None
                 if aware is not None and (known or factor == 0):
@@ -255,9 +254,9 @@ class Pauses:
         return judged, failure
 
     def _until(self, name: str, aware: LimitAware, share: float, volume: Volume, known: bool) -> int | None:
-        """At how many bytes used the volume's PAUSE ends, which is ``known`` or may begin now.
+        """The bytes used at which the volume's PAUSE ends. ``known``: the volume is in a PAUSE already.
 
-        None without one, and where the policy has no limits for the volume, or fails.
+        None if there is no PAUSE, or if the policy has no limits for the volume or fails.
         """
         limits = self._guard.call(
             name, "soft_limit() or hard_limit()", "a PAUSE ends as soon as the factor is above 0",
@@ -275,9 +274,9 @@ _ASKED: Final = "soft_limit(), hard_limit() or what says whether they are breach
 
 
 class VolumeLimits:
-    """Shows this broker's volumes, and all budgets.
+    """Shows the factors and limits of this broker's volumes, and all budgets.
 
-    Each broker shows its own volumes, as it does with their sizes (``disks.monitor``): a cluster may have thousands.
+    Each broker shows its own volumes only, as ``disks.monitor`` does with their sizes: a cluster may have thousands.
     """
 
     def __init__(self, shim: Shim, guard: Guard) -> None:
@@ -304,7 +303,7 @@ class VolumeLimits:
 
 
 def _numbers(policy: LimitAware, volume: Volume) -> dict[str, float]:
-    """A volume's limits in bytes consumed, and which is breached."""
+    """A volume's limits in bytes consumed, and which limit is breached."""
     limits = byte_limits(volume, policy.soft_limit(volume), policy.hard_limit(volume))
     over_soft, over_hard = policy.breaches_soft_limit(volume), policy.breaches_hard_limit(volume)
     numbers = {"Breached": _HARD if over_hard else _SOFT if over_soft else 0.0}
